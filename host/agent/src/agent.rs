@@ -1,0 +1,222 @@
+//! The agent as the command line drives it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_conversation::{Model, SessionId};
+use hermes_models::Provider;
+use hermes_plugins::Plugins;
+use hermes_store::{NewSession, Parent, ParentKind, Store};
+
+use crate::compaction;
+use crate::error::AgentError;
+use crate::event::Observer;
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::turn;
+
+/// What the loop obeys.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Requests that one turn may make.
+    pub max_turns: u32,
+    /// Whether the engine is asked. A window that is really full is folded by rule in any case.
+    pub compression: bool,
+    /// `cli`, …
+    pub platform: String,
+    /// The process ends after one turn.
+    pub one_shot: bool,
+    /// The user's own part of the system prompt.
+    pub system_message: Option<String>,
+    /// Names of the models that serve plugins, by task.
+    pub auxiliary_models: HashMap<String, String>,
+}
+
+/// What an agent works with.
+pub struct Host {
+    /// `$HERMES_HOME`.
+    pub home: PathBuf,
+    /// Sessions and messages.
+    pub store: Arc<Store>,
+    /// The plugins that the configuration selects.
+    pub plugins: Plugins,
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// The model that answers, and its window.
+    pub model: Model,
+    /// The name of the context engine.
+    pub engine: String,
+    /// What the loop obeys.
+    pub settings: Settings,
+}
+
+/// Which session to work on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begin {
+    /// A new one, made when the first message is said.
+    New,
+    /// One that is there.
+    Resume(SessionId),
+    /// A new one that begins with what another one has said so far.
+    Branch(SessionId),
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// With an answer.
+    Answered {
+        /// The model's last words.
+        text: String,
+    },
+    /// The user stopped it; the conversation is valid and can go on.
+    Interrupted,
+    /// It took as many requests as a turn may make.
+    OutOfBudget {
+        /// How many that is.
+        steps: u32,
+    },
+}
+
+/// What a status line shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The model's name.
+    pub model: String,
+    /// The engine's name.
+    pub engine: String,
+    /// Estimate for the next request in tokens.
+    pub prompt_tokens: u32,
+    /// The window in tokens.
+    pub context_length: u32,
+    /// Messages in the log.
+    pub messages: usize,
+}
+
+/// One conversation at work.
+pub struct Agent {
+    host: Host,
+    workspace: PathBuf,
+    live: Option<Live>,
+}
+
+/// Unix time in milliseconds.
+pub(crate) fn now() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+impl Agent {
+    /// Takes up a session. A new one leaves no trace before its first message.
+    pub async fn begin(host: Host, begin: Begin, workspace: PathBuf) -> Result<Self, AgentError> {
+        let mut agent = Self { host, workspace, live: None };
+        match begin {
+            Begin::New => {}
+            Begin::Resume(id) => {
+                let session = agent.host.store.session(&id)?;
+                agent.live = Some(Live::start(&agent.host, session, false).await?);
+            }
+            Begin::Branch(id) => {
+                agent.live = Some(agent.create(Some(Parent { id, kind: ParentKind::Branch, through: None })).await?);
+            }
+        }
+        Ok(agent)
+    }
+
+    async fn create(&self, parent: Option<Parent>) -> Result<Live, AgentError> {
+        let host = &self.host;
+        let session = host.store.create_session(NewSession {
+            source: host.settings.platform.clone(),
+            workspace: self.workspace.clone(),
+            engine: host.engine.clone(),
+            model: host.model.clone(),
+            title: None,
+            frozen: None,
+            started_at: now(),
+            parent,
+        })?;
+        Live::start(host, session, true).await
+    }
+
+    /// The session, once it is stored.
+    pub fn session(&self) -> Option<&SessionId> {
+        self.live.as_ref().map(|live| &live.session)
+    }
+
+    /// Answers what the user says. On an error everything said so far is stored, and the next turn can go on.
+    pub async fn turn(
+        &mut self,
+        text: &str,
+        observer: &mut dyn Observer,
+        interrupt: &Interrupt,
+    ) -> Result<TurnEnd, AgentError> {
+        if text.trim().is_empty() {
+            return Err(AgentError::EmptyMessage);
+        }
+        let live = match &mut self.live {
+            Some(live) => live,
+            None => {
+                let live = self.create(None).await?;
+                self.live.insert(live)
+            }
+        };
+        turn::run(&self.host, live, text, observer, interrupt).await
+    }
+
+    /// `/compress`: true when the view was replaced.
+    pub async fn compress(&mut self, focus: Option<&str>, observer: &mut dyn Observer) -> Result<bool, AgentError> {
+        match &mut self.live {
+            Some(live) => compaction::compress(&self.host, live, focus, observer).await,
+            None => Ok(false),
+        }
+    }
+
+    /// For the status line.
+    pub fn status(&self) -> Status {
+        Status {
+            model: self.host.model.name.clone(),
+            engine: self.host.engine.clone(),
+            prompt_tokens: self.live.as_ref().map_or(0, compaction::next_request),
+            context_length: self.host.model.context_length,
+            messages: self.live.as_ref().map_or(0, |live| live.journal.conversation().messages().len()),
+        }
+    }
+
+    /// What fills the window, for `/context`: figures of the host, and the engine's own words.
+    pub async fn context(&self) -> serde_json::Value {
+        let status = self.status();
+        let mut report = serde_json::json!({
+            "model": status.model,
+            "engine": status.engine,
+            "context_length": status.context_length,
+            "prompt_tokens": status.prompt_tokens,
+            "messages": status.messages,
+        });
+        if let Some(live) = &self.live {
+            let (shown, summarised) = live.journal.shown();
+            report["fixed_tokens"] = live.fixed_tokens.into();
+            report["shown_messages"] = shown.into();
+            report["summaries"] = summarised.into();
+            report["status"] = match live.engine.plugin().status().await {
+                Ok(status) => serde_json::from_str(&status).unwrap_or(serde_json::Value::String(status)),
+                Err(error) => error.to_string().into(),
+            };
+        }
+        report
+    }
+
+    /// Ends work on the session: hooks and memories get what they have coming, in bounded time.
+    pub async fn close(self) {
+        /// Summaries for the next process are worth a moment; a prompt that comes back at once is worth more.
+        const ONE_SHOT: Duration = Duration::from_secs(5);
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let Some(mut live) = self.live else { return };
+        let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
+        live.engine.finish(patience).await;
+        let _ = tokio::time::timeout(PATIENCE, live.toolbox.settle()).await;
+        if let Some(syncing) = live.syncing.take() {
+            let _ = tokio::time::timeout(PATIENCE, syncing).await;
+        }
+    }
+}

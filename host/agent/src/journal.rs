@@ -1,0 +1,139 @@
+//! The conversation in memory and in the store, always in step: what is appended here is stored first.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use hermes_conversation::{Conversation, Draft, Header, Item, Message, MessageId, MessageRange, Summary, View};
+use hermes_plugins::services::History;
+use hermes_plugins::{Fault, FaultKind};
+use hermes_store::{Session, Store, StoreError};
+
+/// The log of one session, its view, and the summaries that views of it had.
+pub(crate) struct Journal {
+    store: Arc<Store>,
+    session: hermes_conversation::SessionId,
+    conversation: Arc<RwLock<Conversation>>,
+    view: View,
+    summaries: HashMap<String, Summary>,
+}
+
+impl Journal {
+    pub(crate) fn open(store: &Arc<Store>, session: &Session) -> Result<Self, StoreError> {
+        Ok(Self {
+            conversation: Arc::new(RwLock::new(Conversation::new(store.conversation(&session.id)?))),
+            view: store.view(&session.id)?,
+            summaries: store.summaries(&session.id)?,
+            session: session.id.clone(),
+            store: Arc::clone(store),
+        })
+    }
+
+    /// Stores messages, then takes them into the conversation.
+    pub(crate) fn append(&self, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
+        if drafts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let messages = self.store.append(&self.session, drafts)?;
+        let mut conversation = self.conversation.write().unwrap_or_else(PoisonError::into_inner);
+        for message in &messages {
+            conversation.push(message.clone());
+        }
+        Ok(messages)
+    }
+
+    /// Stores a view that was verified, and makes it the one in force.
+    pub(crate) fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), StoreError> {
+        self.store.put_view(&self.session, &view, reason, engine)?;
+        for summary in view.summaries() {
+            self.summaries.insert(summary.key.clone(), summary.clone());
+        }
+        self.view = view;
+        Ok(())
+    }
+
+    pub(crate) fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
+        self.conversation.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn summaries(&self) -> &HashMap<String, Summary> {
+        &self.summaries
+    }
+
+    /// How many messages the view shows, and how many summaries.
+    pub(crate) fn shown(&self) -> (usize, usize) {
+        let conversation = self.conversation();
+        let messages = conversation.items(&self.view).into_iter().map(|item| match item {
+            Item::Messages(range) => conversation.span(range).len(),
+            Item::Excerpt(_) => 1,
+            Item::Summary(_) => 0,
+        });
+        (messages.sum(), self.view.summaries().count())
+    }
+
+    /// What plugins read of it.
+    pub(crate) fn history(&self) -> Arc<dyn History> {
+        Arc::new(Reader {
+            conversation: Arc::clone(&self.conversation),
+            store: Arc::clone(&self.store),
+            session: self.session.clone(),
+        })
+    }
+}
+
+struct Reader {
+    conversation: Arc<RwLock<Conversation>>,
+    store: Arc<Store>,
+    session: hermes_conversation::SessionId,
+}
+
+impl Reader {
+    fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
+        self.conversation.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl History for Reader {
+    fn whole(&self) -> Option<MessageRange> {
+        self.conversation().whole()
+    }
+
+    fn headers_after(&self, after: Option<MessageId>) -> Vec<Header> {
+        let conversation = self.conversation();
+        let start = after.map_or(0, |after| conversation.headers().partition_point(|header| header.id <= after));
+        conversation.headers()[start..].to_vec()
+    }
+
+    fn headers(&self, range: MessageRange) -> Vec<Header> {
+        let conversation = self.conversation();
+        conversation.headers()[conversation.span(range)].to_vec()
+    }
+
+    fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
+        let conversation = self.conversation();
+        let span = conversation.span(range);
+        let mut left = bytes;
+        let mut messages = Vec::new();
+        for at in span {
+            let (message, header) = (&conversation.messages()[at], &conversation.headers()[at]);
+            let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+            let size = message.content.len() + arguments + message.reasoning.as_ref().map_or(0, String::len);
+            if size > left && !messages.is_empty() {
+                return (messages, Some(message.id));
+            }
+            left = left.saturating_sub(size);
+            messages.push((message.clone(), header.tokens));
+        }
+        (messages, None)
+    }
+
+    fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
+        let found = self.store.summary(&self.session, key);
+        found
+            .map(|summary| summary.map(|summary| summary.content))
+            .map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))
+    }
+}

@@ -1,0 +1,124 @@
+//! The tools that the host makes from every skills plugin: a list, and one skill at a time.
+
+use std::sync::Arc;
+
+use hermes_conversation::ToolSchema;
+use hermes_plugins::{CallError, Skill, Skills};
+use serde::Deserialize;
+use serde_json::json;
+
+pub(crate) const LIST: &str = "skills_list";
+pub(crate) const VIEW: &str = "skill_view";
+
+/// All skills of a session.
+pub(crate) struct SkillShelf {
+    plugins: Vec<Arc<dyn Skills>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    category: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ViewArguments {
+    name: String,
+    path: Option<String>,
+}
+
+impl SkillShelf {
+    pub(crate) fn new(plugins: Vec<Arc<dyn Skills>>) -> Self {
+        Self { plugins }
+    }
+
+    /// The two tools, where there is a plugin to serve them.
+    pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
+        if self.plugins.is_empty() {
+            return Vec::new();
+        }
+        let schema = |name: &str, description: &str, parameters: serde_json::Value| ToolSchema {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: parameters.to_string(),
+        };
+        vec![
+            schema(
+                LIST,
+                "List the skills that are there now, with a line on each.",
+                json!({"type": "object", "properties": {"category": {"type": "string", "description": "Only this category."}}}),
+            ),
+            schema(
+                VIEW,
+                "Read a skill before using it, or one of its files.",
+                json!({"type": "object", "properties": {
+                    "name": {"type": "string", "description": "The skill's name."},
+                    "path": {"type": "string", "description": "A file of the skill, as named by the skill; without it, the skill itself."},
+                }, "required": ["name"]}),
+            ),
+        ]
+    }
+
+    /// Every skill, and what kept a plugin from telling.
+    pub(crate) async fn index(&self) -> (Vec<(Arc<dyn Skills>, Skill)>, Vec<CallError>) {
+        let (mut skills, mut failed) = (Vec::new(), Vec::new());
+        for plugin in &self.plugins {
+            match plugin.index().await {
+                Ok(index) => {
+                    skills.extend(index.into_iter().filter(fits_here).map(|skill| (Arc::clone(plugin), skill)))
+                }
+                Err(error) => failed.push(error),
+            }
+        }
+        (skills, failed)
+    }
+
+    /// Carries out one of the two tools; an error's text goes to the model.
+    pub(crate) async fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
+        match name {
+            LIST => self.list(parse(arguments)?).await,
+            _ => self.view(parse(arguments)?).await,
+        }
+    }
+
+    async fn list(&self, arguments: ListArguments) -> Result<String, String> {
+        let (skills, failed) = self.index().await;
+        let wanted = |skill: &Skill| arguments.category.as_ref().is_none_or(|category| *category == skill.category);
+        let skills: Vec<_> = skills
+            .iter()
+            .filter(|(_, skill)| wanted(skill))
+            .map(|(_, skill)| json!({"name": skill.name, "description": skill.description, "category": skill.category, "tags": skill.tags}))
+            .collect();
+        let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        let mut answer = json!({"count": skills.len(), "skills": skills});
+        if !failed.is_empty() {
+            answer["failed"] = json!(failed);
+        }
+        Ok(answer.to_string())
+    }
+
+    async fn view(&self, arguments: ViewArguments) -> Result<String, String> {
+        let (skills, _) = self.index().await;
+        let Some((plugin, _)) = skills.iter().find(|(_, skill)| skill.name == arguments.name) else {
+            let names: Vec<&str> = skills.iter().map(|(_, skill)| skill.name.as_str()).collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(format!("there is no skill `{}`; there are: {there}", arguments.name));
+        };
+        let document = plugin.view(arguments.name, arguments.path).await.map_err(|error| error.to_string())?;
+        let mut answer = document.content;
+        if !document.files.is_empty() {
+            answer.push_str("\n\nFiles of this skill, for `path`: ");
+            answer.push_str(&document.files.join(", "));
+        }
+        Ok(answer)
+    }
+}
+
+fn fits_here(skill: &Skill) -> bool {
+    skill.platforms.is_empty() || skill.platforms.iter().any(|platform| platform == std::env::consts::OS)
+}
+
+fn parse<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
+    serde_json::from_str(arguments).map_err(|error| format!("the arguments do not fit: {error}"))
+}

@@ -1,0 +1,299 @@
+//! The tools of a session: who offers which, and one call from arguments to a stored result.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use hermes_conversation::{Draft, ToolCall, ToolSchema, tokens};
+use hermes_plugins::{
+    CallError, Cause, Effect, Event as HookEvent, Hooks, Invocation, Tool, ToolDone, ToolEvent, Tools, Verdict,
+};
+use tokio::task::JoinSet;
+
+use crate::skills::{self, SkillShelf};
+
+/// Everything that the model may call.
+pub(crate) struct Toolbox {
+    offered: HashMap<String, Offered>,
+    shelf: SkillShelf,
+    before: Vec<Arc<dyn Hooks>>,
+    after: Vec<Arc<dyn Hooks>>,
+    /// Events on their way to hooks that nobody waits for.
+    told: std::sync::Mutex<JoinSet<()>>,
+}
+
+struct Offered {
+    plugin: Arc<dyn Tools>,
+    tool: Tool,
+}
+
+/// What came of a call.
+pub(crate) struct Answer {
+    pub(crate) content: String,
+    pub(crate) failed: bool,
+    pub(crate) elapsed_ms: u64,
+}
+
+impl Toolbox {
+    /// Asks every plugin what it offers. A name belongs to the first that offers it.
+    pub(crate) async fn fill(
+        plugins: &[Arc<dyn Tools>],
+        shelf: SkillShelf,
+        hooks: &[Arc<dyn Hooks>],
+    ) -> (Self, Vec<String>) {
+        let mut notices = Vec::new();
+        let mut offered: HashMap<String, Offered> = HashMap::new();
+        for plugin in plugins {
+            let tools = match plugin.catalog().await {
+                Ok(tools) => tools,
+                Err(error) => {
+                    notices.push(format!("{error}; its tools are left out"));
+                    continue;
+                }
+            };
+            for tool in tools {
+                let name = tool.schema.name.clone();
+                if let Some(why) = unusable(&tool) {
+                    notices.push(format!("plugin `{}`: its tool `{name}` is left out: {why}", plugin.name()));
+                } else if name == skills::LIST || name == skills::VIEW {
+                    notices.push(format!(
+                        "plugin `{}`: its tool `{name}` is left out: the name is the host's",
+                        plugin.name()
+                    ));
+                } else if let Some(first) = offered.get(&name) {
+                    notices.push(format!(
+                        "plugin `{}`: its tool `{name}` is left out: `{}` offers one of that name",
+                        plugin.name(),
+                        first.plugin.name()
+                    ));
+                } else {
+                    offered.insert(name, Offered { plugin: Arc::clone(plugin), tool });
+                }
+            }
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for hook in hooks {
+            match hook.interests().await {
+                Ok(interests) => {
+                    let wants = |event: &str| interests.iter().any(|interest| interest == event);
+                    before.extend(wants("before-tool").then(|| Arc::clone(hook)));
+                    after.extend(wants("after-tool").then(|| Arc::clone(hook)));
+                }
+                Err(error) => notices.push(format!("{error}; it watches nothing")),
+            }
+        }
+        (Self { offered, shelf, before, after, told: std::sync::Mutex::new(JoinSet::new()) }, notices)
+    }
+
+    /// What the model is told of: frozen for the session by whoever asks first.
+    pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
+        let plugins = self.offered.values().map(|offered| ToolSchema {
+            name: offered.tool.schema.name.clone(),
+            description: offered.tool.schema.description.clone(),
+            parameters: offered.tool.schema.parameters.clone(),
+        });
+        let mut schemas: Vec<ToolSchema> = plugins.chain(self.shelf.schemas()).collect();
+        schemas.sort_by(|a, b| a.name.cmp(&b.name));
+        schemas
+    }
+
+    pub(crate) fn shelf(&self) -> &SkillShelf {
+        &self.shelf
+    }
+
+    /// Splits calls into runs: neighbours that may run at once stand together, others alone.
+    pub(crate) fn runs<'c>(&self, calls: &'c [ToolCall]) -> Vec<&'c [ToolCall]> {
+        calls.chunk_by(|a, b| self.may_share(&a.name) && self.may_share(&b.name)).collect()
+    }
+
+    fn may_share(&self, name: &str) -> bool {
+        match self.offered.get(name) {
+            Some(offered) => offered.tool.parallel,
+            None => name == skills::LIST || name == skills::VIEW,
+        }
+    }
+
+    /// Starts the calls of a run together; answers come in the order of the calls.
+    pub(crate) fn start<'a>(
+        &'a self,
+        run: &'a [ToolCall],
+    ) -> impl futures_util::Stream<Item = (&'a ToolCall, Answer)> + 'a {
+        // More at once would only queue for the processor.
+        const AT_ONCE: usize = 8;
+        let calls = run.iter().map(move |call| async move { (call, self.call(call).await) });
+        futures_util::stream::iter(calls).buffered(AT_ONCE)
+    }
+
+    async fn call(&self, call: &ToolCall) -> Answer {
+        let begun = Instant::now();
+        let result = self.carry_out(call).await;
+        let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let failed = result.is_err();
+        let content = result.unwrap_or_else(|why| format!("error: {why}"));
+        let answer = Answer { content, failed, elapsed_ms };
+        self.tell(call, &answer);
+        answer
+    }
+
+    async fn carry_out(&self, call: &ToolCall) -> Result<String, String> {
+        if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
+            return Err(format!(
+                "the arguments of `{}` are no JSON object, so it was not run: write them anew",
+                call.name
+            ));
+        }
+        let ours = [skills::LIST, skills::VIEW].contains(&call.name.as_str()) && !self.shelf.schemas().is_empty();
+        let offered = self.offered.get(&call.name);
+        if offered.is_none() && !ours {
+            let names: Vec<String> = self.schemas().into_iter().map(|schema| schema.name).collect();
+            return Err(format!("there is no tool `{}`; there are: {}", call.name, names.join(", ")));
+        }
+        self.ask_hooks(call).await?;
+        let Some(offered) = offered else { return self.shelf.call(&call.name, &call.arguments).await };
+        if offered.tool.effect == Effect::Dangerous {
+            return Err(format!(
+                "`{}` is marked as dangerous, and nobody can be asked to approve it yet: it was not run",
+                call.name
+            ));
+        }
+        let invocation = Invocation {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+            extra: Vec::new(),
+        };
+        let output = offered.plugin.call(invocation).await.map_err(|error| for_the_model(&error))?;
+        Ok(output.content)
+    }
+
+    /// A hook that fails is a hook that did not agree.
+    async fn ask_hooks(&self, call: &ToolCall) -> Result<(), String> {
+        for hook in &self.before {
+            match hook.on_event(HookEvent::BeforeTool(event(call))).await {
+                Ok(Verdict::Proceed) => {}
+                Ok(Verdict::Block(why)) => return Err(format!("blocked by `{}`: {why}", hook.name())),
+                Ok(Verdict::Ask(why)) => {
+                    return Err(format!(
+                        "`{}` wants the user to approve this, and nobody can be asked yet: {why}",
+                        hook.name()
+                    ));
+                }
+                Err(error) => return Err(format!("not run, because a hook could not be asked: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, call: &ToolCall, answer: &Answer) {
+        for hook in &self.after {
+            let hook = Arc::clone(hook);
+            let done = HookEvent::AfterTool(ToolDone {
+                event: event(call),
+                content: answer.content.clone(),
+                failed: answer.failed,
+                elapsed_ms: u32::try_from(answer.elapsed_ms).unwrap_or(u32::MAX),
+            });
+            let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            told.spawn(async move {
+                if let Err(error) = hook.on_event(done).await {
+                    tracing::warn!(%error, "a hook was not told of a tool call");
+                }
+            });
+        }
+    }
+
+    /// Waits until every hook was told.
+    pub(crate) async fn settle(&self) {
+        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        while told.join_next().await.is_some() {}
+    }
+}
+
+fn event(call: &ToolCall) -> ToolEvent {
+    ToolEvent { call_id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() }
+}
+
+/// A tool's own error as it is; a crash with the plugin's name.
+fn for_the_model(error: &CallError) -> String {
+    match &error.cause {
+        Cause::Fault(fault) => fault.message.clone(),
+        _ => error.to_string(),
+    }
+}
+
+fn unusable(tool: &Tool) -> Option<&'static str> {
+    let name = &tool.schema.name;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Some("its name is not 1 to 64 letters, digits, `_` and `-`");
+    }
+    match serde_json::from_str(&tool.schema.parameters) {
+        Ok(serde_json::Value::Object(_)) => None,
+        _ => Some("its parameters are no JSON Schema object"),
+    }
+}
+
+/// Most tokens that one result may take of a window, and that all results of one reply may take.
+fn shares(window: u32) -> (u32, u32) {
+    ((window / 100 * 15).clamp(1_500, 25_000), (window / 100 * 30).clamp(3_000, 50_000))
+}
+
+/// The result of a call in its final form: what is too long for the window is cut for the model and kept in full.
+pub(crate) fn result(call: &ToolCall, answer: &Answer, of: usize, window: u32, now: u64) -> Draft {
+    let (each, all) = shares(window);
+    let budget = each.min(all / u32::try_from(of.max(1)).unwrap_or(u32::MAX)).max(100);
+    let mut draft = Draft::result(call, answer.content.clone(), now);
+    if draft.content.is_empty() {
+        // Some providers refuse an empty result.
+        draft.sent = Some("(no output)".to_owned());
+    } else {
+        draft.sent = cut(&draft.content, budget);
+    }
+    draft
+}
+
+/// Head and tail of a text that takes more than `budget` tokens.
+fn cut(text: &str, budget: u32) -> Option<String> {
+    let total = tokens::of_text(text);
+    if total <= budget {
+        return None;
+    }
+    let count = text.chars().count();
+    let mut keep = (count as u64 * u64::from(budget) / u64::from(total)) as usize;
+    loop {
+        let (head, tail) = (keep * 7 / 10, keep * 3 / 10);
+        let shown = format!(
+            "{}\n[{} of {count} characters are left out here; the log has all of them. Ask for less at a time.]\n{}",
+            text.chars().take(head).collect::<String>(),
+            count - head - tail,
+            text.chars().skip(count - tail).collect::<String>(),
+        );
+        if tokens::of_text(&shown) <= budget.max(60) || keep == 0 {
+            return Some(shown);
+        }
+        keep = keep * 9 / 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_result_is_cut_in_the_middle_and_kept_whole() {
+        let content: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
+        let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
+        let answer = Answer { content: content.clone(), failed: false, elapsed_ms: 1 };
+        let draft = result(&call, &answer, 2, 12_000, 7);
+        assert_eq!(draft.content, content);
+        let sent = draft.text_sent();
+        assert!(tokens::of_text(sent) <= 1_800, "{}", tokens::of_text(sent));
+        assert!(sent.starts_with("line 0\n") && sent.ends_with("line 19999\n") && sent.contains("left out"));
+    }
+
+    #[test]
+    fn what_fits_is_sent_as_it_is() {
+        assert_eq!(cut("short", 100), None);
+    }
+}

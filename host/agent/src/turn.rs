@@ -1,0 +1,285 @@
+//! One turn: from what the user said to an answer without calls.
+
+use futures_util::StreamExt;
+use hermes_conversation::{Draft, MessageRange, ToolCall, closing, render, tokens, validity};
+use hermes_models::{Delta, Finish, ModelError, Reply, Request};
+use hermes_plugins::{Moment, Query, TurnRecord};
+
+use crate::agent::{Host, TurnEnd, now};
+use crate::compaction;
+use crate::error::AgentError;
+use crate::event::{Event, Observer};
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::{memory, toolbox};
+
+/// How often a request that the provider finds too long is folded and sent again.
+const OVERFLOWS: u32 = 3;
+/// What the model is shown of a reply that its user stopped.
+const STOPPED: &str = "[The user stopped the reply here.]";
+/// A reply that ran into the limit of output in the middle of its calls.
+const CUT_CALLS: &str =
+    "[The reply ran into the model's limit of output before its tool calls were complete; none was run.]";
+
+/// A reply, or why there is none.
+enum Replied {
+    Whole(Box<Reply>),
+    /// The user stopped it; this much had arrived.
+    Stopped(String),
+}
+
+pub(crate) async fn run(
+    host: &Host,
+    live: &mut Live,
+    text: &str,
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<TurnEnd, AgentError> {
+    let text = text.trim_end();
+    if text.trim().is_empty() {
+        return Err(AgentError::EmptyMessage);
+    }
+    live.engine.turn_begins();
+    close_what_is_open(live)?;
+    let said = user_message(host, live, text, observer).await?;
+    let first = live.journal.append(&[said])?[0].id;
+
+    let end = answer(host, live, observer, interrupt).await;
+    live.ear.drain(observer);
+    let end = end?;
+    if let TurnEnd::Answered { text: answer } = &end {
+        hand_to_memories(live, first, text, answer);
+    }
+    Ok(end)
+}
+
+/// An error in an earlier turn of this process may have left one open.
+fn close_what_is_open(live: &Live) -> Result<(), AgentError> {
+    let drafts = closing::close(&live.journal.conversation(), now());
+    live.journal.append(&drafts)?;
+    Ok(())
+}
+
+/// The message in its final form, with what was recalled for it.
+async fn user_message(
+    host: &Host,
+    live: &mut Live,
+    text: &str,
+    observer: &mut dyn Observer,
+) -> Result<Draft, AgentError> {
+    let window = host.model.context_length;
+    let room = compaction::room_for_messages(live, window);
+    // A summary of all that was said before has to stand beside it.
+    let room = room - room / 4;
+    let size = tokens::of_text(text);
+    if size > room {
+        return Err(AgentError::MessageTooLong { tokens: size, room, window });
+    }
+    let mut draft = Draft::user(text, now());
+    let turn = live.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
+    let budget = memory::budget(window).min(room - size);
+    let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
+    let (recalled, failed) = live.ear.attend(observer, memory::recall(&live.memories, &query)).await;
+    for error in failed {
+        live.voice.notice(format!("{error}; the turn goes on without it"));
+    }
+    draft.sent = memory::with_recollections(text, &recalled, budget);
+    Ok(draft)
+}
+
+async fn answer(
+    host: &Host,
+    live: &mut Live,
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<TurnEnd, AgentError> {
+    let mut moment = Moment::TurnStart;
+    for _ in 0..host.settings.max_turns.max(1) {
+        let replied = reply(host, live, moment, observer, interrupt).await?;
+        let reply = match replied {
+            Replied::Whole(reply) => *reply,
+            Replied::Stopped(partial) => return stopped(live, &partial),
+        };
+        observer.event(Event::ReplyDone);
+        let (draft, calls) = assistant_message(reply);
+        let text = draft.content.clone();
+        live.journal.append(&[draft])?;
+        if calls.is_empty() {
+            return Ok(TurnEnd::Answered { text });
+        }
+        if !run_tools(host, live, &calls, observer, interrupt).await? {
+            close_what_is_open(live)?;
+            return Ok(TurnEnd::Interrupted);
+        }
+        moment = Moment::MidTurn;
+    }
+    let steps = host.settings.max_turns;
+    let note =
+        format!("[Stopped after {steps} steps of this turn, the limit of agent.max_turns. Say \"go on\" to continue.]");
+    live.journal.append(&[Draft::assistant(&note, Vec::new(), now()).by_host()])?;
+    Ok(TurnEnd::OutOfBudget { steps })
+}
+
+/// What was received of a reply is kept, marked as what it is.
+fn stopped(live: &Live, partial: &str) -> Result<TurnEnd, AgentError> {
+    let partial = partial.trim_end();
+    let note = if partial.is_empty() { STOPPED.to_owned() } else { format!("{partial}\n\n{STOPPED}") };
+    live.journal.append(&[Draft::assistant(note, Vec::new(), now()).by_host()])?;
+    Ok(TurnEnd::Interrupted)
+}
+
+fn assistant_message(reply: Reply) -> (Draft, Vec<ToolCall>) {
+    let Reply { mut text, reasoning, mut tool_calls, finish, .. } = reply;
+    if finish == Finish::Length && !tool_calls.is_empty() {
+        // Its last call may be cut in the middle of an argument: half a call is never run.
+        tool_calls.clear();
+        text = if text.is_empty() { CUT_CALLS.to_owned() } else { format!("{text}\n\n{CUT_CALLS}") };
+    }
+    let mut draft = Draft::assistant(text, tool_calls.clone(), now());
+    draft.reasoning = reasoning;
+    (draft, tool_calls)
+}
+
+/// Makes room, asks the model, and asks again where that helps.
+async fn reply(
+    host: &Host,
+    live: &mut Live,
+    mut moment: Moment,
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<Replied, AgentError> {
+    let (mut overflows, mut empty) = (0, 0);
+    loop {
+        tokio::select! {
+            room = compaction::make_room(host, live, moment, observer) => room?,
+            () = interrupt.triggered() => return Ok(Replied::Stopped(String::new())),
+        }
+        match ask(host, live, observer, interrupt).await {
+            Ok(Replied::Whole(reply)) if reply.text.trim().is_empty() && reply.tool_calls.is_empty() => {
+                empty += 1;
+                if empty > 1 {
+                    return Err(AgentError::EmptyReply { model: host.model.name.clone() });
+                }
+            }
+            Ok(replied) => return Ok(replied),
+            Err(ModelError::TooLong { message }) if overflows < OVERFLOWS && host.settings.compression => {
+                overflows += 1;
+                observer.event(Event::Notice(&format!(
+                    "the provider finds the request too long ({message}); folding and trying again"
+                )));
+                moment = Moment::Overflow;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// One request: the frozen prefix, then the view.
+async fn ask(
+    host: &Host,
+    live: &mut Live,
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<Replied, ModelError> {
+    let shown = render::render(&live.journal.conversation(), live.journal.view());
+    if let Err(invalid) = validity::check(&shown) {
+        tracing::error!(%invalid, "the request is not what every provider accepts");
+        debug_assert!(false, "{invalid}");
+    }
+    let estimate = compaction::estimate(live);
+    let request = Request {
+        model: &host.model.name,
+        system: &live.frozen.system_prompt,
+        tools: &live.frozen.tools,
+        messages: &shown,
+        max_tokens: None,
+        temperature: None,
+        schema: None,
+    };
+    let mut partial = String::new();
+    let reply = {
+        let mut on_delta = |delta: Delta<'_>| match delta {
+            Delta::Text(text) => {
+                partial.push_str(text);
+                observer.event(Event::Text(text));
+            }
+            Delta::Reasoning(text) => observer.event(Event::Reasoning(text)),
+            Delta::ToolName(_) => {}
+            Delta::Notice(text) => observer.event(Event::Notice(text)),
+        };
+        tokio::select! {
+            biased;
+            () = interrupt.triggered() => None,
+            reply = host.provider.complete(&request, &mut on_delta) => Some(reply?),
+        }
+    };
+    let Some(reply) = reply else { return Ok(Replied::Stopped(partial)) };
+    live.engine.counted(estimate, reply.usage);
+    if let Some(usage) = &reply.usage
+        && let Err(error) = host.store.add_usage(&live.session, usage)
+    {
+        // The conversation matters more than its bill.
+        tracing::warn!(%error, "the usage of a reply was not recorded");
+    }
+    Ok(Replied::Whole(Box::new(reply)))
+}
+
+/// Runs the calls of a reply, each result stored in the order of the calls. False when the user stopped them.
+async fn run_tools(
+    host: &Host,
+    live: &mut Live,
+    calls: &[ToolCall],
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<bool, AgentError> {
+    let window = host.model.context_length;
+    let Live { toolbox, ear, journal, .. } = live;
+    for run in toolbox.runs(calls) {
+        for call in run {
+            observer.event(Event::ToolStarted { name: &call.name, arguments: &call.arguments });
+        }
+        let mut answers = std::pin::pin!(toolbox.start(run));
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = interrupt.triggered() => return Ok(false),
+                next = ear.attend(observer, answers.next()) => next,
+            };
+            let Some((call, answer)) = next else { break };
+            journal.append(&[toolbox::result(call, &answer, calls.len(), window, now())])?;
+            observer.event(Event::ToolFinished {
+                name: &call.name,
+                content: &answer.content,
+                failed: answer.failed,
+                elapsed_ms: answer.elapsed_ms,
+            });
+        }
+    }
+    Ok(true)
+}
+
+/// In the background, in the order of turns.
+fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user: &str, assistant: &str) {
+    let record = {
+        let conversation = live.journal.conversation();
+        let Some(last) = conversation.headers().last() else { return };
+        TurnRecord {
+            number: last.turn,
+            user: user.to_owned(),
+            assistant: assistant.to_owned(),
+            messages: MessageRange::new(first, last.id),
+        }
+    };
+    let (memories, voice, before) = (live.memories.clone(), live.voice.clone(), live.syncing.take());
+    live.syncing = Some(tokio::spawn(async move {
+        if let Some(before) = before {
+            // Only its order matters here: what it said, it said.
+            let _ = before.await;
+        }
+        for memory in memories {
+            if let Err(error) = memory.sync_turn(&record).await {
+                voice.notice(format!("{error}; this turn is in the log, but not in that memory"));
+            }
+        }
+    }));
+}

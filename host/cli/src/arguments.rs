@@ -1,0 +1,271 @@
+//! The command line.
+
+use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
+
+use crate::failure::{Failure, Kind};
+
+/// A host for language-model agents whose tools, memories, skills and context engines are WebAssembly plugins.
+#[derive(Debug, Parser)]
+#[command(name = "hermes", version, disable_help_subcommand = true, after_help = AFTER)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) session: SessionArguments,
+
+    /// Answer TEXT on standard output and end; piped input is appended, and without TEXT it is the message
+    #[arg(short = 'z', long = "oneshot", value_name = "TEXT", num_args = 0..=1, default_missing_value = "-")]
+    pub(crate) oneshot: Option<String>,
+
+    /// Say more on standard error; twice for still more
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const AFTER: &str =
+    "Without a command, a chat begins. Exit codes: docs/exit-codes.md; settings: docs/configuration.md.";
+
+/// Which conversation, and who answers.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
+#[command(group = ArgGroup::new("earlier").args(["resume", "continue"]))]
+pub(crate) struct SessionArguments {
+    /// Go on with a session; the beginning of its id is enough
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// Go on with the newest conversation of this folder
+    #[arg(short, long = "continue", id = "continue")]
+    pub(crate) continue_newest: bool,
+
+    /// Go on in a copy and leave the session as it is
+    #[arg(long, requires = "earlier")]
+    pub(crate) branch: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArguments,
+}
+
+/// Who answers.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
+pub(crate) struct ModelArguments {
+    /// The model's provider
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// The model
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// Where an OpenAI-compatible API begins
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// The context engine
+    #[arg(long, value_name = "NAME")]
+    pub(crate) engine: Option<String>,
+}
+
+/// What to do instead of a chat.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk with the model
+    Chat {
+        /// Ask TEXT, show the turn, and end
+        #[arg(short, long, value_name = "TEXT")]
+        query: Option<String>,
+
+        #[command(flatten)]
+        session: SessionArguments,
+    },
+    /// Stored conversations
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// Plugins that there are
+    Plugins {
+        #[command(subcommand)]
+        command: PluginsCommand,
+    },
+    /// The configuration in force
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Look for what is wrong
+    Doctor {
+        #[command(flatten)]
+        model: ModelArguments,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// All of them, newest first
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// At most N
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+    },
+    /// One of them with every message
+    Show {
+        /// Its id or the beginning of it
+        id: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginsCommand {
+    /// All of them, with what they are and whether they are on
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Where the file is
+    Path,
+    /// All that is in force, keys redacted
+    Show {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One value or section
+    Get {
+        /// Such as model.default
+        key: String,
+    },
+}
+
+impl SessionArguments {
+    /// What stands before the command and what stands behind it, the latter first.
+    pub(crate) fn or(self, before: Self) -> Self {
+        let earlier = self.resume.is_some() || self.continue_newest;
+        let (resume, continue_newest) = match earlier {
+            true => (self.resume, self.continue_newest),
+            false => (before.resume, before.continue_newest),
+        };
+        Self { resume, continue_newest, branch: self.branch || before.branch, model: self.model.or(before.model) }
+    }
+}
+
+impl ModelArguments {
+    /// As [`SessionArguments::or`].
+    pub(crate) fn or(self, before: Self) -> Self {
+        Self {
+            provider: self.provider.or(before.provider),
+            model: self.model.or(before.model),
+            base_url: self.base_url.or(before.base_url),
+            engine: self.engine.or(before.engine),
+        }
+    }
+}
+
+impl Arguments {
+    /// Refuses options that mean nothing to the command behind them.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Some(command) = &self.command else { return Ok(()) };
+        let name = command.name();
+        let refused = |option: &str| {
+            let why = format!("{option} means nothing to `hermes {name}`");
+            Err(Failure::new(Kind::Usage, "the command line cannot be understood", why, format!("leave out {option}")))
+        };
+        if self.oneshot.is_some() {
+            return refused("-z");
+        }
+        let SessionArguments { resume, continue_newest, branch, model } = &self.session;
+        if !matches!(command, Command::Chat { .. }) {
+            if resume.is_some() || *continue_newest || *branch {
+                return refused("--resume, --continue or --branch");
+            }
+            if !matches!(command, Command::Doctor { .. }) && *model != ModelArguments::default() {
+                return refused("an option for the model or the engine");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Chat { .. } => "chat",
+            Self::Sessions { .. } => "sessions",
+            Self::Plugins { .. } => "plugins",
+            Self::Config { .. } => "config",
+            Self::Doctor { .. } => "doctor",
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once("hermes").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_one_shot_goes_with_the_choice_of_a_session_in_any_order() {
+        for line in ["-z hi --continue", "--continue -z hi", "-c -z hi", "--oneshot hi -c"] {
+            let arguments = parse(line).unwrap();
+            assert_eq!(arguments.oneshot.as_deref(), Some("hi"), "{line}");
+            assert!(arguments.session.continue_newest, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_one_shot_without_a_text_takes_what_is_piped_in() {
+        for line in ["-z", "-z -", "-z --continue", "--continue -z"] {
+            assert_eq!(parse(line).unwrap().oneshot.as_deref(), Some("-"), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_the_command_goes_first() {
+        let arguments = parse("--model a --provider p chat -q hi --model b --resume x -vv").unwrap();
+        assert_eq!(arguments.verbose, 2);
+        let Some(Command::Chat { query, session }) = arguments.command else { panic!("no chat") };
+        let session = session.or(arguments.session);
+        assert_eq!((query.as_deref(), session.resume.as_deref()), (Some("hi"), Some("x")));
+        assert_eq!((session.model.model.as_deref(), session.model.provider.as_deref()), (Some("b"), Some("p")));
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_refused() {
+        for line in ["--resume a --continue", "--branch", "--no-such-option", "sessions", "chat hello", "-q hi"] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+        for line in ["-z hi chat", "--continue sessions list", "--model m plugins list", "--resume a doctor"] {
+            assert_eq!(parse(line).unwrap().check().unwrap_err().kind, Kind::Usage, "{line}");
+        }
+        for line in ["--model m doctor", "--model m chat", "-v sessions list", "--resume a --branch"] {
+            parse(line).unwrap().check().unwrap();
+        }
+    }
+}

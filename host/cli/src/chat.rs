@@ -1,0 +1,191 @@
+//! A conversation at a terminal, or one that is piped in line by line.
+
+use std::process::ExitCode;
+
+use hermes_agent::{Agent, Begin, TurnEnd};
+
+use crate::arguments::SessionArguments;
+use crate::console::{Console, Tone};
+use crate::editor::{Input, Lines};
+use crate::failure::{Failure, Kind};
+use crate::launch::{Launcher, Setup};
+use crate::screen::{Screen, Show};
+use crate::signals::CtrlC;
+use crate::slash::{NAMES, Slash};
+use crate::{oneshot, status, text};
+
+/// What follows from an input.
+enum Next {
+    GoOn,
+    Leave,
+}
+
+struct Chat {
+    launcher: Launcher,
+    agent: Agent,
+    screen: Screen,
+    console: Console,
+    ctrl_c: CtrlC,
+}
+
+/// Talks until the user leaves.
+pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
+    let ctrl_c = CtrlC::listen();
+    let setup = Setup::read()?;
+    let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
+    let launcher = Launcher::new(setup, &session.model, false, verbose, console)?;
+    let begin = launcher.which(session)?;
+    let agent = launcher.begin(begin).await?;
+    let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
+        let fix = "check the permissions of the home folder; `hermes -z TEXT` needs no terminal";
+        Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
+    })?;
+    let at_terminal = lines.is_terminal();
+    let screen = Screen::new(console, show, ctrl_c.interrupt());
+    let mut chat = Chat { launcher, agent, screen, console, ctrl_c };
+    chat.greet(at_terminal);
+
+    let mut interrupted = false;
+    loop {
+        let input;
+        (lines, input) = chat.read(lines).await?;
+        match input {
+            Input::Text(text) => {
+                interrupted = false;
+                if let Next::Leave = chat.take(&text).await {
+                    break;
+                }
+            }
+            Input::Interrupted if interrupted => break,
+            Input::Interrupted => {
+                interrupted = true;
+                chat.screen.line(Tone::Faint, "ctrl-c again leaves; /help lists the commands");
+            }
+            Input::End => break,
+        }
+        if chat.screen.reader_gone() {
+            break;
+        }
+    }
+    chat.leave(at_terminal).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Chat {
+    fn greet(&mut self, at_terminal: bool) {
+        let status = self.agent.status();
+        if !at_terminal {
+            return;
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let greeting =
+            format!("hermes {version} · {} · {} · /help", text::line(&status.model), text::line(&status.engine));
+        self.screen.line(Tone::Faint, &greeting);
+        if let Some(session) = self.agent.session() {
+            let messages = text::counted(u64::try_from(status.messages).unwrap_or(u64::MAX), "message");
+            let told = format!("session {session} · {messages}");
+            self.screen.line(Tone::Faint, &told);
+        }
+    }
+
+    /// Waits for input on a thread that may block.
+    async fn read(&self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
+        // A pipe is read as it comes, and Ctrl-C ends that like any program.
+        let _during = lines.is_terminal().then(|| self.ctrl_c.is_a_key());
+        let read = tokio::task::spawn_blocking(move || {
+            let input = lines.read();
+            (lines, input)
+        });
+        let failed = |why: String| {
+            Failure::new(Kind::General, "no more input can be read", why, "go on with `hermes --continue`")
+        };
+        let (lines, input) = read.await.map_err(|error| failed(error.to_string()))?;
+        Ok((lines, input.map_err(|error| failed(error.to_string()))?))
+    }
+
+    async fn take(&mut self, text: &str) -> Next {
+        if text.trim().is_empty() {
+            return Next::GoOn;
+        }
+        match Slash::parse(text) {
+            None => self.turn(text).await,
+            Some(Slash::Exit) => return Next::Leave,
+            Some(Slash::Help) => {
+                for (name, meaning) in NAMES {
+                    self.screen.line(Tone::Plain, &format!("{name:<10} {meaning}"));
+                }
+                self.screen.line(Tone::Faint, "a backslash at the end of a line asks for the next one");
+            }
+            Some(Slash::New) => self.new_session().await,
+            Some(Slash::Context) => {
+                let report = status::context(&self.agent.context().await);
+                self.screen.line(Tone::Plain, &report);
+            }
+            Some(Slash::Compress(focus)) => self.compress(focus.as_deref()).await,
+            Some(Slash::Unknown { name, nearest }) => {
+                let near = nearest.map_or_else(
+                    || "/help lists those that there are".to_owned(),
+                    |near| format!("did you mean {near}?"),
+                );
+                self.console
+                    .warning(&format!("there is no command {name}; {near}; a blank in front sends it to the model"));
+            }
+        }
+        Next::GoOn
+    }
+
+    async fn turn(&mut self, text: &str) {
+        let end = {
+            let _during = self.ctrl_c.stops_the_turn();
+            self.agent.turn(text, &mut self.screen, self.ctrl_c.interrupt()).await
+        };
+        self.screen.end_turn();
+        match end {
+            Ok(TurnEnd::Answered { .. }) => {}
+            Ok(TurnEnd::Interrupted) => self.screen.line(Tone::Faint, "stopped"),
+            Ok(TurnEnd::OutOfBudget { steps }) => self.console.report(&oneshot::out_of_budget(steps)),
+            Err(error) => self.console.report(&error.into()),
+        }
+        let line = status::line(&self.agent.status());
+        self.screen.line(Tone::Faint, &line);
+    }
+
+    async fn compress(&mut self, focus: Option<&str>) {
+        let done = {
+            let _during = self.ctrl_c.stops_the_turn();
+            let interrupt = self.ctrl_c.interrupt();
+            tokio::select! {
+                biased;
+                () = interrupt.triggered() => None,
+                done = self.agent.compress(focus, &mut self.screen) => Some(done),
+            }
+        };
+        self.screen.end_turn();
+        match done {
+            None => self.screen.line(Tone::Faint, "stopped; the conversation is as it was"),
+            Some(Ok(true)) => {
+                let line = status::line(&self.agent.status());
+                self.screen.line(Tone::Faint, &line);
+            }
+            Some(Ok(false)) => self.screen.line(Tone::Faint, "there is nothing to compact"),
+            Some(Err(error)) => self.console.report(&error.into()),
+        }
+    }
+
+    async fn new_session(&mut self) {
+        match self.launcher.begin(Begin::New).await {
+            Ok(agent) => {
+                std::mem::replace(&mut self.agent, agent).close().await;
+                self.screen.line(Tone::Faint, "a new conversation");
+            }
+            Err(failure) => self.console.report(&failure),
+        }
+    }
+
+    async fn leave(self, at_terminal: bool) {
+        if let Some(session) = self.agent.session().filter(|_| at_terminal) {
+            self.console.note(&format!("`hermes --resume {session}` goes on from here"));
+        }
+        self.agent.close().await;
+    }
+}

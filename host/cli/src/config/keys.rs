@@ -1,0 +1,203 @@
+//! The keys that `config.yaml` may hold: one table, read by the checks, by `hermes config` and by the test that
+//! holds `docs/configuration.md` to it.
+
+/// What a key's value has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    Text,
+    Flag,
+    /// A whole number, at least this.
+    Count(u64),
+    /// A number above 0 and up to 1.
+    Share,
+    /// A list of texts.
+    Texts,
+    /// Sections whose names are free: what is in them is not the host's business.
+    Sections,
+}
+
+impl Wants {
+    /// For messages: `a list of texts`.
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Wants::Text => "a text".to_owned(),
+            Wants::Flag => "true or false".to_owned(),
+            Wants::Count(least) => format!("a whole number, at least {least}"),
+            Wants::Share => "a number above 0 and up to 1".to_owned(),
+            Wants::Texts => "a list of texts".to_owned(),
+            Wants::Sections => "a section for each name".to_owned(),
+        }
+    }
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Key {
+    /// Dotted.
+    pub(crate) path: &'static str,
+    pub(crate) wants: Wants,
+    /// As JSON; empty where there is none.
+    pub(crate) default: &'static str,
+    /// Whether setting it changes anything in this version; if not, that is said.
+    pub(crate) works: bool,
+    pub(crate) meaning: &'static str,
+}
+
+const fn key(path: &'static str, wants: Wants, default: &'static str, meaning: &'static str) -> Key {
+    Key { path, wants, default, works: true, meaning }
+}
+
+const fn later(path: &'static str, wants: Wants, meaning: &'static str) -> Key {
+    Key { path, wants, default: "", works: false, meaning }
+}
+
+/// All of them, in the order in which they are shown.
+pub(crate) const KEYS: &[Key] = &[
+    key("model.provider", Wants::Text, "", "a known provider, `custom` with a `base_url`, or `offline`"),
+    key("model.default", Wants::Text, "", "the model's name as the provider knows it; `model: NAME` is short for it"),
+    key("model.base_url", Wants::Text, "", "where an OpenAI-compatible API begins, often ending in /v1"),
+    key("model.api_key", Wants::Text, "", "the key for that address; better a variable, as `${NAME}`"),
+    key(
+        "model.context_length",
+        Wants::Count(2000),
+        "",
+        "the model's window in tokens, where the table of models is wrong",
+    ),
+    key("model.api_mode", Wants::Text, "", "the wire format; `chat_completions` is the one that works"),
+    key(
+        "context.engine",
+        Wants::Text,
+        "\"compressor\"",
+        "the plugin that decides when and how the conversation is compacted",
+    ),
+    key(
+        "compression.enabled",
+        Wants::Flag,
+        "true",
+        "whether the engine is asked at all; the window is guarded in any case",
+    ),
+    key(
+        "compression.threshold",
+        Wants::Share,
+        "",
+        "share of the window from which on the engine compacts; passed to it, as the next three",
+    ),
+    key(
+        "compression.target_ratio",
+        Wants::Share,
+        "",
+        "share of the window that the tail of a compacted conversation keeps",
+    ),
+    key("compression.protect_first_n", Wants::Count(0), "", "messages at the beginning that stay as they are"),
+    key("compression.protect_last_n", Wants::Count(0), "", "messages at the end that stay as they are"),
+    key("memory.provider", Wants::Text, "", "a memory provider beside the built-in memory"),
+    key("memory.memory_char_limit", Wants::Count(1), "2200", "characters that MEMORY.md may have"),
+    key("memory.user_char_limit", Wants::Count(1), "1375", "characters that USER.md may have"),
+    key("plugins.enabled", Wants::Texts, "[]", "plugins that are on beside those that are on by default"),
+    key("plugins.disabled", Wants::Texts, "[]", "plugins that are off, those that are on by default included"),
+    key("plugins.entries", Wants::Sections, "{}", "a section for each plugin, handed to it as it stands"),
+    key("auxiliary.compression.model", Wants::Text, "", "another model of the same provider, for summaries"),
+    later("auxiliary.compression.provider", Wants::Text, "another provider for summaries"),
+    later("auxiliary.compression.base_url", Wants::Text, "another address for summaries"),
+    later("auxiliary.compression.api_key", Wants::Text, "the key for it"),
+    later("auxiliary.compression.timeout", Wants::Count(1), "seconds that a summary may take"),
+    key("prompt.system_message", Wants::Text, "", "words of your own for the system prompt of new sessions"),
+    key("agent.max_turns", Wants::Count(1), "90", "requests to the model that one message of yours may lead to"),
+    key("display.show_reasoning", Wants::Flag, "false", "whether the model's reasoning is shown in chat"),
+];
+
+impl Key {
+    /// A key by its dotted path.
+    pub(crate) fn at(path: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.path == path)
+    }
+}
+
+/// Whether keys lie below a path.
+pub(crate) fn is_section(path: &str) -> bool {
+    KEYS.iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// The names that may stand in a section; at the top for an empty path.
+pub(crate) fn names_in(section: &str) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for key in KEYS {
+        let rest = if section.is_empty() {
+            Some(key.path)
+        } else {
+            key.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('.'))
+        };
+        let Some(name) = rest.and_then(|rest| rest.split('.').next()) else { continue };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The known path that somebody who wrote this one may have meant.
+pub(crate) fn nearest(path: &str) -> Option<String> {
+    let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let here = |known: &str| if section.is_empty() { known.to_owned() } else { format!("{section}.{known}") };
+    let siblings = names_in(section).into_iter().map(|known| (similarity(name, known), here(known)));
+    // The right name in the wrong place: `engine`, or `context_engine` for `context.engine`.
+    let elsewhere = KEYS.iter().map(|key| {
+        let leaf = key.path.rsplit('.').next().unwrap_or(key.path);
+        let alike = similarity(name, leaf).max(similarity(&path.replace(['_', '-'], "."), &key.path.replace('_', ".")));
+        (alike - 0.02, key.path.to_owned())
+    });
+    let best = siblings.chain(elsewhere).max_by(|(left, _), (right, _)| left.total_cmp(right))?;
+    (best.0 >= LEAST_ALIKE).then_some(best.1)
+}
+
+/// Below this a suggestion confuses more than it helps.
+const LEAST_ALIKE: f64 = 0.6;
+
+/// From 0 to 1; swapped letters count as one mistake.
+pub(crate) fn similarity(left: &str, right: &str) -> f64 {
+    strsim::normalized_damerau_levenshtein(&left.to_lowercase(), &right.to_lowercase())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_on_configuration_has_a_row_for_each_key() {
+        let page = include_str!("../../../../docs/configuration.md");
+        for key in KEYS {
+            let default = if key.default.is_empty() { "none" } else { key.default };
+            let works = if key.works { "" } else { "; has no effect yet" };
+            let row = format!("| `{}` | {} | `{}` | {}{works} |", key.path, key.wants.describe(), default, key.meaning);
+            assert!(page.contains(&row), "docs/configuration.md lacks the row\n{row}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_json() {
+        for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+            assert!(serde_json::from_str::<serde_json::Value>(key.default).is_ok(), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_finds_what_was_meant() {
+        for (written, meant) in [
+            ("modle", Some("model")),
+            ("model.contxt_length", Some("model.context_length")),
+            ("model.apikey", Some("model.api_key")),
+            ("context.engin", Some("context.engine")),
+            ("context_engine", Some("context.engine")),
+            ("engine", Some("context.engine")),
+            ("max_turns", Some("agent.max_turns")),
+            ("plugins.enable", Some("plugins.enabled")),
+            ("compresion", Some("compression")),
+            ("auxiliary.compresion", Some("auxiliary.compression")),
+            ("terminal", None),
+            ("zzz", None),
+        ] {
+            assert_eq!(nearest(written).as_deref(), meant, "{written}");
+        }
+    }
+}

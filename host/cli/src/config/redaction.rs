@@ -1,0 +1,138 @@
+//! Keys made unreadable wherever configuration is shown.
+
+use hermes_models::redact;
+use serde_json::Value;
+
+/// Ends of names whose values are secrets.
+const SECRET_NAMES: &[&str] =
+    &["api_key", "apikey", "token", "secret", "password", "passwd", "passphrase", "authorization", "private_key"];
+/// How the keys of known services begin.
+const KEY_STARTS: &[&str] = &[
+    "sk-",
+    "pk-",
+    "rk-",
+    "gsk_",
+    "xai-",
+    "AIza",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "hf_",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "eyJ",
+];
+/// A run of letters and digits as long as this, both in it, is taken for a key.
+const LONG_RUN: usize = 32;
+
+/// A value with every secret in it redacted, by the name it has or by how it looks.
+pub(crate) fn redacted(value: Value) -> Value {
+    match value {
+        Value::Object(section) => section
+            .into_iter()
+            .map(|(name, value)| {
+                let value = if is_secret_name(&name) { hidden(value) } else { redacted(value) };
+                (name, value)
+            })
+            .collect(),
+        Value::Array(items) => items.into_iter().map(redacted).collect(),
+        Value::String(text) => Value::String(redacted_text(&text)),
+        other => other,
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    SECRET_NAMES.iter().any(|secret| name.ends_with(secret))
+}
+
+fn hidden(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.is_empty() || is_variable(&text) => Value::String(text),
+        Value::String(text) => Value::String(redact(&text)),
+        Value::Null => Value::Null,
+        _ => Value::String("***".to_owned()),
+    }
+}
+
+/// A variable that was not set: its name is no secret.
+fn is_variable(text: &str) -> bool {
+    text.strip_prefix("${").and_then(|text| text.strip_suffix('}')).is_some_and(|name| !name.contains(['$', '{', '}']))
+}
+
+/// A text with what looks like keys in it redacted, and with the password of an address.
+pub(crate) fn redacted_text(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|character: char| !is_key_character(character)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        let password =
+            after.starts_with('@') && shown.ends_with(':') && !shown.ends_with("://") && shown.contains("://");
+        if password {
+            shown.push_str("***");
+        } else if looks_like_key(run) {
+            shown.push_str(&redact(run));
+        } else {
+            shown.push_str(run);
+        }
+        let mut characters = after.chars();
+        shown.extend(characters.next());
+        rest = characters.as_str();
+    }
+    shown
+}
+
+fn is_key_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')
+}
+
+fn looks_like_key(run: &str) -> bool {
+    if KEY_STARTS.iter().any(|start| run.starts_with(start)) {
+        return run.len() >= 16;
+    }
+    // Names of models and files have words in them; keys have not.
+    let longest = run.split(['-', '_', '.']).map(str::len).max().unwrap_or_default();
+    let has = |test: fn(&char) -> bool| run.chars().any(|character| test(&character));
+    longest >= LONG_RUN && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        let value = json!({
+            "api_key": "sk-0123456789abcdefghij", "TOKEN": "short", "client-secret": 12345, "password": ["a"],
+            "max_tokens": 5, "api_key_env": "NAME", "empty_token": "", "other_token": null, "later_api_key": "${KEY}",
+            "headers": {"Authorization": "Bearer abcdefghijklmnopqrst"},
+        });
+        let expected = json!({
+            "api_key": "sk-012...ghij", "TOKEN": "***", "client-secret": "***", "password": "***",
+            "max_tokens": 5, "api_key_env": "NAME", "empty_token": "", "other_token": null, "later_api_key": "${KEY}",
+            "headers": {"Authorization": "Bearer...qrst"},
+        });
+        assert_eq!(redacted(value), expected);
+    }
+
+    #[test]
+    fn secrets_are_known_by_how_they_look() {
+        for (text, shown) in [
+            ("sk-0123456789abcdefghij", "sk-012...ghij"),
+            ("Bearer ghp_0123456789abcdefghij", "Bearer ghp_01...ghij"),
+            ("http://h/v1?key=AIza0123456789abcdefghij", "http://h/v1?key=AIza01...ghij"),
+            ("https://me:hunter2@host/v1", "https://me:***@host/v1"),
+            ("0123456789abcdef0123456789abcdef", "012345...cdef"),
+            ("meta-llama/Llama-3.3-70B-Instruct-Turbo", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
+            ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+            ("/a/path/to/some-folder/claude-sonnet-4-5-20250929", "/a/path/to/some-folder/claude-sonnet-4-5-20250929"),
+            ("äöü", "äöü"),
+        ] {
+            assert_eq!(redacted_text(text), shown);
+        }
+    }
+}

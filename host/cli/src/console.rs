@@ -1,0 +1,123 @@
+//! Standard output and error as this program writes to them: colour only on a terminal, and a reader that goes away
+//! ends the program quietly.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::failure::{Failure, Kind};
+use crate::text;
+
+/// What the two streams are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Console {
+    /// Standard output is a terminal.
+    pub(crate) screen: bool,
+    /// Standard error is one.
+    stderr: bool,
+    colour: bool,
+}
+
+/// How a piece of text is set off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Faint,
+    Bad,
+    Warning,
+    Good,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Tone::Plain => "0",
+            Tone::Faint => "2",
+            Tone::Bad => "31",
+            Tone::Warning => "33",
+            Tone::Good => "32",
+        }
+    }
+}
+
+impl Console {
+    /// As the process finds them. `NO_COLOR` and `TERM=dumb` are honoured.
+    pub(crate) fn of_process() -> Self {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Self { screen: io::stdout().is_terminal(), stderr: io::stderr().is_terminal(), colour: !no_colour && !dumb }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plain(screen: bool) -> Self {
+        Self { screen, stderr: false, colour: false }
+    }
+
+    /// A text for standard output.
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        painted(self.screen && self.colour, tone, text)
+    }
+
+    /// What stands before and behind a text that arrives in pieces.
+    pub(crate) fn around(self, tone: Tone) -> (String, &'static str) {
+        if self.screen && self.colour { (begin(tone), END) } else { (String::new(), "") }
+    }
+
+    /// A line that anybody may read: to standard error, for what does not belong to the answer.
+    pub(crate) fn note(self, text: &str) {
+        self.aside("note", Tone::Faint, text);
+    }
+
+    /// As [`Console::note`], for what should be put right.
+    pub(crate) fn warning(self, text: &str) {
+        self.aside("warning", Tone::Warning, text);
+    }
+
+    fn aside(self, label: &str, tone: Tone, text: &str) {
+        let label = painted(self.stderr && self.colour, tone, &format!("{label}:"));
+        // Nobody is left to be told when standard error is closed.
+        let _ = writeln!(io::stderr(), "{label} {}", text::line(text));
+    }
+
+    /// The three lines of a failure.
+    pub(crate) fn report(self, failure: &Failure) {
+        if failure.kind == Kind::ReaderGone {
+            return;
+        }
+        let mut report = String::new();
+        for (label, text) in failure.lines() {
+            let tone = if label == "error" { Tone::Bad } else { Tone::Faint };
+            let label = painted(self.stderr && self.colour, tone, &format!("{label:>5}:"));
+            report.push_str(&format!("{label} {}\n", text::line(&text)));
+        }
+        let _ = io::stderr().write_all(report.as_bytes());
+    }
+
+    /// Texts of others for standard output: on a terminal without what would steer it, else as they are.
+    pub(crate) fn shown(self, text: &str) -> String {
+        if self.screen { text::Cleaner::default().clean(text) } else { text.to_owned() }
+    }
+}
+
+const END: &str = "\u{1b}[0m";
+
+fn begin(tone: Tone) -> String {
+    format!("\u{1b}[{}m", tone.code())
+}
+
+fn painted(colour: bool, tone: Tone, text: &str) -> String {
+    if colour && tone != Tone::Plain { format!("{}{text}{END}", begin(tone)) } else { text.to_owned() }
+}
+
+/// Writes to standard output, at once.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::from)
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::new(Kind::ReaderGone, "the output was not read to its end", "the reader has gone", "read on");
+        }
+        Self::new(Kind::General, "the output cannot be written", error.to_string(), "check where it goes")
+    }
+}

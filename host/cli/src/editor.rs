@@ -1,0 +1,181 @@
+//! Where a chat's lines come from: a terminal with editing and history, or a pipe.
+
+use std::io::{self, BufRead};
+use std::path::PathBuf;
+
+use rustyline::completion::Completer;
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Editor, Helper};
+
+use crate::home::append_private;
+use crate::slash;
+
+/// Lines that are remembered.
+const REMEMBERED: usize = 1_000;
+const PROMPT: &str = "> ";
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A message, or a command.
+    Text(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D, or the end of the pipe.
+    End,
+}
+
+/// Reads what the user says.
+pub(crate) enum Lines {
+    /// With editing.
+    Terminal(Box<Terminal>),
+    /// Line by line.
+    Pipe,
+}
+
+/// A terminal with its history.
+pub(crate) struct Terminal {
+    editor: Editor<Words, FileHistory>,
+    history: PathBuf,
+}
+
+impl Lines {
+    /// From the terminal, where there is one.
+    pub(crate) fn open(history: PathBuf) -> io::Result<Self> {
+        if !io::IsTerminal::is_terminal(&io::stdin()) {
+            return Ok(Self::Pipe);
+        }
+        let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(other)?.build();
+        let mut editor: Editor<Words, FileHistory> = Editor::with_config(config).map_err(other)?;
+        editor.set_history_ignore_space(true);
+        editor.set_helper(Some(Words));
+        // Made here, so that it is never anybody else's to read.
+        drop(append_private(&history)?);
+        if let Err(error) = editor.load_history(&history) {
+            tracing::warn!(%error, path = %history.display(), "the history cannot be read");
+        }
+        Ok(Self::Terminal(Box::new(Terminal { editor, history })))
+    }
+
+    /// Whether a person types.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
+    /// Waits for the next input; blocks its thread.
+    pub(crate) fn read(&mut self) -> io::Result<Input> {
+        match self {
+            Self::Terminal(terminal) => terminal.read(),
+            Self::Pipe => read_line(&mut io::stdin().lock()),
+        }
+    }
+}
+
+impl Terminal {
+    fn read(&mut self) -> io::Result<Input> {
+        let text = match self.editor.readline(PROMPT) {
+            Ok(text) => text,
+            Err(ReadlineError::Interrupted) => return Ok(Input::Interrupted),
+            Err(ReadlineError::Eof) => return Ok(Input::End),
+            Err(error) => return Err(other(error)),
+        };
+        if !text.trim().is_empty() && self.editor.add_history_entry(text.as_str()).unwrap_or(false) {
+            // A history that cannot be kept is no reason to stop talking.
+            if let Err(error) = self.editor.append_history(&self.history) {
+                tracing::warn!(%error, path = %self.history.display(), "the history cannot be written");
+            }
+        }
+        Ok(Input::Text(joined(&text)))
+    }
+}
+
+fn other(error: ReadlineError) -> io::Error {
+    match error {
+        ReadlineError::Io(error) => error,
+        error => io::Error::other(error),
+    }
+}
+
+/// A line of a pipe, with those behind it for as long as it ends in a backslash.
+fn read_line(pipe: &mut impl BufRead) -> io::Result<Input> {
+    let mut text = String::new();
+    loop {
+        let read = pipe.read_line(&mut text)?;
+        if read == 0 {
+            return Ok(if text.is_empty() { Input::End } else { Input::Text(joined(&text)) });
+        }
+        if !goes_on(text.trim_end_matches(['\n', '\r'])) {
+            return Ok(Input::Text(joined(text.trim_end_matches(['\n', '\r']))));
+        }
+    }
+}
+
+/// A backslash at its end asks for another line; two of them are one that is meant.
+fn goes_on(text: &str) -> bool {
+    text.chars().rev().take_while(|character| *character == '\\').count() % 2 == 1
+}
+
+/// Lines that were continued, without the backslashes that did it.
+fn joined(text: &str) -> String {
+    let lines: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let last = lines.len() - 1;
+    let lines: Vec<&str> = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| if at < last && goes_on(line) { &line[..line.len() - 1] } else { line })
+        .collect();
+    lines.join("\n")
+}
+
+/// Completes commands, and asks for more lines.
+struct Words;
+
+impl Helper for Words {}
+impl Highlighter for Words {}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Completer for Words {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        let typed = &line[..at];
+        let fits = slash::NAMES.iter().map(|(name, _)| (*name).to_owned()).filter(|name| name.starts_with(typed));
+        Ok((0, if typed.starts_with('/') { fits.collect() } else { Vec::new() }))
+    }
+}
+
+impl Validator for Words {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let more = goes_on(context.input());
+        Ok(if more { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backslash_at_the_end_of_a_line_asks_for_the_next() {
+        let mut pipe = "one\\\ntwo\\\nthree\nfour\\\\\nfive\\\n".as_bytes();
+        let mut read = || read_line(&mut pipe).unwrap();
+        assert_eq!(read(), Input::Text("one\ntwo\nthree".to_owned()));
+        assert_eq!(read(), Input::Text("four\\\\".to_owned()));
+        assert_eq!(read(), Input::Text("five\n".to_owned()));
+        assert_eq!(read(), Input::End);
+    }
+
+    #[test]
+    fn a_pasted_text_keeps_its_lines() {
+        assert_eq!(joined("a\r\nb\n\nc"), "a\nb\n\nc");
+    }
+}

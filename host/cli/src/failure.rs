@@ -1,0 +1,206 @@
+//! What a person is told when something fails: what, why, what to do; and what a script is told: an exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use hermes_agent::AgentError;
+use hermes_models::{ModelError, ResolveError};
+use hermes_plugins::PluginsError;
+use hermes_store::StoreError;
+
+/// Exit codes by kind of failure; `docs/exit-codes.md` has the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Whoever read standard output has stopped: nothing is wrong, and nobody is left to be told.
+    ReaderGone = 0,
+    /// What was asked for is not there, or a reason without a kind of its own.
+    General = 1,
+    /// The command line cannot be understood.
+    Usage = 2,
+    /// `config.yaml`, `.env` or the home folder.
+    Configuration = 3,
+    /// The model's endpoint is down, refuses, or answers nonsense.
+    Model = 4,
+    /// A plugin that must be there is not.
+    Plugin = 5,
+    /// The database.
+    Store = 6,
+    /// Another process is at work on the session.
+    InUse = 7,
+    /// The turn ended without an answer: its budget is used up.
+    Budget = 8,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Kind> for ExitCode {
+    fn from(kind: Kind) -> Self {
+        // The discriminants are the codes, and all fit.
+        Self::from(kind as u8)
+    }
+}
+
+/// A report of three lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    /// What failed.
+    pub(crate) what: String,
+    /// Why.
+    pub(crate) why: String,
+    /// What to do.
+    pub(crate) fix: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), why: why.into(), fix: fix.into() }
+    }
+
+    /// From a sentence that ends in `; what to do`, as the errors of the libraries do where there is something to do.
+    fn from_sentence(kind: Kind, what: &str, sentence: &str, otherwise: &str) -> Self {
+        let (why, fix) = sentence.rsplit_once("; ").unwrap_or((sentence, otherwise));
+        Self::new(kind, what, why, fix)
+    }
+
+    /// The three lines, without colour; each on one line, whatever the cause wrote into it.
+    pub(crate) fn lines(&self) -> [(&'static str, String); 3] {
+        [("error", one_line(&self.what)), ("why", one_line(&self.why)), ("fix", one_line(&self.fix))]
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [what, why, fix] = self.lines().map(|(_, text)| text);
+        write!(f, "{what}: {why}; {fix}")
+    }
+}
+
+impl std::error::Error for Failure {}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl From<ResolveError> for Failure {
+    fn from(error: ResolveError) -> Self {
+        let otherwise = "correct the model's settings; `hermes doctor` shows what is in force";
+        Self::from_sentence(Kind::Configuration, "no model can be chosen", &error.to_string(), otherwise)
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        let otherwise = "try again, or choose another model with --model";
+        Self::from_sentence(Kind::Model, "the model did not answer", &error.to_string(), otherwise)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (kind, what) = match &error {
+            StoreError::InUse { .. } => (Kind::InUse, "the session cannot be opened"),
+            StoreError::UnknownSession(_) | StoreError::AmbiguousSession { .. } => {
+                (Kind::General, "the session cannot be opened")
+            }
+            StoreError::Home { .. } => (Kind::Configuration, "the home folder cannot be used"),
+            StoreError::Foreign { .. }
+            | StoreError::NewerSchema { .. }
+            | StoreError::NotADatabase { .. }
+            | StoreError::Orphan { .. }
+            | StoreError::Corrupt { .. } => (Kind::Store, "the conversations cannot be opened"),
+            _ => (Kind::Store, "the conversations cannot be stored"),
+        };
+        Self::from_sentence(kind, what, &error.to_string(), "run `hermes doctor` to see what is wrong")
+    }
+}
+
+impl From<PluginsError> for Failure {
+    fn from(error: PluginsError) -> Self {
+        let what = "the plugins of the session cannot be had";
+        match &error {
+            PluginsError::Missing { kind, name, found, folder } => {
+                let why = format!("there is no {kind} `{name}`");
+                Self::new(Kind::Plugin, what, why, choose(kind, found, folder))
+            }
+            PluginsError::OtherKind { kind, name, exports, found, folder } => {
+                let why = format!("the plugin `{name}` is no {kind}: it exports {}", exports.join(", "));
+                Self::new(Kind::Plugin, what, why, choose(kind, found, folder))
+            }
+            _ => Self::new(
+                Kind::Plugin,
+                what,
+                error.to_string(),
+                "correct or remove the plugin, or select another; `hermes plugins list` shows all",
+            ),
+        }
+    }
+}
+
+fn choose(kind: &str, found: &[String], folder: &std::path::Path) -> String {
+    let setting = if kind == "context engine" { "context.engine" } else { "memory.provider" };
+    if found.is_empty() {
+        return format!("there is none; install one into {}", folder.display());
+    }
+    format!("set {setting} to one of: {}; others go into {}", found.join(", "), folder.display())
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let (kind, what) = match error {
+            AgentError::Store(error) => return error.into(),
+            AgentError::Model(error) => return error.into(),
+            AgentError::Plugins(error) => return error.into(),
+            AgentError::EmptyReply { .. } | AgentError::WindowFull { .. } => (Kind::Model, "the turn has no answer"),
+            AgentError::Workspace { .. } => (Kind::General, "the session cannot go on"),
+            _ => (Kind::General, "the message was not sent"),
+        };
+        let sentence = error.to_string();
+        let (why, fix) = sentence.split_once(": ").unwrap_or((&sentence, "run `hermes doctor` to see what is wrong"));
+        Self::new(kind, what, why, fix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn a_report_says_what_failed_why_and_what_to_do() {
+        let model: Failure =
+            ModelError::Unreachable { url: "http://127.0.0.1:1/v1".into(), why: "connection refused".into() }.into();
+        let [what, why, fix] = model.lines().map(|(_, text)| text);
+        assert_eq!(what, "the model did not answer");
+        assert_eq!(why, "no connection to http://127.0.0.1:1/v1: connection refused");
+        assert_eq!(fix, "check that it is running and that model.base_url is right");
+    }
+
+    #[test]
+    fn what_a_cause_writes_stays_on_its_line() {
+        let failure = Failure::new(Kind::General, "a\nb", "c\r\n d", "e");
+        assert_eq!(failure.lines().map(|(_, text)| text), ["a b", "c d", "e"]);
+    }
+
+    #[test]
+    fn a_session_in_use_has_a_code_of_its_own_and_names_the_way_out() {
+        let failure: Failure = StoreError::InUse { session: SessionId("s".into()), pid: Some(7) }.into();
+        assert_eq!(failure.kind, Kind::InUse);
+        assert!(failure.fix.contains("--branch") && failure.why.contains("process 7"), "{failure}");
+    }
+
+    #[test]
+    fn an_engine_that_is_not_there_lists_those_that_are() {
+        let failure: Failure = PluginsError::Missing {
+            kind: "context engine",
+            name: "nope".into(),
+            found: vec!["compressor (bundled)".into()],
+            folder: "/h/plugins".into(),
+        }
+        .into();
+        assert_eq!(failure.why, "there is no context engine `nope`");
+        assert_eq!(failure.fix, "set context.engine to one of: compressor (bundled); others go into /h/plugins");
+        assert_eq!(failure.kind as u8, 5);
+    }
+}

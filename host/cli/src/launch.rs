@@ -1,0 +1,264 @@
+//! From flags, environment and configuration to an agent at work.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hermes_agent::{Agent, Begin, Host, Settings};
+use hermes_models::{Provider, Route, Source, Wanted};
+use hermes_plugins::{Catalog, Plugins, Selection};
+use hermes_runtime::Runtime;
+use hermes_store::Store;
+use serde_json::{Map, Value};
+
+use crate::arguments::{ModelArguments, SessionArguments};
+use crate::bundled::BUNDLED;
+use crate::config::Config;
+use crate::console::Console;
+use crate::environment::Environment;
+use crate::failure::{Failure, Kind};
+use crate::home::Home;
+use crate::logging;
+
+/// What every command that looks into the home begins with.
+pub(crate) struct Setup {
+    pub(crate) home: Home,
+    pub(crate) environment: Environment,
+    pub(crate) config: Config,
+}
+
+impl Setup {
+    /// Reads what is there; nothing is created, and the home of another program is refused.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let home = Home::locate()?;
+        let environment = Environment::read(&home.dotenv());
+        let config = Config::read(&home.config(), &environment)?;
+        Ok(Self { home, environment, config })
+    }
+
+    /// Tells what is odd about the configuration.
+    pub(crate) fn warn(&self, console: Console) {
+        for warning in self.environment.warnings().iter().chain(self.config.warnings()) {
+            console.warning(warning);
+        }
+    }
+
+    /// Which model serves.
+    pub(crate) fn route(&self, flags: &ModelArguments) -> Result<Route, Failure> {
+        let flags = Wanted {
+            provider: flags.provider.clone(),
+            model: flags.model.clone(),
+            base_url: flags.base_url.clone(),
+            ..Wanted::default()
+        };
+        let configured = Wanted {
+            provider: self.config.text("model.provider"),
+            model: self.config.text("model.default"),
+            base_url: self.config.text("model.base_url"),
+            api_key: self.config.text("model.api_key"),
+            context_length: self.config.count("model.context_length"),
+            api_mode: self.config.text("model.api_mode"),
+        };
+        Ok(hermes_models::resolve(&flags, &|name| self.environment.var(name), &configured)?)
+    }
+
+    /// Which plugins are on.
+    pub(crate) fn selection(&self, flags: &ModelArguments) -> Selection {
+        let config = &self.config;
+        let engine = flags.engine.clone().or_else(|| config.text("context.engine"));
+        let engine = engine.unwrap_or_else(|| Selection::ENGINE.to_owned());
+        let mut entries = config.entries();
+        let defaults = |section: &str, names: &[&'static str]| -> Vec<(&'static str, Value)> {
+            let given = |name: &&'static str| Some((*name, config.given(&format!("{section}.{name}"))?.clone()));
+            names.iter().filter_map(given).collect()
+        };
+        let compression = ["threshold", "target_ratio", "protect_first_n", "protect_last_n"];
+        fill(&mut entries, &engine, defaults("compression", &compression));
+        fill(&mut entries, Selection::MEMORY, defaults("memory", &["memory_char_limit", "user_char_limit"]));
+        Selection {
+            engine,
+            memory: config.text("memory.provider"),
+            enabled: config.texts("plugins.enabled"),
+            disabled: config.texts("plugins.disabled"),
+            entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
+        }
+    }
+
+    /// All plugins that there are.
+    pub(crate) fn catalog(&self) -> Catalog {
+        Catalog::find(BUNDLED, &self.home.plugins())
+    }
+
+    fn settings(&self, one_shot: bool) -> Settings {
+        let model = self.config.text("auxiliary.compression.model");
+        Settings {
+            max_turns: self.config.count("agent.max_turns").unwrap_or(u32::MAX),
+            compression: self.config.flag("compression.enabled"),
+            platform: "cli".to_owned(),
+            one_shot,
+            system_message: self.config.text("prompt.system_message"),
+            auxiliary_models: model.map(|model| HashMap::from([("compression".to_owned(), model)])).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a plugin's own section sets goes before what a section of the host's sets for it.
+fn fill(entries: &mut Map<String, Value>, plugin: &str, defaults: Vec<(&'static str, Value)>) {
+    if defaults.is_empty() {
+        return;
+    }
+    let entry = entries.entry(plugin).or_insert(Value::Null);
+    if entry.is_null() {
+        *entry = Value::Object(Map::new());
+    }
+    if let Value::Object(entry) = entry {
+        for (name, value) in defaults {
+            entry.entry(name).or_insert(value);
+        }
+    }
+}
+
+/// Makes agents: one a process, and another at each `/new`.
+pub(crate) struct Launcher {
+    setup: Setup,
+    selection: Selection,
+    settings: Settings,
+    route: Route,
+    store: Arc<Store>,
+    runtime: Runtime,
+    catalog: Catalog,
+    provider: Arc<dyn Provider>,
+    workspace: PathBuf,
+    console: Console,
+}
+
+impl Launcher {
+    /// Opens everything that a session needs. Whatever is refused is refused before anything is written.
+    pub(crate) fn new(
+        setup: Setup,
+        flags: &ModelArguments,
+        one_shot: bool,
+        verbose: u8,
+        console: Console,
+    ) -> Result<Self, Failure> {
+        setup.warn(console);
+        let route = setup.route(flags)?;
+        for note in &route.notes {
+            console.note(note);
+        }
+        let provider = hermes_models::connect(&route)?;
+        let workspace = std::env::current_dir().map_err(|error| {
+            let why = format!("the current folder cannot be told: {error}");
+            Failure::new(Kind::General, "the session cannot begin", why, "change to a folder that is there")
+        })?;
+        // The store tells a home that belongs to somebody else, so it is opened before anything is made in there.
+        let store = Arc::new(Store::open(setup.home.path())?);
+        if let Err(error) = logging::start(verbose, Some(&setup.home)) {
+            console.warning(&format!("{} cannot be written: {error}", setup.home.logs().display()));
+        }
+        if route.is_offline() && route.source == Source::Nothing {
+            console.note(
+                "no model is configured, so the built-in `offline` partner answers; set model.provider and \
+                 model.default, or the key of a provider, to talk to a model",
+            );
+        }
+        Ok(Self {
+            selection: setup.selection(flags),
+            settings: setup.settings(one_shot),
+            runtime: Runtime::new(setup.home.code()),
+            catalog: setup.catalog(),
+            setup,
+            route,
+            store,
+            provider,
+            workspace,
+            console,
+        })
+    }
+
+    /// The home, for what chat keeps there.
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Takes up a session with plugins of its own.
+    pub(crate) async fn begin(&self, begin: Begin) -> Result<Agent, Failure> {
+        let plugins = Plugins::select(&self.runtime, &self.catalog, &self.selection)?;
+        for notice in plugins.notices() {
+            self.console.warning(notice);
+        }
+        let host = Host {
+            home: self.setup.home.path().to_owned(),
+            store: Arc::clone(&self.store),
+            plugins,
+            provider: Arc::clone(&self.provider),
+            model: self.route.model.clone(),
+            engine: self.selection.engine.clone(),
+            settings: self.settings.clone(),
+        };
+        Ok(Agent::begin(host, begin, self.workspace.clone()).await?)
+    }
+
+    /// Which session the command line means.
+    pub(crate) fn which(&self, arguments: &SessionArguments) -> Result<Begin, Failure> {
+        let id = match (&arguments.resume, arguments.continue_newest) {
+            (Some(id), _) => self.store.resolve_session(id)?,
+            (None, true) => self.store.newest_session(&self.workspace)?.ok_or_else(|| {
+                let why = format!("there is none in {}", self.workspace.display());
+                let fix = "leave out --continue to begin one, or choose one of `hermes sessions list` with --resume";
+                Failure::new(Kind::General, "no conversation can be continued", why, fix)
+            })?,
+            (None, false) => return Ok(Begin::New),
+        };
+        Ok(if arguments.branch { Begin::Branch(id) } else { Begin::Resume(id) })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn setup(yaml: &str) -> Setup {
+        Setup {
+            home: Home::at(Path::new("/h")),
+            environment: Environment::default(),
+            config: Config::parse(yaml, Path::new("/h/config.yaml"), &|_| None).unwrap(),
+        }
+    }
+
+    #[test]
+    fn sections_of_the_host_fill_what_the_plugins_own_sections_leave_open() {
+        let yaml = "compression: {threshold: 0.4, protect_last_n: 5}\nmemory: {memory_char_limit: 100}\n\
+                    plugins: {entries: {compressor: {threshold: 0.6}, builtin: , mine: {a: 1}}}\n";
+        let selection = setup(yaml).selection(&ModelArguments::default());
+        assert_eq!(selection.engine, "compressor");
+        assert_eq!(selection.entries["compressor"], json!({"threshold": 0.6, "protect_last_n": 5}));
+        assert_eq!(selection.entries["builtin"], json!({"memory_char_limit": 100}));
+        assert_eq!(selection.entries["mine"], json!({"a": 1}));
+    }
+
+    #[test]
+    fn the_engine_of_the_command_line_gets_them() {
+        let flags = ModelArguments { engine: Some("lossless".to_owned()), ..ModelArguments::default() };
+        let selection = setup("context: {engine: nope}\ncompression: {threshold: 0.4}\n").selection(&flags);
+        assert_eq!(selection.engine, "lossless");
+        assert_eq!(selection.entries["lossless"], json!({"threshold": 0.4}));
+        assert_eq!(selection.entries.len(), 1);
+    }
+
+    #[test]
+    fn nothing_configured_is_the_offline_partner() {
+        if hermes_models::KNOWN.iter().flat_map(|known| known.keys).any(|key| std::env::var_os(key).is_some()) {
+            return;
+        }
+        let route = setup("").route(&ModelArguments::default()).unwrap();
+        assert!(route.is_offline() && route.source == Source::Nothing);
+        let failure = setup("model: some-model\n").route(&ModelArguments::default()).unwrap_err();
+        assert_eq!(failure.kind, Kind::Configuration);
+    }
+}

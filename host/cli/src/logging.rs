@@ -1,0 +1,64 @@
+//! `$HERMES_HOME/logs/hermes.log` for what somebody may want to look up later, and standard error for `-v`.
+
+use std::fs;
+use std::io;
+use std::sync::Mutex;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::home::{Home, append_private, create_private};
+
+/// A log that has grown to this is put aside, and the one before it goes.
+const LARGEST: u64 = 5 << 20;
+
+/// Starts logging. The file is only written for a command that works on a session.
+///
+/// # Errors
+///
+/// When the file cannot be had; standard error is served all the same.
+pub(crate) fn start(verbose: u8, home: Option<&Home>) -> io::Result<()> {
+    let level = match verbose {
+        0 => None,
+        1 => Some(LevelFilter::INFO),
+        _ => Some(LevelFilter::DEBUG),
+    };
+    // Other crates are let through from warnings up: in detail they tell headers and bodies.
+    let filter = |own: LevelFilter| Targets::new().with_default(LevelFilter::WARN).with_target("hermes", own);
+    let (file, result) = match home.map(open) {
+        Some(Ok(file)) => (Some(file), Ok(())),
+        Some(Err(error)) => (None, Err(error)),
+        None => (None, Ok(())),
+    };
+    let file = file.map(|file| {
+        fmt::layer()
+            .with_ansi(false)
+            .with_writer(Mutex::new(file))
+            .with_filter(filter(level.unwrap_or(LevelFilter::WARN)))
+    });
+    let stderr = level.map(|level| {
+        fmt::layer()
+            .with_ansi(false)
+            .with_target(false)
+            .without_time()
+            .with_writer(io::stderr)
+            .with_filter(filter(level))
+    });
+    // A second start, as tests do it, changes nothing.
+    let _ = tracing_subscriber::registry().with(file).with(stderr).try_init();
+    result
+}
+
+fn open(home: &Home) -> io::Result<fs::File> {
+    let folder = home.logs();
+    create_private(&folder)?;
+    let path = folder.join("hermes.log");
+    if fs::metadata(&path).is_ok_and(|found| found.len() > LARGEST) {
+        fs::rename(&path, folder.join("hermes.log.1"))?;
+    }
+    append_private(&path)
+}

@@ -1,0 +1,86 @@
+//! The `hermes` binary: commands, chat, and how both look.
+//!
+//! Everything that decides lives in the crates below; here it is put together from flags, environment and
+//! configuration, and shown. What is not needed is not started: `--version` reads nothing and makes no threads.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod bundled;
+mod chat;
+mod config;
+mod console;
+mod doctor;
+mod editor;
+mod environment;
+mod failure;
+mod home;
+mod launch;
+mod logging;
+mod oneshot;
+mod plugins;
+mod screen;
+mod sessions;
+mod settings;
+mod signals;
+mod slash;
+mod status;
+mod text;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use console::Console;
+use failure::{Failure, Kind};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let console = Console::of_process();
+    run(arguments, console).unwrap_or_else(|failure| {
+        console.report(&failure);
+        failure.kind.into()
+    })
+}
+
+fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
+    arguments.check()?;
+    let Arguments { session, oneshot, verbose, command } = arguments;
+    if !matches!(command, None | Some(Command::Chat { .. })) {
+        // Without a file to write, this cannot fail.
+        let _ = logging::start(verbose, None);
+    }
+    match command {
+        None => match oneshot {
+            Some(text) => wait(oneshot::answer(&text, &session, verbose, console)),
+            None => wait(chat::run(&session, verbose, console)),
+        },
+        Some(Command::Chat { query, session: own }) => {
+            let session = own.or(session);
+            match query {
+                Some(text) => wait(oneshot::query(&text, &session, verbose, console)),
+                None => wait(chat::run(&session, verbose, console)),
+            }
+        }
+        Some(Command::Sessions { command }) => sessions::run(&command, console),
+        Some(Command::Plugins { command }) => plugins::run(&command, console),
+        Some(Command::Config { command }) => settings::run(&command, console),
+        Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),
+    }
+}
+
+/// Runs what works on a session. Two threads at least: one for the turn, one for what goes on beside it.
+fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        let fix = "close other programs, or raise the limit of threads";
+        Failure::new(Kind::General, "no threads can be started", error.to_string(), fix)
+    })?;
+    let ended = runtime.block_on(work);
+    // A thread that still waits for input must not keep the process.
+    runtime.shutdown_background();
+    ended
+}

@@ -1,0 +1,167 @@
+//! One turn and out: `-z TEXT` for scripts, `chat -q TEXT` for people.
+
+use std::io::{self, IsTerminal, Read};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hermes_agent::TurnEnd;
+
+use crate::arguments::SessionArguments;
+use crate::console::{Console, Tone};
+use crate::failure::{Failure, Kind};
+use crate::launch::{Launcher, Setup};
+use crate::screen::{Screen, Show};
+use crate::signals::CtrlC;
+use crate::status;
+
+/// How long a pipe may be silent before it is said that it is being waited for.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// Answers on standard output; `-` stands for what is piped in, which otherwise is appended.
+pub(crate) async fn answer(
+    text: &str,
+    session: &SessionArguments,
+    verbose: u8,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let ctrl_c = CtrlC::listen();
+    let setup = Setup::read()?;
+    let asked = (text != "-").then_some(text);
+    let piped = match stdin_is_given() {
+        true => Some(read_stdin(console).await?),
+        false => None,
+    };
+    let text = prompt(asked, piped.as_deref())?;
+    turn(setup, &text, Show::Answer, session, verbose, console, &ctrl_c).await
+}
+
+/// Shows one turn as a chat would.
+pub(crate) async fn query(
+    text: &str,
+    session: &SessionArguments,
+    verbose: u8,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let ctrl_c = CtrlC::listen();
+    let setup = Setup::read()?;
+    let text = prompt(Some(text), None)?;
+    let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
+    turn(setup, &text, show, session, verbose, console, &ctrl_c).await
+}
+
+async fn turn(
+    setup: Setup,
+    text: &str,
+    show: Show,
+    session: &SessionArguments,
+    verbose: u8,
+    console: Console,
+    ctrl_c: &CtrlC,
+) -> Result<ExitCode, Failure> {
+    let launcher = Launcher::new(setup, &session.model, true, verbose, console)?;
+    let begin = launcher.which(session)?;
+    let mut agent = launcher.begin(begin).await?;
+    let mut screen = Screen::new(console, show, ctrl_c.interrupt());
+    let end = {
+        let _during = ctrl_c.stops_the_turn();
+        agent.turn(text, &mut screen, ctrl_c.interrupt()).await
+    };
+    screen.end_turn();
+    if show != Show::Answer && matches!(end, Ok(TurnEnd::Answered { .. })) {
+        screen.line(Tone::Faint, &status::line(&agent.status()));
+    }
+    agent.close().await;
+    if screen.reader_gone() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    match end? {
+        TurnEnd::Answered { .. } => Ok(ExitCode::SUCCESS),
+        TurnEnd::Interrupted => Ok(Kind::Interrupted.into()),
+        TurnEnd::OutOfBudget { steps } => Err(out_of_budget(steps)),
+    }
+}
+
+/// A turn that may ask no more.
+pub(crate) fn out_of_budget(steps: u32) -> Failure {
+    Failure::new(
+        Kind::Budget,
+        "the turn has no answer",
+        format!("it made {steps} requests to the model, as many as agent.max_turns allows"),
+        "go on with --continue, or allow more",
+    )
+}
+
+/// The message: what was asked, and behind a blank line what was piped in.
+fn prompt(asked: Option<&str>, piped: Option<&str>) -> Result<String, Failure> {
+    let said = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+    let piped = said(piped.map(|text| text.trim_end_matches(['\n', '\r'])));
+    match (said(asked), piped) {
+        (Some(asked), Some(piped)) => Ok(format!("{asked}\n\n{piped}")),
+        (Some(text), None) | (None, Some(text)) => Ok(text),
+        (None, None) => Err(Failure::new(
+            Kind::Usage,
+            "there is nothing to answer",
+            "the message is empty",
+            "give it behind the option, or pipe it in, as in `echo hello | hermes -z`",
+        )),
+    }
+}
+
+/// Whether something is piped in: not a terminal, and not a device such as `/dev/null`.
+fn stdin_is_given() -> bool {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::FileTypeExt;
+        let Ok(descriptor) = stdin.as_fd().try_clone_to_owned() else { return false };
+        let kind = std::fs::File::from(descriptor).metadata().map(|found| found.file_type());
+        kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
+    }
+    #[cfg(not(unix))]
+    true
+}
+
+async fn read_stdin(console: Console) -> Result<String, Failure> {
+    let mut reading = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let read = match tokio::time::timeout(SILENCE, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            console.note("waiting for the end of standard input; give `< /dev/null` where there is none");
+            reading.await
+        }
+    };
+    let failed = |why: String| {
+        Failure::new(Kind::Usage, "standard input cannot be read", why, "pipe in UTF-8 text, or give `< /dev/null`")
+    };
+    let bytes = read.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| failed("it is no UTF-8 text".to_owned()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_piped_in_stands_behind_what_is_asked() {
+        for (asked, piped, text) in [
+            (Some("Sum up:"), Some("one\ntwo\n"), "Sum up:\n\none\ntwo"),
+            (Some("hi"), None, "hi"),
+            (Some("hi"), Some(" \n"), "hi"),
+            (None, Some("only this\n"), "only this"),
+            (Some(""), Some("only this"), "only this"),
+        ] {
+            assert_eq!(prompt(asked, piped).unwrap(), text);
+        }
+        for (asked, piped) in [(None, None), (Some(" "), None), (None, Some("\n"))] {
+            assert_eq!(prompt(asked, piped).unwrap_err().kind, Kind::Usage);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What happens in a turn, as it is shown.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use hermes_agent::{Event, Interrupt, Observer};
+
+use crate::console::{Console, Tone};
+use crate::text::{self, Cleaner};
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// The model's words alone: for scripts.
+    Answer,
+    /// Tool calls too, and the model's reasoning if wanted.
+    Turn {
+        /// Whether it is.
+        reasoning: bool,
+    },
+}
+
+/// Shows the events of turns: the model's words on standard output, notices on standard error.
+pub(crate) struct Screen<W = io::Stdout> {
+    out: W,
+    console: Console,
+    show: Show,
+    cleaner: Cleaner,
+    /// What was written last did not end its line.
+    in_line: bool,
+    /// Line feeds that are written only when something follows: an answer ends with one.
+    held: String,
+    /// A line stands there that the next one overwrites.
+    passing: bool,
+    in_reasoning: bool,
+    /// Calls that run, with their arguments.
+    running: VecDeque<(String, String)>,
+    /// Stops the turn when nobody reads any more.
+    interrupt: Interrupt,
+    reader_gone: bool,
+}
+
+impl Screen {
+    /// On the process's own streams.
+    pub(crate) fn new(console: Console, show: Show, interrupt: &Interrupt) -> Self {
+        Self::on(io::stdout(), console, show, interrupt)
+    }
+}
+
+impl<W: Write + Send> Screen<W> {
+    fn on(out: W, console: Console, show: Show, interrupt: &Interrupt) -> Self {
+        Self {
+            out,
+            console,
+            show,
+            cleaner: Cleaner::default(),
+            in_line: false,
+            held: String::new(),
+            passing: false,
+            in_reasoning: false,
+            running: VecDeque::new(),
+            interrupt: interrupt.clone(),
+            reader_gone: false,
+        }
+    }
+
+    /// Whether standard output was closed by who read it.
+    pub(crate) fn reader_gone(&self) -> bool {
+        self.reader_gone
+    }
+
+    /// Ends the line and forgets what was under way: the turn is over, however it ended.
+    pub(crate) fn end_turn(&mut self) {
+        self.end_line();
+        self.running.clear();
+    }
+
+    /// A line of its own.
+    pub(crate) fn line(&mut self, tone: Tone, text: &str) {
+        self.end_line();
+        let text = self.console.paint(tone, text);
+        self.write(&format!("{text}\n"));
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.reader_gone {
+            return;
+        }
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        if written.is_err() {
+            self.reader_gone = true;
+            self.interrupt.trigger();
+        }
+    }
+
+    fn words(&mut self, text: &str) {
+        let text = if self.console.screen { self.cleaner.clean(text) } else { text.to_owned() };
+        if text.is_empty() {
+            return;
+        }
+        self.erase_passing();
+        // Line feeds before the first word show nothing.
+        let text = if self.in_line { text.as_str() } else { text.trim_start_matches('\n') };
+        let body = text.trim_end_matches('\n');
+        if !body.is_empty() {
+            let held = std::mem::take(&mut self.held);
+            self.write(&held);
+            self.write(body);
+            self.in_line = true;
+        }
+        self.held.push_str(&text[body.len()..]);
+    }
+
+    fn end_line(&mut self) {
+        self.erase_passing();
+        if self.in_reasoning {
+            self.in_reasoning = false;
+            let (_, end) = self.console.around(Tone::Faint);
+            self.write(end);
+        }
+        if self.in_line {
+            self.write("\n");
+        }
+        self.in_line = false;
+        self.held.clear();
+        self.cleaner = Cleaner::default();
+    }
+
+    fn pass(&mut self, text: &str) {
+        if !self.console.screen || self.show == Show::Answer {
+            return;
+        }
+        self.end_line();
+        let text = self.console.paint(Tone::Faint, &text::shortened(&text::line(text), 76));
+        self.write(&text);
+        self.passing = true;
+    }
+
+    fn erase_passing(&mut self) {
+        if std::mem::take(&mut self.passing) {
+            self.write("\r\u{1b}[K");
+        }
+    }
+
+    /// Before standard error is written to, lest both streams stand on one line of a terminal.
+    fn make_way(&mut self) {
+        if self.console.screen {
+            self.end_line();
+        }
+    }
+
+    fn call_ended(&mut self, name: &str, content: &str, failed: bool, elapsed_ms: u64) {
+        let at = self.running.iter().position(|(running, _)| running == name);
+        let arguments = at.and_then(|at| self.running.remove(at)).map(|(_, arguments)| arguments).unwrap_or_default();
+        if self.show == Show::Answer {
+            return;
+        }
+        let failure = failed.then(|| reason(content));
+        let told = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
+        self.line(if failed { Tone::Bad } else { Tone::Faint }, &told);
+    }
+}
+
+/// Why a tool failed: many answer with a JSON object that says so.
+fn reason(content: &str) -> String {
+    let told = serde_json::from_str::<serde_json::Value>(content).ok();
+    let told = told.as_ref().and_then(|value| value.get("error")).and_then(|error| error.as_str());
+    let told = told.unwrap_or(content);
+    told.strip_prefix("error: ").unwrap_or(told).to_owned()
+}
+
+impl<W: Write + Send> Observer for Screen<W> {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Text(text) => {
+                if self.in_reasoning {
+                    self.end_line();
+                }
+                self.words(text);
+            }
+            Event::Reasoning(text) => {
+                if self.show == (Show::Turn { reasoning: true }) {
+                    if !self.in_reasoning {
+                        self.end_line();
+                        self.in_reasoning = true;
+                        let (begin, _) = self.console.around(Tone::Faint);
+                        self.write(&begin);
+                    }
+                    self.words(text);
+                }
+            }
+            Event::ReplyDone => self.end_line(),
+            Event::ToolStarted { name, arguments } => {
+                self.running.push_back((name.to_owned(), arguments.to_owned()));
+                self.pass(&format!("· {} {} …", text::line(name), text::arguments(arguments)));
+            }
+            Event::ToolFinished { name, content, failed, elapsed_ms } => {
+                self.call_ended(name, content, failed, elapsed_ms);
+            }
+            Event::Compacted { reason, before, after } => {
+                self.make_way();
+                let (before, after) = (text::grouped(before.into()), text::grouped(after.into()));
+                self.console.note(&format!("compacted from about {before} to {after} tokens: {reason}"));
+            }
+            Event::Notice(text) => {
+                self.make_way();
+                self.console.note(text);
+            }
+            Event::Progress(text) => self.pass(text),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn shown(screen: bool, show: Show, events: Vec<Event<'_>>) -> String {
+        let console = Console::plain(screen);
+        let mut out = Vec::new();
+        let mut screen = Screen::on(&mut out, console, show, &Interrupt::default());
+        for event in events {
+            screen.event(event);
+        }
+        screen.end_turn();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn turn<'a>() -> Vec<Event<'a>> {
+        vec![
+            Event::Text("\n\nLooking"),
+            Event::Text(" it up.\n"),
+            Event::ReplyDone,
+            Event::ToolStarted { name: "read_file", arguments: r#"{"path":"a.txt"}"# },
+            Event::ToolStarted { name: "read_file", arguments: r#"{"path":"b.txt"}"# },
+            Event::ToolFinished { name: "read_file", content: "text", failed: false, elapsed_ms: 3 },
+            Event::ToolFinished { name: "read_file", content: r#"{"error":"no b.txt"}"#, failed: true, elapsed_ms: 4 },
+            Event::Text("It says\n\nhello.\n\n"),
+            Event::ReplyDone,
+        ]
+    }
+
+    #[test]
+    fn a_script_gets_the_words_alone_and_one_line_feed_behind_each_reply() {
+        assert_eq!(shown(false, Show::Answer, turn()), "Looking it up.\nIt says\n\nhello.\n");
+        assert_eq!(shown(false, Show::Answer, vec![Event::Text("a"), Event::ReplyDone]), "a\n");
+        assert_eq!(shown(false, Show::Answer, vec![Event::ReplyDone]), "");
+    }
+
+    #[test]
+    fn a_chat_has_a_line_for_each_call() {
+        let expected = "Looking it up.\n· read_file a.txt … 3 ms\n× read_file b.txt … failed after 4 ms: no b.txt\nIt says\n\nhello.\n";
+        assert_eq!(shown(false, Show::Turn { reasoning: false }, turn()), expected);
+    }
+
+    #[test]
+    fn a_terminal_gets_no_sequences_of_others_and_a_pipe_gets_the_bytes() {
+        let events = || vec![Event::Text("a\u{1b}"), Event::Text("[31mb\r\u{7}"), Event::ReplyDone];
+        assert_eq!(shown(true, Show::Answer, events()), "ab\n");
+        assert_eq!(shown(false, Show::Answer, events()), "a\u{1b}[31mb\r\u{7}\n");
+    }
+
+    #[test]
+    fn on_a_terminal_a_call_is_announced_and_the_announcement_goes() {
+        let events = vec![
+            Event::ToolStarted { name: "find", arguments: "{}" },
+            Event::Progress("files: half way"),
+            Event::ToolFinished { name: "find", content: "", failed: false, elapsed_ms: 1 },
+        ];
+        let expected = "· find …\r\u{1b}[Kfiles: half way\r\u{1b}[K· find … 1 ms\n";
+        assert_eq!(shown(true, Show::Turn { reasoning: false }, events), expected);
+    }
+
+    #[test]
+    fn reasoning_is_shown_only_when_wanted() {
+        let events = || vec![Event::Reasoning("Hm."), Event::Text("Yes."), Event::ReplyDone];
+        assert_eq!(shown(false, Show::Turn { reasoning: false }, events()), "Yes.\n");
+        assert_eq!(shown(false, Show::Turn { reasoning: true }, events()), "Hm.\nYes.\n");
+        assert_eq!(shown(false, Show::Answer, events()), "Yes.\n");
+    }
+
+    #[test]
+    fn the_turn_stops_when_nobody_reads_any_more() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let interrupt = Interrupt::default();
+        let mut screen = Screen::on(Gone, Console::plain(false), Show::Answer, &interrupt);
+        screen.event(Event::Text("a"));
+        assert!(screen.reader_gone() && interrupt.is_triggered());
+    }
+}

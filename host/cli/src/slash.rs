@@ -1,0 +1,80 @@
+//! What begins with a slash in a chat.
+
+use crate::config::similarity;
+
+/// Commands with what they do.
+pub(crate) const NAMES: &[(&str, &str)] = &[
+    ("/help", "this list"),
+    ("/new", "begin a new conversation"),
+    ("/context", "what fills the model's window"),
+    ("/compress", "compact the conversation now; words behind it say what matters"),
+    ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
+];
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Slash {
+    Help,
+    New,
+    Context,
+    Compress(Option<String>),
+    Exit,
+    /// None of them; with the nearest one.
+    Unknown {
+        name: String,
+        nearest: Option<&'static str>,
+    },
+}
+
+impl Slash {
+    /// A command, if the text is one: a path such as `/etc/hosts` is not.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let word = name.strip_prefix('/')?;
+        if word.is_empty()
+            || !word.chars().all(|character| character.is_ascii_alphanumeric() || "-_?".contains(character))
+        {
+            return None;
+        }
+        let rest = rest.trim();
+        Some(match word {
+            "help" | "?" => Self::Help,
+            "new" | "reset" => Self::New,
+            "context" => Self::Context,
+            "compress" | "compact" => Self::Compress((!rest.is_empty()).then(|| rest.to_owned())),
+            "exit" | "quit" => Self::Exit,
+            _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
+        })
+    }
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    let alike = NAMES.iter().map(|(known, _)| (similarity(name, known), *known));
+    alike.filter(|(alike, _)| *alike >= 0.5).max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_messages() {
+        let unknown = |name: &str, nearest| Some(Slash::Unknown { name: name.to_owned(), nearest });
+        for (text, expected) in [
+            ("/help", Some(Slash::Help)),
+            ("/exit ", Some(Slash::Exit)),
+            ("/compress", Some(Slash::Compress(None))),
+            ("/compress the harbour", Some(Slash::Compress(Some("the harbour".to_owned())))),
+            ("/comress", unknown("/comress", Some("/compress"))),
+            ("/contxt now", unknown("/contxt", Some("/context"))),
+            ("/zzz", unknown("/zzz", None)),
+            ("/etc/hosts is a file", None),
+            (" /help", None),
+            ("/", None),
+            ("hello", None),
+        ] {
+            assert_eq!(Slash::parse(text), expected, "{text:?}");
+        }
+    }
+}

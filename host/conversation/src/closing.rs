@@ -1,0 +1,35 @@
+//! How a turn that was cut off is closed: by appending, never by editing.
+
+use crate::{Conversation, Draft, Role, ToolCall};
+
+/// The result of a call that was cut off.
+pub const INTERRUPTED_CALL: &str = "interrupted; it may have run";
+/// The reply to what was not answered.
+pub const INTERRUPTED_TURN: &str = "[The turn was cut off before a reply.]";
+
+/// What must follow the conversation before a person can speak again; nothing when its last turn is whole.
+///
+/// Every open call gets a result, and whatever is then unanswered gets a note in the model's place.
+pub fn close(conversation: &Conversation, now: u64) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> =
+        open_calls(conversation).into_iter().map(|call| Draft::result(call, INTERRUPTED_CALL, now).by_host()).collect();
+    let answered = match conversation.messages().last() {
+        None => true,
+        Some(last) => last.role == Role::Assistant && last.tool_calls.is_empty(),
+    };
+    if !answered {
+        drafts.push(Draft::assistant(INTERRUPTED_TURN, Vec::new(), now).by_host());
+    }
+    drafts
+}
+
+/// Calls of the newest message that makes any, which no later message answers.
+pub fn open_calls(conversation: &Conversation) -> Vec<&ToolCall> {
+    let messages = conversation.messages();
+    let Some(caller) = messages.iter().rposition(|message| message.role != Role::Tool) else {
+        return Vec::new();
+    };
+    let answered: Vec<&str> =
+        messages[caller + 1..].iter().filter_map(|message| message.tool_call_id.as_deref()).collect();
+    messages[caller].tool_calls.iter().filter(|call| !answered.contains(&call.id.as_str())).collect()
+}

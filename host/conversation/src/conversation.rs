@@ -1,0 +1,113 @@
+//! A conversation in memory: the messages of a session and of those that it continues.
+
+use crate::{Header, Item, Message, MessageId, MessageRange, Role, View, tokens};
+
+/// Messages in order, with a header each.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    messages: Vec<Message>,
+    headers: Vec<Header>,
+}
+
+impl Conversation {
+    /// From messages in the order of their ids.
+    pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
+        let mut conversation = Self::default();
+        for message in messages {
+            conversation.push(message);
+        }
+        conversation
+    }
+
+    /// Appends what the store has just numbered.
+    pub fn push(&mut self, message: Message) {
+        debug_assert!(self.messages.last().is_none_or(|last| last.id < message.id), "ids grow");
+        let last = self.headers.last();
+        let turn = last.map_or(0, |header| header.turn) + u32::from(message.role == Role::User || last.is_none());
+        let group = match (message.role, last) {
+            (Role::Tool, Some(last)) => last.group,
+            _ => message.id.0,
+        };
+        let arguments: usize = message.tool_calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        self.headers.push(Header {
+            id: message.id,
+            role: message.role,
+            turn,
+            group,
+            tool_name: message.tool_name.clone(),
+            tokens: tokens::of_message(&message),
+            bytes: u32::try_from(message.text_sent().len() + arguments).unwrap_or(u32::MAX),
+            created_at: message.created_at,
+        });
+        self.messages.push(message);
+    }
+
+    /// All messages, oldest first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// A header for each message, in the same order.
+    pub fn headers(&self) -> &[Header] {
+        &self.headers
+    }
+
+    /// From the first message to the last.
+    pub fn whole(&self) -> Option<MessageRange> {
+        Some(MessageRange::new(self.messages.first()?.id, self.messages.last()?.id))
+    }
+
+    /// Where a message stands.
+    pub fn position(&self, id: MessageId) -> Option<usize> {
+        self.messages.binary_search_by_key(&id, |message| message.id).ok()
+    }
+
+    /// A message by its id.
+    pub fn get(&self, id: MessageId) -> Option<&Message> {
+        self.position(id).map(|at| &self.messages[at])
+    }
+
+    /// The positions of the messages that a range names.
+    pub fn span(&self, range: MessageRange) -> std::ops::Range<usize> {
+        let start = self.messages.partition_point(|message| message.id < range.first);
+        let end = self.messages.partition_point(|message| message.id <= range.last);
+        start..end.max(start)
+    }
+
+    /// The messages that follow a view's items.
+    pub fn after(&self, view: &View) -> std::ops::Range<usize> {
+        let start = view.through.map_or(0, |id| self.messages.partition_point(|message| message.id <= id));
+        start..self.messages.len()
+    }
+
+    /// The items of a view with the messages that follow it made explicit.
+    pub fn items(&self, view: &View) -> Vec<Item> {
+        let mut items = view.items.clone();
+        let rest = &self.messages[self.after(view)];
+        if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
+            items.push(Item::Messages(MessageRange::new(first.id, last.id)));
+        }
+        items
+    }
+
+    /// The newest message of a person.
+    pub fn last_user(&self) -> Option<&Message> {
+        self.messages.iter().rev().find(|message| message.role == Role::User)
+    }
+
+    /// Estimate of what a view costs in a request, without system prompt and tools.
+    pub fn view_tokens(&self, view: &View) -> u32 {
+        self.items(view).iter().map(|item| self.item_tokens(item)).fold(0, u32::saturating_add)
+    }
+
+    /// Estimate for one item.
+    pub fn item_tokens(&self, item: &Item) -> u32 {
+        match item {
+            Item::Messages(range) => {
+                self.headers[self.span(*range)].iter().map(|header| header.tokens).fold(0, u32::saturating_add)
+            }
+            Item::Excerpt(excerpt) => self.get(excerpt.id).map_or(0, |message| tokens::of_excerpt(message, excerpt)),
+            Item::Summary(summary) => tokens::of_summary(summary),
+        }
+    }
+}

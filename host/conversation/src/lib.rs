@@ -1,0 +1,30 @@
+//! What is a valid conversation, view and plan, as plain data and pure functions.
+//!
+//! The log of a session is a list of [`Message`]s that only grows. What a model sees of it is a
+//! [`View`]: messages, shorter renderings of some ([`Excerpt`]), and [`Summary`] texts that name the
+//! messages they stand for. A context engine proposes a [`Plan`]; [`plan::verify`] alone decides
+//! whether it becomes a view. Nothing here reads a clock, a file or the network.
+
+#![forbid(unsafe_code)]
+
+pub mod closing;
+mod conversation;
+mod digest;
+mod id;
+pub mod last_resort;
+mod message;
+mod model;
+pub mod plan;
+pub mod render;
+pub mod tokens;
+pub mod validity;
+mod view;
+
+pub use conversation::Conversation;
+pub use digest::digest;
+pub use id::{MessageId, MessageRange, SessionId};
+pub use message::{Draft, Header, Message, Origin, Role, ToolCall, ToolSchema};
+pub use model::{Model, Usage};
+pub use plan::{Plan, Refusal, Segment};
+pub use render::Shown;
+pub use view::{Excerpt, Item, Summary, View};

@@ -1,0 +1,355 @@
+//! What a context engine proposes, and the one check that stands between it and the view.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{Conversation, Excerpt, Item, MessageId, MessageRange, Summary, View, tokens};
+
+/// A part of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// Messages of the view as it shows them, excerpts included.
+    Keep(MessageRange),
+    /// Messages as they were said, folded or shortened until now.
+    Restore(MessageRange),
+    /// A message shown shorter.
+    Excerpt(Excerpt),
+    /// A new summary.
+    Summary(Summary),
+    /// A summary that is or was in a view of the conversation, by its key.
+    KeepSummary(String),
+}
+
+/// A new view over the messages of a conversation: what is not named leaves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order of the view.
+    pub segments: Vec<Segment>,
+    /// One line for the user: what was done and why now.
+    pub reason: String,
+}
+
+/// What a plan is checked against.
+pub struct Ground<'a> {
+    /// The log.
+    pub conversation: &'a Conversation,
+    /// The view in force.
+    pub view: &'a View,
+    /// Every summary that is or was in a view of the conversation, by its key.
+    pub summaries: &'a HashMap<String, Summary>,
+    /// Tokens that the messages of a request may take.
+    pub limit: u32,
+    /// Whether the new view must be smaller than the old one. Not so where the provider's cache is cold or
+    /// breaks anyway.
+    pub must_shrink: bool,
+}
+
+/// The rule that a plan breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A range names no message of the conversation.
+    #[error("no message of this conversation lies in {0}")]
+    NoSuchMessage(MessageRange),
+    /// `Keep` names a message that the view does not show.
+    #[error("message {0} is not in the view: it can be restored, not kept")]
+    NotInView(MessageId),
+    /// A message stands twice, or behind a later one.
+    #[error("message {0} stands twice or out of order")]
+    Order(MessageId),
+    /// A message would be lost.
+    #[error("message {0} is neither shown nor covered by a summary")]
+    Uncovered(MessageId),
+    /// A call and its results would be parted.
+    #[error("the tool call of message {0} is split from its results")]
+    SplitGroup(MessageId),
+    /// The person's newest message would not be shown as it was said.
+    #[error("the newest message of the user, {0}, is not shown as it was said")]
+    LastUser(MessageId),
+    /// A known key comes with another text or other covers.
+    #[error("the summary `{0}` was used before with another text or other covers")]
+    KeyChanged(String),
+    /// A key is empty, too long, or stands twice.
+    #[error("the summary key `{0}` is empty, longer than 200 bytes, or stands twice")]
+    Key(String),
+    /// `KeepSummary` names a key that no view had.
+    #[error("no summary has the key `{0}`")]
+    NoSuchSummary(String),
+    /// A summary of nothing.
+    #[error("the summary `{0}` has no text or covers nothing")]
+    EmptySummary(String),
+    /// An excerpt is not a shorter rendering of its message.
+    #[error("the excerpt of message {id}: {why}")]
+    Excerpt {
+        /// The message.
+        id: MessageId,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The new view does not fit the window.
+    #[error("the new view takes {tokens} tokens, {limit} fit")]
+    TooLarge {
+        /// Estimate for the new view.
+        tokens: u32,
+        /// What fits.
+        limit: u32,
+    },
+    /// The new view is no smaller than the old one.
+    #[error("the new view takes {tokens} tokens, the old one {before}")]
+    NotSmaller {
+        /// Estimate for the new view.
+        tokens: u32,
+        /// Estimate for the old one.
+        before: u32,
+    },
+}
+
+impl Refusal {
+    /// A short name of the rule, stable across versions.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchMessage(_) => "no-such-message",
+            Self::NotInView(_) => "not-in-view",
+            Self::Order(_) => "order",
+            Self::Uncovered(_) => "uncovered",
+            Self::SplitGroup(_) => "split-group",
+            Self::LastUser(_) => "last-user",
+            Self::KeyChanged(_) => "key-changed",
+            Self::Key(_) => "key",
+            Self::NoSuchSummary(_) => "no-such-summary",
+            Self::EmptySummary(_) => "empty-summary",
+            Self::Excerpt { .. } => "excerpt",
+            Self::TooLarge { .. } => "too-large",
+            Self::NotSmaller { .. } => "not-smaller",
+        }
+    }
+}
+
+/// The view that a plan makes, or the first rule that it breaks.
+pub fn verify(plan: &Plan, ground: &Ground<'_>) -> Result<View, Refusal> {
+    let items = items(plan, ground)?;
+    check_order(&items, ground.conversation)?;
+    check_coverage(&items, ground.conversation)?;
+    check_groups(&items, ground.conversation)?;
+    check_last_user(&items, ground.conversation)?;
+    let view = View { items, through: ground.conversation.messages().last().map(|message| message.id) };
+    check_size(&view, ground)?;
+    Ok(view)
+}
+
+/// How the view in force shows a message.
+enum Standing<'a> {
+    AsSaid,
+    Shorter(&'a Excerpt),
+}
+
+fn standings<'a>(ground: &'a Ground<'_>) -> HashMap<MessageId, Standing<'a>> {
+    let conversation = ground.conversation;
+    let mut standings = HashMap::new();
+    for item in &ground.view.items {
+        match item {
+            Item::Messages(range) => {
+                for message in &conversation.messages()[conversation.span(*range)] {
+                    standings.insert(message.id, Standing::AsSaid);
+                }
+            }
+            Item::Excerpt(excerpt) => drop(standings.insert(excerpt.id, Standing::Shorter(excerpt))),
+            Item::Summary(_) => {}
+        }
+    }
+    for message in &conversation.messages()[conversation.after(ground.view)] {
+        standings.insert(message.id, Standing::AsSaid);
+    }
+    standings
+}
+
+fn items(plan: &Plan, ground: &Ground<'_>) -> Result<Vec<Item>, Refusal> {
+    let standings = standings(ground);
+    let mut items = Vec::new();
+    let mut keys = HashSet::new();
+    for segment in &plan.segments {
+        match segment {
+            Segment::Keep(range) => {
+                for id in named(ground.conversation, *range)? {
+                    match standings.get(&id) {
+                        None => return Err(Refusal::NotInView(id)),
+                        Some(Standing::AsSaid) => push_message(&mut items, ground.conversation, id),
+                        Some(Standing::Shorter(excerpt)) => items.push(Item::Excerpt((*excerpt).clone())),
+                    }
+                }
+            }
+            Segment::Restore(range) => {
+                for id in named(ground.conversation, *range)? {
+                    push_message(&mut items, ground.conversation, id);
+                }
+            }
+            Segment::Excerpt(excerpt) => {
+                check_excerpt(excerpt, ground.conversation)?;
+                items.push(Item::Excerpt(excerpt.clone()));
+            }
+            Segment::Summary(summary) => {
+                check_summary(summary, ground)?;
+                if !keys.insert(summary.key.as_str()) {
+                    return Err(Refusal::Key(summary.key.clone()));
+                }
+                items.push(Item::Summary(summary.clone()));
+            }
+            Segment::KeepSummary(key) => {
+                let summary = ground.summaries.get(key).ok_or_else(|| Refusal::NoSuchSummary(key.clone()))?;
+                if !keys.insert(key.as_str()) {
+                    return Err(Refusal::Key(key.clone()));
+                }
+                items.push(Item::Summary(summary.clone()));
+            }
+        }
+    }
+    Ok(items)
+}
+
+fn named(conversation: &Conversation, range: MessageRange) -> Result<impl Iterator<Item = MessageId> + '_, Refusal> {
+    let span = conversation.span(range);
+    if span.is_empty() {
+        return Err(Refusal::NoSuchMessage(range));
+    }
+    Ok(conversation.messages()[span].iter().map(|message| message.id))
+}
+
+/// Neighbours in the conversation become one range, so that views stay small.
+fn push_message(items: &mut Vec<Item>, conversation: &Conversation, id: MessageId) {
+    let before = conversation.position(id).and_then(|at| at.checked_sub(1)).map(|at| conversation.messages()[at].id);
+    match items.last_mut() {
+        Some(Item::Messages(range)) if Some(range.last) == before => range.last = id,
+        _ => items.push(Item::Messages(MessageRange::one(id))),
+    }
+}
+
+fn check_summary(summary: &Summary, ground: &Ground<'_>) -> Result<(), Refusal> {
+    if summary.key.is_empty() || summary.key.len() > 200 {
+        return Err(Refusal::Key(summary.key.chars().take(60).collect()));
+    }
+    if summary.content.trim().is_empty() || summary.covers.is_empty() {
+        return Err(Refusal::EmptySummary(summary.key.clone()));
+    }
+    for range in &summary.covers {
+        if ground.conversation.span(*range).is_empty() {
+            return Err(Refusal::NoSuchMessage(*range));
+        }
+    }
+    match ground.summaries.get(&summary.key) {
+        Some(known) if known != summary => Err(Refusal::KeyChanged(summary.key.clone())),
+        _ => Ok(()),
+    }
+}
+
+fn check_excerpt(excerpt: &Excerpt, conversation: &Conversation) -> Result<(), Refusal> {
+    let id = excerpt.id;
+    let refuse = |why| Err(Refusal::Excerpt { id, why });
+    let Some(message) = conversation.get(id) else {
+        return Err(Refusal::NoSuchMessage(MessageRange::one(id)));
+    };
+    for (at, (call, arguments)) in excerpt.arguments.iter().enumerate() {
+        if !message.tool_calls.iter().any(|known| known.id == *call) {
+            return refuse("it names a call that the message does not make");
+        }
+        if excerpt.arguments[..at].iter().any(|(earlier, _)| earlier == call) {
+            return refuse("it names a call twice");
+        }
+        if !matches!(serde_json::from_str(arguments), Ok(serde_json::Value::Object(_))) {
+            return refuse("its arguments are no JSON object");
+        }
+    }
+    if excerpt.content.as_ref().is_some_and(|content| content.trim().is_empty()) && message.tool_calls.is_empty() {
+        return refuse("it is empty");
+    }
+    if tokens::of_excerpt(message, excerpt) > tokens::of_message(message) {
+        return refuse("it is longer than the message");
+    }
+    Ok(())
+}
+
+fn shown<'a>(items: &'a [Item], conversation: &'a Conversation) -> impl Iterator<Item = (usize, MessageId)> + 'a {
+    items.iter().enumerate().flat_map(|(at, item)| {
+        let range = match item {
+            Item::Messages(range) => Some(*range),
+            Item::Excerpt(excerpt) => Some(MessageRange::one(excerpt.id)),
+            Item::Summary(_) => None,
+        };
+        let span = range.map_or(0..0, |range| conversation.span(range));
+        conversation.messages()[span].iter().map(move |message| (at, message.id))
+    })
+}
+
+fn check_order(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
+    let mut before = None;
+    for (_, id) in shown(items, conversation) {
+        if before >= Some(id) {
+            return Err(Refusal::Order(id));
+        }
+        before = Some(id);
+    }
+    Ok(())
+}
+
+fn check_coverage(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
+    let mut accounted = vec![false; conversation.messages().len()];
+    for item in items {
+        let ranges = match item {
+            Item::Messages(range) => std::slice::from_ref(range),
+            Item::Excerpt(excerpt) => &[MessageRange::one(excerpt.id)],
+            Item::Summary(summary) => summary.covers.as_slice(),
+        };
+        for range in ranges {
+            accounted[conversation.span(*range)].fill(true);
+        }
+    }
+    match accounted.iter().position(|accounted| !accounted) {
+        Some(at) => Err(Refusal::Uncovered(conversation.messages()[at].id)),
+        None => Ok(()),
+    }
+}
+
+/// The messages of a group are all shown, side by side, or none is.
+fn check_groups(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
+    let headers = conversation.headers();
+    let shown: Vec<(usize, usize)> = shown(items, conversation)
+        .filter_map(|(item, id)| conversation.position(id).map(|position| (item, position)))
+        .collect();
+    for (at, &(item, position)) in shown.iter().enumerate() {
+        let group = headers[position].group;
+        let follows_in_group = position > 0 && headers[position - 1].group == group;
+        if follows_in_group {
+            let previous = at.checked_sub(1).map(|at| shown[at]);
+            let beside = previous.is_some_and(|(before, earlier)| {
+                earlier + 1 == position && !items[before + 1..item.max(before + 1)].iter().any(is_summary)
+            });
+            if !beside {
+                return Err(Refusal::SplitGroup(MessageId(group)));
+            }
+        }
+        let goes_on = headers.get(position + 1).is_some_and(|next| next.group == group);
+        if goes_on && shown.get(at + 1).is_none_or(|&(_, next)| next != position + 1) {
+            return Err(Refusal::SplitGroup(MessageId(group)));
+        }
+    }
+    Ok(())
+}
+
+fn is_summary(item: &Item) -> bool {
+    matches!(item, Item::Summary(_))
+}
+
+fn check_last_user(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
+    let Some(last) = conversation.last_user() else { return Ok(()) };
+    let verbatim = items.iter().any(|item| matches!(item, Item::Messages(range) if range.contains(last.id)));
+    if verbatim { Ok(()) } else { Err(Refusal::LastUser(last.id)) }
+}
+
+fn check_size(view: &View, ground: &Ground<'_>) -> Result<(), Refusal> {
+    let tokens = ground.conversation.view_tokens(view);
+    if tokens > ground.limit {
+        return Err(Refusal::TooLarge { tokens, limit: ground.limit });
+    }
+    let before = ground.conversation.view_tokens(ground.view);
+    if ground.must_shrink && tokens >= before {
+        return Err(Refusal::NotSmaller { tokens, before });
+    }
+    Ok(())
+}

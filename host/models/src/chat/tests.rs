@@ -1,0 +1,405 @@
+//! Against a scripted server on this machine: what it is sent, and what becomes of what it answers.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::{Arc, Mutex as StdMutex};
+
+use hermes_conversation::{Role, Shown};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+
+use super::*;
+use crate::{Finish, Wanted, connect, resolve};
+
+/// What the server writes on one connection; it closes behind the last piece.
+type Script = Vec<Vec<u8>>;
+
+struct Server {
+    address: String,
+    /// Requests as they came: head and body.
+    requests: Arc<StdMutex<Vec<(String, String)>>>,
+}
+
+impl Server {
+    /// Answers each connection with the next script; the last one serves all that follow.
+    async fn start(scripts: Vec<Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let requests = Arc::new(StdMutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        tokio::spawn(async move {
+            for turn in 0.. {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                socket.set_nodelay(true).unwrap();
+                let request = read_request(&mut socket).await;
+                seen.lock().unwrap().push(request);
+                for piece in &scripts[turn.min(scripts.len() - 1)] {
+                    socket.write_all(piece).await.unwrap();
+                    socket.flush().await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            }
+        });
+        Self { address, requests }
+    }
+
+    fn requests(&self) -> Vec<(String, String)> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    fn route(&self, pairs: &[(&str, &str)]) -> Route {
+        route(&format!("http://{}/v1", self.address), pairs)
+    }
+
+    fn chat(&self) -> Chat {
+        Chat::new(&self.route(&[("api_key", KEY)]), BRIEF).unwrap()
+    }
+}
+
+const KEY: &str = "sk-secret-0123456789abcdef";
+
+/// The real limits, a thousand times shorter where a test has to reach them.
+const BRIEF: Patience = Patience {
+    connect: Duration::from_secs(10),
+    silence: Duration::from_millis(400),
+    rest: Duration::from_millis(100),
+    reconnect: Duration::from_millis(5),
+    retry: Duration::from_millis(2),
+};
+
+fn route(base_url: &str, pairs: &[(&str, &str)]) -> Route {
+    let mut config =
+        Wanted { base_url: Some(base_url.to_owned()), model: Some("asked-model".to_owned()), ..Wanted::default() };
+    for (name, value) in pairs {
+        match *name {
+            "api_key" => config.api_key = Some((*value).to_owned()),
+            other => panic!("no field {other}"),
+        }
+    }
+    resolve(&Wanted::default(), &|_| None, &config).unwrap()
+}
+
+async fn read_request(socket: &mut TcpStream) -> (String, String) {
+    let mut bytes = Vec::new();
+    loop {
+        let mut piece = [0; 4096];
+        let read = socket.read(&mut piece).await.unwrap();
+        bytes.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
+            });
+            if body.len() >= length.unwrap_or(0) {
+                return (head.to_ascii_lowercase(), body.to_owned());
+            }
+        }
+        if read == 0 {
+            return (text, String::new());
+        }
+    }
+}
+
+fn head(status: &str, kind: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
+/// A stream of events that ends where the connection ends.
+fn events(data: &[&str]) -> Script {
+    let mut script = vec![head("200 OK", "text/event-stream; charset=utf-8")];
+    script.extend(data.iter().map(|data| format!("data: {data}\n\n").into_bytes()));
+    script
+}
+
+fn text(words: &str) -> String {
+    serde_json::json!({"choices": [{"index": 0, "delta": {"content": words}}]}).to_string()
+}
+
+const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+const COUNTS: &str = r#"{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3}}"#;
+
+fn answer(status: &str, extra: &str, body: &str) -> Script {
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{extra}\r\n",
+        body.len()
+    );
+    vec![head.into_bytes(), body.as_bytes().to_vec()]
+}
+
+async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>) {
+    let messages = [Shown {
+        role: Role::User,
+        content: "hello".to_owned(),
+        reasoning: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        id: None,
+    }];
+    let request = Request {
+        model: "asked-model",
+        system: "be brief",
+        tools: "",
+        messages: &messages,
+        max_tokens: None,
+        temperature: None,
+        schema: None,
+    };
+    let mut shown = Vec::new();
+    let reply = provider
+        .complete(&request, &mut |delta| {
+            shown.push(match delta {
+                Delta::Text(text) => text.to_owned(),
+                Delta::Reasoning(text) => format!("reasoning:{text}"),
+                Delta::ToolName(name) => format!("tool:{name}"),
+                Delta::Notice(text) => format!("notice:{text}"),
+            });
+        })
+        .await;
+    (reply, shown)
+}
+
+#[tokio::test]
+async fn an_answer_streams_and_the_request_is_what_the_sdk_would_send() {
+    let server = Server::start(vec![events(&[&text("Hel"), &text("lo"), STOP, COUNTS, "[DONE]"])]).await;
+    let provider = connect(&server.route(&[("api_key", KEY)])).unwrap();
+    let (reply, shown) = ask(&*provider).await;
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.finish, &*reply.model), ("Hello", Finish::Stop, "asked-model"));
+    assert_eq!(reply.usage.map(|usage| (usage.input, usage.output)), Some((12, 3)));
+    assert_eq!(shown, ["Hel", "lo"]);
+    assert!(!provider.is_offline());
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    let (head, body) = &requests[0];
+    assert!(head.starts_with("post /v1/chat/completions http/1.1"), "{head}");
+    assert!(head.contains(&format!("authorization: bearer {KEY}")), "{head}");
+    assert_eq!(
+        body,
+        concat!(
+            r#"{"model":"asked-model","stream":true,"stream_options":{"include_usage":true},"#,
+            r#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn without_a_key_no_authorization_is_sent() {
+    let server = Server::start(vec![events(&[&text("hi"), STOP, "[DONE]"])]).await;
+    ask(&*connect(&server.route(&[])).unwrap()).await.0.unwrap();
+    assert!(!server.requests()[0].0.contains("authorization"));
+}
+
+#[tokio::test]
+async fn letters_and_events_may_be_split_anywhere() {
+    let stream: Vec<u8> = events(&[&text("größer 漢字 🦀"), STOP, "[DONE]"]).concat();
+    let start = stream.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let mut script = vec![stream[..start].to_vec()];
+    script.extend(stream[start..].iter().map(|byte| vec![*byte]));
+    let server = Server::start(vec![script]).await;
+    assert_eq!(ask(&server.chat()).await.0.unwrap().text, "größer 漢字 🦀");
+}
+
+#[tokio::test]
+async fn servers_that_do_not_stream_or_stream_in_their_own_way_are_understood() {
+    let whole = r#"{"model":"served","choices":[{"message":{"content":"all at once"},"finish_reason":"stop"}]}"#;
+    let mislabelled = format!(": hi\n\ndata: {}\n\ndata: {STOP}\n\n", text("all at once"));
+    let unterminated = format!("data:{}\r\n\r\ndata: {STOP}", text("all at once"));
+    for script in [
+        answer("200 OK", "", whole),
+        answer("200 OK", "", &mislabelled),
+        vec![head("200 OK", "text/event-stream"), unterminated.clone().into_bytes()],
+        vec![head("200 OK", "text/event-stream"), b": still thinking\n\n".to_vec(), unterminated.clone().into_bytes()],
+    ] {
+        let server = Server::start(vec![script]).await;
+        let (reply, shown) = ask(&server.chat()).await;
+        assert_eq!(reply.unwrap().text, "all at once");
+        assert_eq!(shown, ["all at once"]);
+    }
+}
+
+#[tokio::test]
+async fn a_whole_reply_needs_no_end_of_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let held = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        socket.write_all(&events(&[&text("whole"), STOP]).concat()).await.unwrap();
+        socket
+    });
+    let chat = Chat::new(&route(&base, &[]), BRIEF).unwrap();
+    assert_eq!(ask(&chat).await.0.unwrap().text, "whole");
+    drop(held.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_is_an_error_and_not_asked_for_again() {
+    let call = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"write_file","arguments":"{}"}}]}}]}"#;
+    let mut short = answer("200 OK", "", "0123456789").concat();
+    short.truncate(short.len() - 4);
+    let chunked = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    let event = format!("data: {}\n\n", text("half"));
+    let chunk = format!("{:x}\r\n{event}\r\n", event.len()).into_bytes();
+    for (script, partial) in [
+        (events(&[&text("half")]), "half"),
+        (events(&[&text("half"), call]), "half"),
+        (events(&[&text("half"), "{\"choices\":[{\"del"]), "half"),
+        (vec![chunked, chunk], "half"),
+    ] {
+        let server = Server::start(vec![script]).await;
+        match ask(&server.chat()).await.0 {
+            Err(ModelError::Cut { partial: said, .. }) => assert_eq!(said, partial),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(server.requests().len(), 1, "something was shown already");
+    }
+    // Nothing was shown: what may pass is tried three times in all.
+    for script in [events(&[]), vec![short], vec![Vec::new()]] {
+        let server = Server::start(vec![script]).await;
+        let (reply, shown) = ask(&server.chat()).await;
+        assert!(matches!(reply, Err(ModelError::Cut { .. })), "{reply:?}");
+        assert_eq!(server.requests().len(), 3);
+        assert_eq!(shown.len(), 2, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_will_work_later_is_asked_again_and_the_user_is_told() {
+    let busy = |extra: &str| answer("503 Service Unavailable", extra, r#"{"error":{"message":"warming up"}}"#);
+    let server =
+        Server::start(vec![busy(""), busy("retry-after-ms: 1\r\n"), events(&[&text("awake"), STOP, "[DONE]"])]).await;
+    let (reply, shown) = ask(&server.chat()).await;
+    assert_eq!(reply.unwrap().text, "awake");
+    let notice = "notice:trying again in a moment: 127.0.0.1 failed (status 503): warming up";
+    assert_eq!(shown, [notice, notice, "awake"]);
+    let bodies: Vec<String> = server.requests().into_iter().map(|(_, body)| body).collect();
+    assert!(bodies.len() == 3 && bodies.iter().all(|body| *body == bodies[0]), "the same bytes each time");
+
+    let server = Server::start(vec![busy("")]).await;
+    assert!(matches!(ask(&server.chat()).await.0, Err(ModelError::Server { status: 503, .. })));
+    assert_eq!(server.requests().len(), 3);
+
+    let in_stream = events(&[r#"{"error":{"code":429,"message":"slow down"}}"#]);
+    let server = Server::start(vec![in_stream, events(&[&text("ok"), STOP])]).await;
+    assert_eq!(ask(&server.chat()).await.0.unwrap().text, "ok");
+}
+
+#[tokio::test]
+async fn what_will_not_pass_is_said_at_once() {
+    for (status, body, expected) in [
+        (
+            "401 Unauthorized",
+            r#"{"error":{"message":"wrong key sk-secret-0123456789abcdef"}}"#,
+            "check the key in model.api_key",
+        ),
+        ("402 Payment Required", "{}", "wants to be paid"),
+        ("404 Not Found", r#"{"error":"model 'asked-model' not found"}"#, "knows no model `asked-model`"),
+        (
+            "400 Bad Request",
+            r#"{"error":{"code":"context_length_exceeded","message":"too big"}}"#,
+            "longer than the model's window",
+        ),
+        ("422 Unprocessable", r#"{"detail":[{"msg":"no"}]}"#, "does not accept the request (status 422)"),
+    ] {
+        let server = Server::start(vec![answer(status, "", body)]).await;
+        let (reply, shown) = ask(&server.chat()).await;
+        let error = reply.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("0123456789"), "{error}");
+        assert!(shown.is_empty());
+        assert_eq!(server.requests().len(), 1, "{status}");
+    }
+    for (kind, body) in [("text/html", "<html>hi</html>"), ("application/json", r#"{"hello":1}"#), ("text/plain", "hi")]
+    {
+        let server = Server::start(vec![vec![head("200 OK", kind), body.as_bytes().to_vec()]]).await;
+        assert!(matches!(ask(&server.chat()).await.0, Err(ModelError::Malformed { .. })), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let other = Server::start(vec![events(&[&text("stolen"), STOP])]).await;
+    let location = format!("location: http://{}/v1/chat/completions?token=x\r\n", other.address);
+    let server = Server::start(vec![answer("307 Temporary Redirect", &location, "")]).await;
+    match ask(&server.chat()).await.0 {
+        Err(ModelError::Moved { to, .. }) => {
+            assert_eq!(to, format!("http://{}/v1/chat/completions", other.address));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_down_is_said_with_its_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let chat = Chat::new(&route(&format!("http://{address}/v1?secret=x"), &[]), BRIEF).unwrap();
+    let error = ask(&chat).await.0.unwrap_err().to_string();
+    assert!(error.contains(&format!("no connection to http://{address}/v1/chat/completions: ")), "{error}");
+    assert!(error.contains("refused") && !error.contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_unreachable_by_https() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let chat = Chat::new(&route(&format!("https://{address}/v1"), &[]), BRIEF).unwrap();
+    assert!(matches!(ask(&chat).await.0, Err(ModelError::Unreachable { .. })));
+}
+
+#[tokio::test]
+async fn silence_is_an_error_before_and_within_a_reply() {
+    for begin in [Vec::new(), head("200 OK", "text/event-stream")] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/v1", listener.local_addr().unwrap());
+        let held = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            read_request(&mut socket).await;
+            socket.write_all(&begin).await.unwrap();
+            socket
+        });
+        let chat = Chat::new(&route(&base, &[]), BRIEF).unwrap();
+        assert!(matches!(ask(&chat).await.0, Err(ModelError::Stalled { .. })));
+        drop(held.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_request_closes_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (streaming, began) = oneshot::channel();
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        socket.write_all(&events(&[&text("a"), &text("b")]).concat()).await.unwrap();
+        streaming.send(()).unwrap();
+        // Nothing, or an error: either way the other side is gone.
+        let mut rest = [0; 16];
+        socket.read(&mut rest).await.unwrap_or(0)
+    });
+    let chat = Chat::new(&route(&base, &[]), Patience { silence: Duration::from_secs(600), ..BRIEF }).unwrap();
+    let asking = tokio::spawn(async move { ask(&chat).await.0.is_ok() });
+    began.await.unwrap();
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    assert_eq!(server.await.unwrap(), 0);
+}
+
+#[test]
+fn ids_for_calls_without_one_differ() {
+    let ids: std::collections::HashSet<String> = (0..1000).map(|_| new_call_id()).collect();
+    assert_eq!(ids.len(), 1000);
+}

@@ -1,0 +1,135 @@
+//! Why a request failed, sorted by what a caller can do about it.
+
+/// A failed request. No text in it holds a key: what a server or a library wrote is scrubbed first, which is why
+/// causes are kept as text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// No connection, so nothing was sent.
+    #[error("no connection to {url}: {why}; check that it is running and that model.base_url is right")]
+    Unreachable {
+        /// The endpoint.
+        url: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The key is missing, wrong, or not allowed to do this.
+    #[error("{host} refused the key (status {status}): {message}; {remedy}")]
+    Auth {
+        /// Who refused.
+        host: String,
+        /// 401 or 403.
+        status: u16,
+        /// What it says.
+        message: String,
+        /// Where the key came from, or where to put one.
+        remedy: String,
+    },
+    /// The account is out of money or quota.
+    #[error("{host} wants to be paid (status {status}): {message}; top up the account or choose another provider")]
+    Billing {
+        /// Who refused.
+        host: String,
+        /// Its status.
+        status: u16,
+        /// What it says.
+        message: String,
+    },
+    /// There is no such model, or no such address.
+    #[error(
+        "{url} knows no model `{model}`, or is not the right address: {message}; check model.default, and that \
+         model.base_url ends where the API begins, often in /v1"
+    )]
+    NotFound {
+        /// The address that was asked.
+        url: String,
+        /// The model that was asked for.
+        model: String,
+        /// What the server says.
+        message: String,
+    },
+    /// Too many requests, also after waiting.
+    #[error("{host} limits the rate of requests: {message}; wait, or choose another model")]
+    RateLimited {
+        /// Who limits.
+        host: String,
+        /// What it says.
+        message: String,
+    },
+    /// Prompt and reply do not fit the model's window.
+    #[error(
+        "the request is longer than the model's window: {message}; compress the conversation, or correct \
+         model.context_length"
+    )]
+    TooLong {
+        /// What the server says.
+        message: String,
+    },
+    /// A policy of the provider forbids it.
+    #[error("{host} declined the request by its policy: {message}")]
+    Refused {
+        /// Who declined.
+        host: String,
+        /// What it says.
+        message: String,
+    },
+    /// The server does not accept the request as it is; the same request will fail again.
+    #[error("{host} does not accept the request (status {status}): {message}")]
+    BadRequest {
+        /// Who refused; `hermes` for what was never sent.
+        host: String,
+        /// Its status, 0 for what was never sent.
+        status: u16,
+        /// What it says.
+        message: String,
+    },
+    /// The server failed, also when asked again.
+    #[error("{host} failed (status {status}): {message}; try again later, or choose another provider")]
+    Server {
+        /// Who failed.
+        host: String,
+        /// Its status.
+        status: u16,
+        /// What it says.
+        message: String,
+    },
+    /// The endpoint has moved.
+    #[error(
+        "{url} redirects to {to}, which is not followed because the key would go along; if you trust it, set \
+         model.base_url to it"
+    )]
+    Moved {
+        /// The address that was asked.
+        url: String,
+        /// Where it points.
+        to: String,
+    },
+    /// The connection stands and nothing comes.
+    #[error("{host} sent nothing for {seconds} s; try again, or check the server")]
+    Stalled {
+        /// Who is silent.
+        host: String,
+        /// For how long it was waited.
+        seconds: u64,
+    },
+    /// The reply broke off. No call in it may run.
+    #[error("the reply of {host} broke off: {why}; try again")]
+    Cut {
+        /// Who was answering.
+        host: String,
+        /// What is known of the cause.
+        why: String,
+        /// The text so far.
+        partial: String,
+    },
+    /// The answer is none that chat completions know.
+    #[error(
+        "the answer of {host} cannot be read: {why}; check that model.base_url is the address of an \
+         OpenAI-compatible API"
+    )]
+    Malformed {
+        /// Who answered.
+        host: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}

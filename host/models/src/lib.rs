@@ -1,0 +1,130 @@
+//! Models: which one serves a session, how it is asked, and how its answer streams in.
+//!
+//! [`resolve`] decides from flags, environment and configuration; [`connect`] makes a [`Provider`] of the
+//! decision. Two kinds exist: endpoints that speak chat completions, and the built-in `offline` partner, which
+//! needs no model. The loop, its tools and the store are elsewhere; a provider neither runs a call nor keeps
+//! anything between two requests.
+
+#![forbid(unsafe_code)]
+
+mod assembly;
+mod chat;
+mod error;
+mod failure;
+mod known;
+mod offline;
+mod route;
+mod secret;
+mod usage;
+mod window;
+mod wire;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hermes_conversation::{Shown, ToolCall, Usage};
+
+pub use error::ModelError;
+pub use known::{KNOWN, Known};
+pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
+pub use route::{OFFLINE, ResolveError, Route, Source, Wanted, WindowSource, resolve};
+pub use secret::{Secret, redact};
+pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
+pub use wire::tools_json;
+
+/// One request, borrowed from whoever makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The model's name as the provider knows it.
+    pub model: &'a str,
+    /// The system prompt; empty for none.
+    pub system: &'a str,
+    /// The frozen tool list as [`tools_json`] writes it; sent as it is. Empty or `[]` for none.
+    pub tools: &'a str,
+    /// The conversation, the user's message first.
+    pub messages: &'a [Shown],
+    /// Most tokens of the reply.
+    pub max_tokens: Option<u32>,
+    /// Left to the provider when none.
+    pub temperature: Option<f32>,
+    /// A JSON Schema, as text, that the reply has to keep.
+    pub schema: Option<&'a str>,
+}
+
+/// What can be shown while a reply arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delta<'a> {
+    /// More of the text.
+    Text(&'a str),
+    /// More of the reasoning.
+    Reasoning(&'a str),
+    /// The model has begun to write a call of this tool.
+    ToolName(&'a str),
+    /// Not from the model: what the provider does meanwhile, such as waiting before it tries again.
+    Notice(&'a str),
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The text; may be empty where there are calls.
+    pub text: String,
+    /// The reasoning, where the provider gives it.
+    pub reasoning: Option<String>,
+    /// Calls in the order in which the model made them, each id once.
+    pub tool_calls: Vec<ToolCall>,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What it took, where the provider says so.
+    pub usage: Option<Usage>,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+}
+
+/// Why a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// The model was done.
+    Stop,
+    /// The model waits for the results of its calls.
+    ToolCalls,
+    /// The cap on output was reached. Arguments of the last call may be cut off: what is no JSON object must not
+    /// be run.
+    Length,
+    /// The model or the provider declined. The text says so where anything does; calls are dropped.
+    Refused,
+}
+
+/// Takes what can be shown of a reply while it arrives.
+pub type OnDelta<'a> = &'a mut (dyn for<'d> FnMut(Delta<'d>) + Send);
+
+/// Something that completes conversations.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Asks for one reply. Dropping the future drops the connection.
+    ///
+    /// # Errors
+    ///
+    /// Every [`ModelError`]; what was streamed before one counts as not said.
+    async fn complete(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError>;
+
+    /// Whether this is the built-in partner, which cannot think.
+    fn is_offline(&self) -> bool;
+}
+
+/// A provider for a route. Nothing is sent before the first request.
+///
+/// # Errors
+///
+/// [`ModelError::BadRequest`] for a route that was put together by hand and names no endpoint, or a key that
+/// cannot stand in a header.
+pub fn connect(route: &Route) -> Result<Arc<dyn Provider>, ModelError> {
+    if route.is_offline() {
+        return Ok(Arc::new(offline::Offline::new(&route.model)));
+    }
+    Ok(Arc::new(chat::Chat::new(route, chat::Patience::for_route(route))?))
+}

@@ -1,0 +1,97 @@
+//! What stops a session from having the plugins that it was told to have.
+
+use std::path::PathBuf;
+
+use hermes_runtime::LoadError;
+
+use crate::manifest::ManifestError;
+
+/// A plugin that was asked for and cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginsError {
+    /// No plugin has the name.
+    #[error("there is no {kind} `{name}`. {}", list(kind, found, folder))]
+    Missing {
+        /// What was asked for, in words: `context engine`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Those that there are, with where they lie.
+        found: Vec<String>,
+        /// Where others are looked for.
+        folder: PathBuf,
+    },
+    /// A plugin has the name but is something else.
+    #[error("the plugin `{name}` is no {kind}: it exports {}. {}", exports.join(", "), list(kind, found, folder))]
+    OtherKind {
+        /// What was asked for.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What it exports.
+        exports: Vec<&'static str>,
+        /// Those that there are.
+        found: Vec<String>,
+        /// Where others are looked for.
+        folder: PathBuf,
+    },
+    /// Its component cannot be used.
+    #[error("the plugin `{name}` ({place}) does not load: {source}")]
+    Load {
+        /// Its name.
+        name: String,
+        /// Where it lies.
+        place: String,
+        /// Why.
+        source: LoadError,
+    },
+    /// Its folder holds no component, or several and none is named.
+    #[error("the plugin in {folder} has {found} components: name one in its plugin.yaml, as `component: FILE.wasm`")]
+    Component {
+        /// The folder.
+        folder: PathBuf,
+        /// How many there are.
+        found: usize,
+    },
+    /// A file cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its manifest is no good.
+    #[error("{path}: {source}")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ManifestError,
+    },
+    /// Another plugin has the same name.
+    #[error("{path}: the plugin `{name}` is there already ({other}); this one is left out: rename or remove it")]
+    Twice {
+        /// The one left out.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// Where the other one lies.
+        other: String,
+    },
+    /// It asks for a folder that cannot be opened.
+    #[error("the folder `{root}` for the plugin `{name}` cannot be opened: {why}")]
+    Folder {
+        /// The plugin.
+        name: String,
+        /// The folder's name in the manifest.
+        root: String,
+        /// Why.
+        why: String,
+    },
+}
+
+fn list(kind: &str, found: &[String], folder: &std::path::Path) -> String {
+    let there = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+    format!("there are: {there}. Others are looked for in {}; `{kind}` is what a component exports", folder.display())
+}

@@ -1,0 +1,26 @@
+//! Finds plugins, reads their manifests, and hands the agent the five kinds.
+//!
+//! Plugins come from two places only: the set inside the binary and `$HERMES_HOME/plugins`. What one is, is read off
+//! its exports; whether it runs is the user's choice ([`Selection`]); what it may reach is what its
+//! manifest asks for. The agent sees [`kinds`] and nothing of how they are run.
+
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod component;
+mod error;
+pub mod kinds;
+mod manifest;
+mod session;
+
+pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
+pub use error::PluginsError;
+pub use hermes_runtime::services;
+pub use hermes_runtime::{
+    Advice, CacheState, CallError, Cause, Effect, Event, Exports, Fault, FaultKind, Invocation, Limits, Moment,
+    Outcome, Output, PlanRequest, Pressure, Progress, Query, Recollection, SessionInfo, Skill, SkillDocument, Start,
+    Timing, Tool, ToolDone, ToolEvent, TurnRecord, Verdict,
+};
+pub use kinds::{ContextEngine, Hooks, MemoryProvider, Skills, Tools};
+pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
+pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};

@@ -1,0 +1,292 @@
+//! From what the user selected to what a session runs with.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hermes_runtime::documents::Documents;
+use hermes_runtime::files::{Root as OpenRoot, Roots};
+use hermes_runtime::services::{History, Models, Reporter};
+use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start};
+
+use crate::catalog::{Catalog, Found, Origin};
+use crate::component::SessionComponent;
+use crate::error::PluginsError;
+use crate::kinds::{ContextEngine, Hooks, MemoryProvider, Skills, Tools};
+use crate::manifest::Access;
+
+/// What the user's configuration says about plugins.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// `context.engine`.
+    pub engine: String,
+    /// `memory.provider`, beside the built-in memory.
+    pub memory: Option<String>,
+    /// `plugins.enabled`, beside those that are on by default.
+    pub enabled: Vec<String>,
+    /// `plugins.disabled`: wins over everything but the engine and the provider selected by name.
+    pub disabled: Vec<String>,
+    /// `plugins.entries.<name>`: a JSON object for the plugin.
+    pub entries: HashMap<String, serde_json::Value>,
+}
+
+impl Selection {
+    /// The engine when none is named.
+    pub const ENGINE: &str = "compressor";
+    /// The memory that is on by default.
+    pub const MEMORY: &str = "builtin";
+    /// Tools and skills that are on by default.
+    pub const ON: &[&str] = &["files", "local"];
+
+    fn is_on(&self, name: &str) -> bool {
+        !self.disabled.iter().any(|disabled| disabled == name)
+    }
+}
+
+/// Makes what takes a plugin's log lines, by the plugin's name.
+pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
+
+/// What surrounds a session: what its plugins may be given, each by its manifest.
+pub struct Surroundings {
+    /// The session.
+    pub session: SessionInfo,
+    /// How it begins.
+    pub start: Start,
+    /// `$HERMES_HOME`.
+    pub home: PathBuf,
+    /// The folder that the session works in.
+    pub workspace: PathBuf,
+    /// The user's models.
+    pub models: Arc<dyn Models>,
+    /// The conversation.
+    pub history: Arc<dyn History>,
+    /// Makes what takes a plugin's log lines, by its name.
+    pub reporters: Reporters,
+}
+
+/// The plugins that a configuration selects: found, compiled and looked at, not yet running.
+pub struct Plugins {
+    engine: Selected,
+    memories: Vec<Selected>,
+    others: Vec<Selected>,
+    notices: Vec<String>,
+}
+
+struct Selected {
+    found: Found,
+    loaded: Arc<Loaded>,
+    config: String,
+}
+
+/// What a session runs with. Everything is dropped with it.
+pub struct SessionPlugins {
+    /// The context engine.
+    pub engine: Arc<dyn ContextEngine>,
+    /// Memory providers, the built-in one first.
+    pub memories: Vec<Arc<dyn MemoryProvider>>,
+    /// Everything that offers tools, in the order in which a name is taken.
+    pub tools: Vec<Arc<dyn Tools>>,
+    /// Everything that offers skills.
+    pub skills: Vec<Arc<dyn Skills>>,
+    /// Everything that watches.
+    pub hooks: Vec<Arc<dyn Hooks>>,
+}
+
+const ENGINE_KIND: &str = "context engine";
+const MEMORY_KIND: &str = "memory provider";
+
+impl Plugins {
+    /// Resolves a selection. An engine or a provider that is not there is an error; another plugin that
+    /// cannot be used is left out with a notice.
+    pub fn select(runtime: &Runtime, catalog: &Catalog, selection: &Selection) -> Result<Self, PluginsError> {
+        let mut notices: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
+        let select = Select { runtime, catalog, selection };
+        let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
+        let mut memories = Vec::new();
+        if selection.is_on(Selection::MEMORY) && selection.memory.as_deref() != Some(Selection::MEMORY) {
+            memories.extend(select.optional(Selection::MEMORY, &mut notices));
+        }
+        if let Some(name) = &selection.memory {
+            memories.push(select.named(name, MEMORY_KIND, |exports| exports.memory_provider)?);
+        }
+        let taken: Vec<&str> = std::iter::once(&engine).chain(&memories).map(Selected::name).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for name in Selection::ON.iter().copied().chain(selection.enabled.iter().map(String::as_str)) {
+            if selection.is_on(name) && !taken.contains(&name) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let others = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        Ok(Self { engine, memories, others, notices })
+    }
+
+    /// What the user should know: plugins that were left out, and why.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Names of all that will run, the engine first.
+    pub fn names(&self) -> Vec<&str> {
+        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::name).collect()
+    }
+
+    /// Gives a session its own instances.
+    pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
+        let engine = self.engine.start(surroundings, true)?;
+        let mut session = SessionPlugins {
+            engine: engine.clone(),
+            memories: Vec::new(),
+            tools: Vec::new(),
+            skills: Vec::new(),
+            hooks: Vec::new(),
+        };
+        session.add(engine, self.engine.loaded.exports());
+        for memory in &self.memories {
+            let component = memory.start(surroundings, true)?;
+            session.memories.push(component.clone());
+            session.add(component, memory.loaded.exports());
+        }
+        for other in &self.others {
+            let exports = other.loaded.exports();
+            // An engine or a provider that is not the selected one does not offer its tools either.
+            let tools = exports.tools && !exports.context_engine && !exports.memory_provider;
+            session.add(other.start(surroundings, false)?, Exports { tools, ..exports });
+        }
+        Ok(session)
+    }
+}
+
+impl SessionPlugins {
+    fn add(&mut self, component: Arc<SessionComponent>, exports: Exports) {
+        if exports.tools {
+            self.tools.push(component.clone());
+        }
+        if exports.skills {
+            self.skills.push(component.clone());
+        }
+        if exports.hooks {
+            self.hooks.push(component);
+        }
+    }
+}
+
+struct Select<'a> {
+    runtime: &'a Runtime,
+    catalog: &'a Catalog,
+    selection: &'a Selection,
+}
+
+impl Select<'_> {
+    fn named(&self, name: &str, kind: &'static str, is: fn(&Exports) -> bool) -> Result<Selected, PluginsError> {
+        let folder = self.catalog.folder().to_owned();
+        let Some(found) = self.catalog.get(name) else {
+            // A folder of that name that could not be read is the likelier cause.
+            return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
+        };
+        let selected = self.load(found)?;
+        let exports = selected.loaded.exports();
+        if is(&exports) {
+            return Ok(selected);
+        }
+        let exports = exports.names();
+        Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is), folder })
+    }
+
+    fn optional(&self, name: &str, notices: &mut Vec<String>) -> Option<Selected> {
+        let Some(found) = self.catalog.get(name) else {
+            let all: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
+            notices.push(format!(
+                "there is no plugin `{name}`, which the configuration enables; there are: {}",
+                all.join(", ")
+            ));
+            return None;
+        };
+        self.load(found).map_err(|error| notices.push(format!("{error}; it is left out"))).ok()
+    }
+
+    fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
+        let name = &found.manifest.name;
+        let loaded = self.runtime.load(&found.component()?).map_err(|source| PluginsError::Load {
+            name: name.clone(),
+            place: found.origin.to_string(),
+            source,
+        })?;
+        let config = self.selection.entries.get(name).map_or_else(|| "{}".to_owned(), ToString::to_string);
+        Ok(Selected { found: found.clone(), loaded, config })
+    }
+
+    /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
+    fn of_kind(&self, is: fn(&Exports) -> bool) -> Vec<String> {
+        let loads = |found: &&Found| {
+            let component = found.component().ok();
+            component.and_then(|bytes| self.runtime.load(&bytes).ok()).is_some_and(|loaded| is(&loaded.exports()))
+        };
+        self.catalog
+            .all()
+            .iter()
+            .filter(loads)
+            .map(|found| format!("{} ({})", found.manifest.name, found.origin))
+            .collect()
+    }
+}
+
+impl Selected {
+    fn name(&self) -> &str {
+        &self.found.manifest.name
+    }
+
+    fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {
+        let manifest = &self.found.manifest;
+        let services = Services {
+            reporter: (around.reporters)(&manifest.name),
+            models: around.models.clone(),
+            // Who selects a plugin as engine or provider hands it the conversation: that is what the kind is.
+            may_ask: manifest.permissions.llm || serves_the_session,
+            history: around.history.clone(),
+            may_read: manifest.permissions.history || serves_the_session,
+            documents: self.documents(&around.home),
+            files: Arc::new(self.roots(around)?),
+        };
+        Ok(Arc::new(SessionComponent::new(Recipe {
+            plugin: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            loaded: self.loaded.clone(),
+            config: self.config.clone(),
+            session: around.session.clone(),
+            start: around.start.clone(),
+            services,
+            limits: Limits::standard(),
+        })))
+    }
+
+    /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.
+    fn documents(&self, home: &Path) -> Vec<Arc<Documents>> {
+        let asked = &self.found.manifest.permissions.documents;
+        let mut documents = Vec::new();
+        if self.found.origin == Origin::Bundled && !asked.is_empty() {
+            documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
+        }
+        let own = home.join("data").join(self.name()).join("documents");
+        documents.push(Arc::new(Documents::new(own, None)));
+        documents
+    }
+
+    fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
+        let mut roots = Vec::new();
+        for asked in &self.found.manifest.permissions.files {
+            let (path, denied) = match asked.root.as_str() {
+                "skills" => (around.home.join("skills"), Vec::new()),
+                _ => (around.workspace.clone(), vec![around.home.clone()]),
+            };
+            if asked.root == "skills" {
+                // The user's to fill; an empty folder says where.
+                let _ = std::fs::create_dir_all(&path);
+            }
+            let root = OpenRoot::open(&asked.root, &path, asked.access == Access::Write, denied).map_err(|error| {
+                PluginsError::Folder { name: self.name().to_owned(), root: asked.root.clone(), why: error.to_string() }
+            })?;
+            roots.push(root);
+        }
+        Ok(Roots::new(roots))
+    }
+}

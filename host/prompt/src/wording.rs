@@ -1,0 +1,68 @@
+//! The built-in texts. Every word of them is paid for in every session, so each has to change what a model does.
+
+use std::path::Path;
+
+use hermes_conversation::Model;
+use jiff::civil::Date;
+
+/// Who the model is, where the user has not said.
+pub(crate) const IDENTITY: &str = "You are Hermes, an assistant that works with its user in conversation and gets things done \
+    with tools. Be exact and direct. Tell apart what you know, what you assume and what you could not find out. Answer in the \
+    language of the user, as briefly as the matter allows.";
+
+const TOOLS: &str = "# Tools\n\
+    Where a tool can find out or do what is needed, call it instead of guessing or announcing it. Calls that do not \
+    depend on each other can be made together. Go on until the task is done or needs a decision that is the \
+    user's. Never invent the result of a tool: report what it returned. When a call fails, say so, read why, and try \
+    another way.";
+
+const FILE_TOOLS: [&str; 3] = ["read_file", "write_file", "search_files"];
+
+const MEMORY: &str = "`memory` lasts beyond this conversation. Save on your own, in short statements, what will matter again: who \
+    the user is, what they prefer or corrected, how their projects and machines are set up. Leave out the progress of a task and \
+    what is easily looked up. What you save stands in this prompt from the next session on.";
+
+const CLI: &str = "The user reads you in a terminal: plain text or light Markdown, no wide tables.";
+
+/// How to work with the tools that there are; empty where there are none.
+pub(crate) fn tools(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let has = |name: &str| names.iter().any(|known| known == name);
+    let mut paragraphs = vec![TOOLS.to_owned()];
+    let files: Vec<String> = FILE_TOOLS.into_iter().filter(|name| has(name)).map(|name| format!("`{name}`")).collect();
+    if !files.is_empty() {
+        let verb = if files.len() == 1 { "works" } else { "work" };
+        let files = files.join(", ");
+        paragraphs.push(format!(
+            "{files} {verb} in the workspace, with paths relative to it. Read a file before you change it."
+        ));
+    }
+    if has("memory") {
+        paragraphs.push(MEMORY.to_owned());
+    }
+    paragraphs.join("\n")
+}
+
+/// Where the model is.
+pub(crate) fn environment(os: &str, workspace: &Path, platform: &str) -> String {
+    // A folder's name may hold line breaks, and must not pass for lines of the prompt.
+    let workspace = workspace.display().to_string().replace(char::is_control, "\u{fffd}");
+    let mut text = format!("# Environment\nSystem: {os}\nWorkspace: {workspace}");
+    match platform {
+        "cli" => text.push_str(&format!("\n{CLI}")),
+        "" => {}
+        other => text.push_str(&format!("\nPlatform: {other}")),
+    }
+    text
+}
+
+/// Names are in English whatever the user's language, since prompts are.
+pub(crate) fn date(date: Date) -> String {
+    format!("Conversation started: {}", date.strftime("%A, %-d %B %Y"))
+}
+
+pub(crate) fn model(model: &Model) -> String {
+    format!("Model: {} (provider: {})", model.name, model.provider)
+}

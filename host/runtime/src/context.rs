@@ -1,0 +1,145 @@
+//! What the store of an instance holds: its services, its limits and the call at hand.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context as Task, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWrite;
+use tokio::sync::Notify;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::error::{Fault, FaultKind};
+use crate::limits::{Limits, Meter};
+use crate::services::Services;
+
+/// Data of an instance's store.
+pub(crate) struct Context {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    pub(crate) meter: Meter,
+    pub(crate) services: Services,
+    pub(crate) call: Call,
+    pub(crate) stderr: Stderr,
+}
+
+impl Context {
+    pub(crate) fn new(services: Services, limits: Limits, call: Call) -> Self {
+        let stderr = Stderr::default();
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles);
+        // Empty: no arguments, no environment, no folders, no network; what is written to stderr is kept for
+        // the message of a crash.
+        let wasi = WasiCtx::builder().stderr(stderr.clone()).build();
+        Self { wasi, table, meter: Meter::new(limits), services, call, stderr }
+    }
+}
+
+impl WasiView for Context {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// The call that an instance carries out.
+#[derive(Clone)]
+pub(crate) struct Call {
+    /// When it must have answered.
+    pub(crate) until: Instant,
+    cancel: Arc<Cancel>,
+    /// Lines it may still write to the log.
+    pub(crate) lines_left: u32,
+}
+
+#[derive(Default)]
+struct Cancel {
+    flag: AtomicBool,
+    notify: Notify,
+}
+
+/// Log lines that one call may write.
+const LINES: u32 = 256;
+
+impl Call {
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self { until: Instant::now() + deadline, cancel: Arc::default(), lines_left: LINES }
+    }
+
+    /// Tells imports that wait, and `task.cancelled`, that nobody waits for the answer.
+    pub(crate) fn cancel(&self) {
+        self.cancel.flag.store(true, Ordering::Release);
+        self.cancel.notify.notify_waiters();
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.flag.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn time_left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Waits for an import's work, but answers in time for the plugin to wind up by itself.
+    pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let left = self.time_left();
+        let margin = (left / 10).min(Duration::from_millis(250));
+        let cancelled = self.cancel.notify.notified();
+        if self.is_cancelled() {
+            return Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this"));
+        }
+        tokio::select! {
+            result = work => result,
+            () = tokio::time::sleep(left.saturating_sub(margin)) =>
+                Err(Fault::new(FaultKind::Timeout, "", "the call's time is up")),
+            () = cancelled => Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this")),
+        }
+    }
+}
+
+/// The end of what a guest writes to stderr: a panic's message is there.
+#[derive(Clone, Default)]
+pub(crate) struct Stderr(Arc<Mutex<Vec<u8>>>);
+
+/// Bytes that are kept.
+const KEPT: usize = 8 << 10;
+
+impl Stderr {
+    /// The last lines, as text.
+    pub(crate) fn tail(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).trim().to_owned()
+    }
+}
+
+impl IsTerminal for Stderr {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Stderr {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+}
+
+impl AsyncWrite for Stderr {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Task<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let excess = kept.len().saturating_sub(KEPT);
+        kept.drain(..excess);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,215 @@
+//! Between the generated types and those of `hermes-conversation`.
+
+use hermes_bindings::exports::hermes::plugin::context_engine as engine;
+use hermes_bindings::exports::hermes::plugin::memory_provider as memory;
+use hermes_bindings::hermes::plugin::types as wit;
+use hermes_conversation::{
+    Excerpt, Header, Item, Message, MessageId, MessageRange, Model, Plan, Role, Segment, Summary, Usage, tokens,
+};
+
+use crate::error::{Fault, FaultKind};
+use crate::types::{Outcome, PlanRequest, Pressure, SessionInfo, TurnRecord};
+
+pub(crate) fn role(role: Role) -> wit::Role {
+    match role {
+        Role::System => wit::Role::System,
+        Role::User => wit::Role::User,
+        Role::Assistant => wit::Role::Assistant,
+        Role::Tool => wit::Role::Tool,
+    }
+}
+
+pub(crate) fn role_back(role: wit::Role) -> Role {
+    match role {
+        wit::Role::System => Role::System,
+        wit::Role::User => Role::User,
+        wit::Role::Assistant => Role::Assistant,
+        wit::Role::Tool => Role::Tool,
+    }
+}
+
+pub(crate) fn range(range: MessageRange) -> wit::MessageRange {
+    wit::MessageRange { first: range.first.0, last: range.last.0 }
+}
+
+pub(crate) fn range_back(range: wit::MessageRange) -> MessageRange {
+    MessageRange::new(MessageId(range.first), MessageId(range.last))
+}
+
+pub(crate) fn model(model: &Model) -> wit::Model {
+    wit::Model { provider: model.provider.clone(), name: model.name.clone(), context_length: model.context_length }
+}
+
+pub(crate) fn usage(usage: Usage) -> wit::Usage {
+    let Usage { input, output, cache_read, cache_write, reasoning } = usage;
+    wit::Usage { input, output, cache_read, cache_write, reasoning }
+}
+
+pub(crate) fn header(header: &Header) -> wit::Header {
+    wit::Header {
+        id: header.id.0,
+        role: role(header.role),
+        turn: header.turn,
+        group: header.group,
+        tool_name: header.tool_name.clone(),
+        tokens: header.tokens,
+        bytes: header.bytes,
+        images: 0,
+        created_at: header.created_at,
+    }
+}
+
+pub(crate) fn message(message: Message, tokens: u32) -> wit::Message {
+    let Message { id, draft } = message;
+    wit::Message {
+        id: id.0,
+        role: role(draft.role),
+        content: draft.content,
+        images: 0,
+        reasoning: draft.reasoning,
+        tool_calls: draft
+            .tool_calls
+            .into_iter()
+            .map(|call| wit::ToolCall { id: call.id, name: call.name, arguments: call.arguments })
+            .collect(),
+        tool_call_id: draft.tool_call_id,
+        tool_name: draft.tool_name,
+        tokens,
+        created_at: draft.created_at,
+        extra: Vec::new(),
+    }
+}
+
+pub(crate) fn session(info: &SessionInfo) -> wit::Session {
+    wit::Session {
+        id: info.id.clone(),
+        parent_id: info.parent.clone(),
+        title: None,
+        platform: info.platform.clone(),
+        purpose: info.purpose.clone(),
+        profile: info.profile.clone(),
+        user_id: None,
+        workspace: info.workspace.clone(),
+        model: model(&info.model),
+        extra: Vec::new(),
+    }
+}
+
+pub(crate) fn pressure(pressure: &Pressure) -> engine::Pressure {
+    engine::Pressure {
+        moment: pressure.moment,
+        prompt_tokens: pressure.prompt_tokens,
+        estimated: pressure.estimated,
+        fixed_tokens: pressure.fixed_tokens,
+        context_length: pressure.context_length,
+        reserve: pressure.reserve,
+        cache: pressure.cache,
+        last: pressure.last.map(usage),
+        extra: Vec::new(),
+    }
+}
+
+pub(crate) fn plan_request(request: &PlanRequest, tokens_of: impl Fn(&Item) -> u32) -> engine::Request {
+    engine::Request {
+        pressure: pressure(&request.pressure),
+        view: request.view.iter().map(|item| shown(item, tokens_of(item))).collect(),
+        focus: request.focus.clone(),
+        memory_context: request.memory_context.clone(),
+        extra: Vec::new(),
+    }
+}
+
+fn shown(item: &Item, tokens: u32) -> engine::Item {
+    match item {
+        Item::Messages(messages) => engine::Item::Messages(range(*messages)),
+        Item::Excerpt(excerpt) => engine::Item::Excerpt(engine::ShownExcerpt { id: excerpt.id.0, tokens }),
+        Item::Summary(summary) => engine::Item::Summary(engine::ShownSummary {
+            key: summary.key.clone(),
+            tokens,
+            covers: summary.covers.iter().copied().map(range).collect(),
+        }),
+    }
+}
+
+/// What an item costs, where the messages behind an excerpt are known by header only.
+pub(crate) fn item_tokens(item: &Item) -> u32 {
+    match item {
+        Item::Messages(_) => 0,
+        Item::Excerpt(excerpt) => {
+            let arguments = excerpt.arguments.iter().map(|(_, arguments)| tokens::of_text(arguments)).sum::<u32>();
+            arguments + excerpt.content.as_deref().map_or(0, tokens::of_text)
+        }
+        Item::Summary(summary) => tokens::of_summary(summary),
+    }
+}
+
+pub(crate) fn plan_back(plan: engine::Plan) -> Plan {
+    let segments = plan
+        .segments
+        .into_iter()
+        .map(|segment| match segment {
+            engine::Segment::Keep(range) => Segment::Keep(range_back(range)),
+            engine::Segment::Restore(range) => Segment::Restore(range_back(range)),
+            engine::Segment::Excerpt(excerpt) => Segment::Excerpt(Excerpt {
+                id: MessageId(excerpt.id),
+                content: excerpt.content,
+                arguments: excerpt.arguments,
+            }),
+            engine::Segment::Summary(summary) => Segment::Summary(Summary {
+                key: summary.key,
+                content: summary.content,
+                covers: summary.covers.into_iter().map(range_back).collect(),
+            }),
+            engine::Segment::KeepSummary(key) => Segment::KeepSummary(key),
+        })
+        .collect();
+    Plan { segments, reason: plan.reason }
+}
+
+pub(crate) fn outcome(outcome: &Outcome) -> engine::Outcome {
+    match outcome {
+        Outcome::Adopted => engine::Outcome::Adopted,
+        Outcome::Stale => engine::Outcome::Stale,
+        Outcome::Refused(refusal) => {
+            engine::Outcome::Refused(fault(Fault::new(FaultKind::InvalidInput, refusal.code(), refusal.to_string())))
+        }
+    }
+}
+
+pub(crate) fn turn(turn: &TurnRecord) -> memory::Turn {
+    memory::Turn {
+        number: turn.number,
+        user: turn.user.clone(),
+        assistant: turn.assistant.clone(),
+        messages: range(turn.messages),
+        extra: Vec::new(),
+    }
+}
+
+pub(crate) fn fault(fault: Fault) -> wit::Error {
+    let kind = match fault.kind {
+        FaultKind::InvalidInput => wit::ErrorKind::InvalidInput,
+        FaultKind::Unavailable => wit::ErrorKind::Unavailable,
+        FaultKind::Denied => wit::ErrorKind::Denied,
+        FaultKind::Timeout => wit::ErrorKind::Timeout,
+        FaultKind::Cancelled => wit::ErrorKind::Cancelled,
+        FaultKind::Conflict => wit::ErrorKind::Conflict,
+        FaultKind::Exhausted => wit::ErrorKind::Exhausted,
+        FaultKind::Failed => wit::ErrorKind::Failed,
+    };
+    wit::Error { kind, code: fault.code, message: fault.message, retry_after_ms: fault.retry_after_ms }
+}
+
+pub(crate) fn fault_back(error: wit::Error) -> Fault {
+    let kind = match error.kind {
+        wit::ErrorKind::InvalidInput => FaultKind::InvalidInput,
+        wit::ErrorKind::Unavailable => FaultKind::Unavailable,
+        wit::ErrorKind::Denied => FaultKind::Denied,
+        wit::ErrorKind::Timeout => FaultKind::Timeout,
+        wit::ErrorKind::Cancelled => FaultKind::Cancelled,
+        wit::ErrorKind::Conflict => FaultKind::Conflict,
+        wit::ErrorKind::Exhausted => FaultKind::Exhausted,
+        wit::ErrorKind::Failed => FaultKind::Failed,
+    };
+    Fault { kind, code: error.code, message: error.message, retry_after_ms: error.retry_after_ms }
+}

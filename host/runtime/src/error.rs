@@ -1,0 +1,157 @@
+//! What can go wrong between the host and a plugin.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a component cannot be used. The plugin's name is added by whoever loads it.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The bytes are no component.
+    #[error("it is no WebAssembly component: {why}")]
+    NotAComponent {
+        /// What was found instead.
+        why: String,
+    },
+    /// The component was built for a contract that this host does not speak.
+    #[error(
+        "it was built for hermes:plugin {found}, this host speaks {offered}: {}",
+        if newer(found, offered) { "update Hermes, or install an older release of the plugin" } else { "update the plugin" }
+    )]
+    Version {
+        /// The version it was built for.
+        found: String,
+        /// The host's version.
+        offered: String,
+    },
+    /// Neither stamp nor names tell which contract it was built for.
+    #[error("it neither imports nor exports anything of hermes:plugin: it is no plugin")]
+    NoContract,
+    /// The component wants what plugins do not get.
+    #[error(
+        "it imports `{import}`, which plugins do not get: there are no WASI files and no sockets, only hermes:plugin and \
+         what a language's runtime links (wasi:io, wasi:cli, wasi:clocks, wasi:random)"
+    )]
+    Import {
+        /// The import's name.
+        import: String,
+    },
+    /// It exports none of the five kinds.
+    #[error("it exports none of context-engine, memory-provider, tools, skills, hooks")]
+    NoKind,
+    /// An export is there under its name but of another shape, or `lifecycle` is missing.
+    #[error("its exports do not fit hermes:plugin {offered}: {why}")]
+    Shape {
+        /// The host's version.
+        offered: String,
+        /// The export and what is wrong with it.
+        why: String,
+    },
+    /// The compiled code cannot be stored.
+    #[error("its compiled code cannot be kept in {path}: {source}")]
+    Cache {
+        /// Folder or file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+fn newer(found: &str, offered: &str) -> bool {
+    let parts = |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
+    parts(found) > parts(offered)
+}
+
+/// How a call may be answered other than with a result; the contract's `error-kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum FaultKind {
+    InvalidInput,
+    Unavailable,
+    Denied,
+    Timeout,
+    Cancelled,
+    Conflict,
+    Exhausted,
+    Failed,
+}
+
+/// An error that one side of the contract answers the other with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// What to make of it.
+    pub kind: FaultKind,
+    /// Finer than the kind; may be empty.
+    pub code: String,
+    /// One line: what failed and why.
+    pub message: String,
+    /// When trying again may help, in milliseconds.
+    pub retry_after_ms: Option<u32>,
+}
+
+impl Fault {
+    /// A fault without a wait.
+    pub fn new(kind: FaultKind, code: &str, message: impl Into<String>) -> Self {
+        Self { kind, code: code.to_owned(), message: message.into(), retry_after_ms: None }
+    }
+
+    /// For what the manifest does not ask for.
+    pub fn denied(what: &str) -> Self {
+        Self::new(
+            FaultKind::Denied,
+            "",
+            format!("the plugin has no right to `{what}`: its manifest does not ask for it"),
+        )
+    }
+}
+
+/// A call that brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("plugin `{plugin}` {version}, `{call}`: {cause}")]
+pub struct CallError {
+    /// The plugin's name.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The function of the contract.
+    pub call: &'static str,
+    /// What happened.
+    pub cause: Cause,
+}
+
+/// Why a call brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Cause {
+    /// The plugin answered with an error.
+    #[error("{0}")]
+    Fault(Box<Fault>),
+    /// It crashed.
+    #[error("it crashed: {why}; the next call gets a fresh instance")]
+    Trap {
+        /// The panic's text where there is one, else the trap.
+        why: String,
+    },
+    /// It did not answer in time.
+    #[error("no answer within {}; it was ended, the next call gets a fresh instance", seconds(*.0))]
+    Deadline(Duration),
+    /// It wanted more memory than it may have.
+    #[error("it wanted more than its {} MiB of memory; it was ended, the next call gets a fresh instance", .limit >> 20)]
+    Memory {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// Nobody waits for the answer any more.
+    #[error("cancelled")]
+    Cancelled,
+    /// It does not export the interface that was called.
+    #[error("it does not export `{0}`")]
+    NotExported(&'static str),
+}
+
+fn seconds(duration: Duration) -> String {
+    if duration.as_millis().is_multiple_of(1000) {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{} ms", duration.as_millis())
+    }
+}

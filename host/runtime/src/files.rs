@@ -1,0 +1,472 @@
+//! The service behind the import `files`: reading, writing and searching below granted roots.
+//!
+//! A path is relative to a root and never leaves it, whatever its links say and whoever swaps
+//! directories meanwhile; what is denied stays closed even where it lies below a root. Nothing here
+//! knows of plugins or of their grants: who may use which root is settled when [`Roots`] is made.
+
+mod error;
+pub(crate) mod replace;
+mod search;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::ffi::OsStr;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, MetadataExt as _};
+
+pub use error::FilesError;
+use replace::Mode;
+pub use search::{Findings, Found, MAX_FOUND, Pattern};
+use walk::{Leaf, Place, Request, Way};
+
+/// The most entries of one listing.
+pub const MAX_ENTRIES: usize = 10_000;
+/// The most bytes that one read answers.
+pub const MAX_READ: u32 = 8 << 20;
+/// The most bytes that one write takes.
+pub const MAX_WRITE: usize = 64 << 20;
+/// Larger files get their version from size and times, and searches skip them.
+pub const MAX_HASHED: u64 = 16 << 20;
+/// The most bytes that one listing hashes for versions.
+const MAX_HASHED_PER_LISTING: u64 = 64 << 20;
+
+/// A directory that was granted, and what below it was not.
+#[derive(Debug)]
+pub struct Root {
+    name: String,
+    path: PathBuf,
+    real: PathBuf,
+    writable: bool,
+    dir: Dir,
+    denied: Vec<PathBuf>,
+}
+
+impl Root {
+    /// Opens the directory at `path`.
+    ///
+    /// What lies in `denied` (paths; they need not exist) cannot be reached through the root: it is
+    /// neither listed nor found, and a root that lies in such a place refuses everything.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Unopened`] when `path` is no directory or cannot be read.
+    pub fn open(
+        name: impl Into<String>,
+        path: impl Into<PathBuf>,
+        writable: bool,
+        denied: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Self, FilesError> {
+        let (name, path) = (name.into(), path.into());
+        let opened = (|| {
+            let path = std::path::absolute(&path)?;
+            let real = path.canonicalize()?;
+            let dir = Dir::open_ambient_dir(&real, ambient_authority())?;
+            let denied = denied.into_iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+            Ok((path, real, dir, denied))
+        })();
+        match opened {
+            Ok((path, real, dir, denied)) => Ok(Self { name, path, real, writable, dir, denied }),
+            Err(source) => Err(FilesError::Unopened { root: name, path, source }),
+        }
+    }
+
+    /// The name by which plugins ask for it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A root as plugins are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootInfo {
+    /// The name by which plugins ask for it.
+    pub name: String,
+    /// Where it lies, for what users and models write.
+    pub path: String,
+    /// Whether it may be written.
+    pub writable: bool,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, whatever it leads to.
+    Link,
+    /// A pipe, a socket or a device: it can be seen and not used.
+    Other,
+}
+
+/// A file or directory without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the root; empty for the root itself.
+    pub path: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes.
+    pub size: u64,
+    /// Unix time, milliseconds.
+    pub modified_at: u64,
+    /// Empty where it was not worked out: of what cannot be read, of pipes and the like, and in a listing of
+    /// the files that come after the first 64 MiB. [`Roots::stat`] works it out.
+    pub version: String,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// Shorter than asked for at the end of the file and where more than [`MAX_READ`] was asked for.
+    pub content: Vec<u8>,
+    /// The size of the whole file, bytes.
+    pub total: u64,
+    /// The version of the whole file.
+    pub version: String,
+}
+
+/// The roots of one plugin.
+#[derive(Debug)]
+pub struct Roots(Vec<Root>);
+
+impl Roots {
+    /// Of two roots with one name, the first counts.
+    pub fn new(roots: Vec<Root>) -> Self {
+        Self(roots)
+    }
+
+    /// All roots, in the order in which they were granted.
+    pub fn roots(&self) -> Vec<RootInfo> {
+        let info = |root: &Root| RootInfo {
+            name: root.name.clone(),
+            path: root.path.display().to_string(),
+            writable: root.writable,
+        };
+        self.0.iter().map(info).collect()
+    }
+
+    /// What lies at `path`; a link is followed, so that the version is that of what a read would see.
+    /// An empty path or `.` is the root itself.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError`] says which of the rules the path broke.
+    pub fn stat(&self, root: &str, path: &str) -> Result<Entry, FilesError> {
+        let mut request = self.request(root, path)?;
+        let name = plain(path);
+        match request.follow(Leaf::Followed, Way::MustExist)? {
+            Place::Directory(dir) => {
+                let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
+                Ok(entry(name, &meta, directory_version(&meta)))
+            }
+            Place::Slot(slot) => {
+                let meta = slot.meta.as_ref().ok_or_else(|| request.not_found())?;
+                let version = version_of(&request, &slot.parent, &slot.name, meta)?;
+                Ok(entry(name, meta, version))
+            }
+        }
+    }
+
+    /// What lies in the directory at `path`, by name. Links are shown as links. Names that are not UTF-8
+    /// are left out, since no path of the contract could name them.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::TooMany`] above [`MAX_ENTRIES`].
+    pub fn entries(&self, root: &str, path: &str) -> Result<Vec<Entry>, FilesError> {
+        let mut request = self.request(root, path)?;
+        let dir = match request.follow(Leaf::Followed, Way::MustExist)? {
+            Place::Directory(dir) => dir,
+            Place::Slot(slot) => request.open_dir(&slot.parent, &slot.name)?,
+        };
+        let mut names = Vec::new();
+        for (count, found) in dir.entries().map_err(|e| request.io("list", e))?.enumerate() {
+            if count >= MAX_ENTRIES {
+                return Err(request.too_many(MAX_ENTRIES));
+            }
+            let found = found.map_err(|e| request.io("list", e))?;
+            if let Ok(name) = found.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+
+        let prefix = plain(path);
+        let mut budget = MAX_HASHED_PER_LISTING;
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            let meta = match request.look(&dir, name.as_ref()) {
+                Ok(Some(meta)) => meta,
+                // Gone meanwhile, or closed: either way it is not there for the caller.
+                Ok(None) | Err(FilesError::Denied { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            let cost = if meta.is_file() && meta.len() <= MAX_HASHED { meta.len() } else { 0 };
+            let version = if cost <= budget {
+                budget -= cost;
+                version_of(&request, &dir, name.as_ref(), &meta).unwrap_or_default()
+            } else {
+                String::new()
+            };
+            entries.push(entry(path, &meta, version));
+        }
+        Ok(entries)
+    }
+
+    /// At most `limit` bytes, and never more than [`MAX_READ`], from `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::NotAFile`] for all but regular files; pipes and devices are not even opened.
+    pub fn read(&self, root: &str, path: &str, offset: u64, limit: u32) -> Result<Slice, FilesError> {
+        let mut request = self.request(root, path)?;
+        let slot = match request.follow(Leaf::Followed, Way::MustExist)? {
+            Place::Directory(dir) => {
+                let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
+                return Err(request.not_a_file(&meta));
+            }
+            Place::Slot(slot) => slot,
+        };
+        let (mut file, meta) = request.open_file(&slot.parent, &slot.name)?;
+        let limit = limit.min(MAX_READ) as usize;
+        let failed = |e| request.io("read", e);
+        match whole(&mut file, &meta).map_err(failed)? {
+            Some(mut content) => {
+                let version = content_version(&content);
+                let total = content.len() as u64;
+                let from = usize::try_from(offset).map_or(content.len(), |offset| offset.min(content.len()));
+                content.truncate(from.saturating_add(limit).min(content.len()));
+                Ok(Slice { content: content.split_off(from), total, version })
+            }
+            None => {
+                let mut content = Vec::new();
+                file.seek(SeekFrom::Start(offset.min(meta.len()))).map_err(failed)?;
+                file.take(limit as u64).read_to_end(&mut content).map_err(failed)?;
+                Ok(Slice { content, total: meta.len(), version: large_version(&meta) })
+            }
+        }
+    }
+
+    /// Puts `content` in the place of the file, whole or not at all, and answers its version. A link is
+    /// followed, so that it stays and what it leads to is replaced; permissions stay; directories on the way are made.
+    /// With `version`, only if that is what the file is at; without one, unconditionally.
+    ///
+    /// Writers that go through here wait for each other (a lock on the directory, which other
+    /// programs do not know of), so that of two that know the same version one gets the conflict.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Conflict`] when the file is at another version or gone; [`FilesError::Protected`]
+    /// when it is marked read-only.
+    pub fn write(&self, root: &str, path: &str, content: &[u8], version: Option<&str>) -> Result<String, FilesError> {
+        let mut request = self.request_to_change(root, path)?;
+        if content.len() > MAX_WRITE {
+            return Err(request.too_large(content.len(), MAX_WRITE));
+        }
+        let way = if version.is_some() { Way::MustExist } else { Way::Made };
+        let slot = match request.follow(Leaf::Followed, way) {
+            Ok(Place::Slot(slot)) => slot,
+            Ok(Place::Directory(dir)) => {
+                let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
+                return Err(request.not_a_file(&meta));
+            }
+            // With a version, the file has been there.
+            Err(FilesError::NotFound { .. }) => return Err(request.conflict(None)),
+            Err(error) => return Err(error),
+        };
+        let handle = lock(&request, &slot.parent)?;
+
+        let meta = request.look(&slot.parent, &slot.name)?;
+        let mode = match &meta {
+            // A link came in its place since we looked.
+            Some(meta) if meta.is_symlink() => return Err(request.busy()),
+            Some(meta) if !meta.is_file() => return Err(request.not_a_file(meta)),
+            Some(meta) if meta.permissions().readonly() => return Err(request.protected()),
+            Some(meta) => Mode::Kept(meta.mode()),
+            None => {
+                request.check_creation(&slot)?;
+                Mode::New(0o666)
+            }
+        };
+        if let Some(known) = version {
+            let current = match &meta {
+                Some(meta) => Some(version_of(&request, &slot.parent, &slot.name, meta)?),
+                None => None,
+            };
+            if current.as_deref() != Some(known) {
+                return Err(request.conflict(current));
+            }
+        }
+        replace::replace(&slot.parent, &handle, &slot.name, content, mode).map_err(|e| request.io("write", e))?;
+        if content.len() as u64 <= MAX_HASHED {
+            return Ok(content_version(content));
+        }
+        let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
+        Ok(large_version(&meta))
+    }
+
+    /// Moves a file, a link or a directory to `to`, which must be free. Directories on the way to it are made.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Exists`] when something is at `to`.
+    pub fn rename(&self, root: &str, path: &str, to: &str) -> Result<(), FilesError> {
+        let mut from = self.request_to_change(root, path)?;
+        let mut into = self.request_to_change(root, to)?;
+        let Place::Slot(source) = from.follow(Leaf::Itself, Way::MustExist)? else {
+            return Err(from.bad_path("it is the root itself"));
+        };
+        let meta = source.meta.as_ref().ok_or_else(|| from.not_found())?;
+        from.check_departure(meta)?;
+        let Place::Slot(target) = into.follow(Leaf::Itself, Way::Made)? else {
+            return Err(into.exists());
+        };
+        let handle = lock(&into, &target.parent)?;
+        if into.look(&target.parent, &target.name)?.is_some() {
+            return Err(into.exists());
+        }
+        into.check_creation(&target)?;
+        source.parent.rename(&source.name, &target.parent, &target.name).map_err(|error| from.io("rename", error))?;
+        // As with writes: where a directory cannot be synced, the file system keeps it by itself.
+        let _ = handle.sync_all();
+        Ok(())
+    }
+
+    /// Removes a file, a link (not what it leads to) or an empty directory.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::NotEmpty`] for a directory that holds something.
+    pub fn remove(&self, root: &str, path: &str) -> Result<(), FilesError> {
+        let mut request = self.request_to_change(root, path)?;
+        let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist)? else {
+            return Err(request.bad_path("it is the root itself"));
+        };
+        let handle = lock(&request, &slot.parent)?;
+        let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
+        request.check_departure(&meta)?;
+        let removed = if meta.is_dir() {
+            slot.parent.remove_dir(&slot.name)
+        } else if meta.is_symlink() {
+            slot.parent.remove_file(&slot.name)
+        } else if !meta.is_file() {
+            return Err(request.not_a_file(&meta));
+        } else if meta.permissions().readonly() {
+            return Err(request.protected());
+        } else {
+            slot.parent.remove_file(&slot.name)
+        };
+        removed.map_err(|error| match error.kind() {
+            std::io::ErrorKind::DirectoryNotEmpty => request.not_empty(),
+            _ => request.io("remove", error),
+        })?;
+        let _ = handle.sync_all();
+        Ok(())
+    }
+
+    fn root(&self, name: &str) -> Result<&Root, FilesError> {
+        self.0.iter().find(|root| root.name == name).ok_or_else(|| FilesError::NoSuchRoot {
+            root: name.to_owned(),
+            known: self.0.iter().map(|root| root.name.clone()).collect(),
+        })
+    }
+
+    fn request<'a>(&'a self, root: &str, path: &'a str) -> Result<Request<'a>, FilesError> {
+        Request::new(self.root(root)?, path)
+    }
+
+    fn request_to_change<'a>(&'a self, root: &str, path: &'a str) -> Result<Request<'a>, FilesError> {
+        let request = self.request(root, path)?;
+        if !request.root.writable {
+            return Err(request.read_only());
+        }
+        Ok(request)
+    }
+}
+
+fn lock(request: &Request<'_>, parent: &Dir) -> Result<std::fs::File, FilesError> {
+    let handle = replace::handle(parent).map_err(|e| request.io("open the directory of", e))?;
+    match replace::lock(&handle, replace::PATIENCE) {
+        Ok(true) => Ok(handle),
+        Ok(false) => Err(request.busy()),
+        Err(error) => Err(request.io("lock the directory of", error)),
+    }
+}
+
+/// The version of a thing that was looked at without following it.
+fn version_of(request: &Request<'_>, parent: &Dir, name: &OsStr, meta: &Metadata) -> Result<String, FilesError> {
+    if meta.is_dir() {
+        return Ok(directory_version(meta));
+    }
+    if meta.is_symlink() {
+        let target = parent.read_link_contents(name).map_err(|e| request.io("follow the link", e))?;
+        return Ok(content_version(target.as_os_str().as_encoded_bytes()));
+    }
+    if !meta.is_file() {
+        return Ok(String::new());
+    }
+    let (mut file, meta) = match request.open_file(parent, name) {
+        // It can be seen, but not read.
+        Err(FilesError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Ok(String::new());
+        }
+        opened => opened?,
+    };
+    let content = whole(&mut file, &meta).map_err(|e| request.io("read", e))?;
+    Ok(content.map_or_else(|| large_version(&meta), |content| content_version(&content)))
+}
+/// The file's content, unless it is larger than [`MAX_HASHED`].
+fn whole(file: &mut File, meta: &Metadata) -> std::io::Result<Option<Vec<u8>>> {
+    if meta.len() > MAX_HASHED {
+        return Ok(None);
+    }
+    let mut content = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
+    // It may grow while it is read.
+    file.take(MAX_HASHED + 1).read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= MAX_HASHED).then_some(content))
+}
+
+/// 128 bits: enough that nobody meets two contents with one version.
+fn content_version(content: &[u8]) -> String {
+    let mut version = blake3::hash(content).to_hex().to_string();
+    version.truncate(32);
+    version
+}
+
+fn large_version(meta: &Metadata) -> String {
+    format!("{:x}-{:x}-{:x}.{:x}", meta.len(), meta.ino(), meta.mtime(), meta.mtime_nsec())
+}
+
+/// Changes when something is put in, taken out or renamed, not when what is in it changes.
+fn directory_version(meta: &Metadata) -> String {
+    format!("{:x}-{:x}.{:x}", meta.ino(), meta.mtime(), meta.mtime_nsec())
+}
+
+fn entry(path: String, meta: &Metadata, version: String) -> Entry {
+    let kind = if meta.is_file() {
+        Kind::File
+    } else if meta.is_dir() {
+        Kind::Directory
+    } else if meta.is_symlink() {
+        Kind::Link
+    } else {
+        Kind::Other
+    };
+    let modified = meta.modified().ok().and_then(|at| at.into_std().duration_since(UNIX_EPOCH).ok());
+    let modified_at = modified.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    Entry { path, kind, size: meta.len(), modified_at, version }
+}
+
+/// The path without what means nothing in it.
+fn plain(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join("/")
+}

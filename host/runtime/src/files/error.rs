@@ -1,0 +1,265 @@
+//! Why an operation below a root failed, in words for the model or the user who asked for it.
+
+use std::io;
+
+/// What went wrong below a root. Every message names the path, the root and the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// No root of that name was granted.
+    #[error("there is no root `{root}` here: {}", granted(.known))]
+    NoSuchRoot {
+        /// The name that was asked for.
+        root: String,
+        /// The names that were granted.
+        known: Vec<String>,
+    },
+    /// The root's own folder cannot be opened.
+    #[error("cannot open the root `{root}` at {}: {source}; see that it is a folder that can be read", .path.display())]
+    Unopened {
+        /// The root.
+        root: String,
+        /// Where it should lie.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Not a path that could lie below a root.
+    #[error(
+        "`{path}` cannot be a path in the root `{root}`: {reason}; give one relative to the root, such as `src/main.rs`"
+    )]
+    BadPath {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The path leads out of the root through a link.
+    #[error(
+        "`{path}` leads out of the root `{root}` through a link: name a file inside the root, or have the user grant the place that the link leads to"
+    )]
+    Outside {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The path is, holds or leads to something that is closed whatever root it lies below.
+    #[error(
+        "`{path}` in the root `{root}` is closed to plugins, since it belongs to the host itself: use another path"
+    )]
+    Denied {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// Nothing lies there.
+    #[error("there is no `{path}` in the root `{root}`: list its folder or search for it")]
+    NotFound {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The root was granted for reading only.
+    #[error("the root `{root}` may only be read, so `{path}` stays as it is: the user can grant the root for writing")]
+    ReadOnly {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The file itself is marked read-only.
+    #[error("`{path}` in the root `{root}` is marked read-only: the user can make it writable with `chmod u+w`")]
+    Protected {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The file is not at the version that the writer knew.
+    #[error("`{path}` in the root `{root}` {}: read it again and repeat the change", moved_on(.current.as_deref()))]
+    Conflict {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// The version it is at; none when it is gone.
+        current: Option<String>,
+    },
+    /// A rename would replace something.
+    #[error("`{path}` in the root `{root}` exists already: remove it first, or choose another name")]
+    Exists {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// Only empty directories are removed.
+    #[error("the directory `{path}` in the root `{root}` is not empty: remove what it holds first")]
+    NotEmpty {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// A file was wanted and something else lies there.
+    #[error("`{path}` in the root `{root}` is {found} and no regular file: name a file")]
+    NotAFile {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// What it is, with its article.
+        found: &'static str,
+    },
+    /// A directory was wanted and something else lies there.
+    #[error("`{path}` in the root `{root}` is no directory, or a part of it is none: name a directory")]
+    NotADirectory {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// More entries than a listing may have.
+    #[error("`{path}` in the root `{root}` has more than {limit} entries: search it by a glob instead of listing it")]
+    TooMany {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// More bytes than one write may have.
+    #[error(
+        "{size} bytes for `{path}` in the root `{root}` are more than the {limit} that one write may have: write several files"
+    )]
+    TooLarge {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// How many bytes were given.
+        size: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// A glob or a regular expression that cannot be used.
+    #[error("cannot search the root `{root}` for `{pattern}`: {reason}")]
+    BadPattern {
+        /// The root.
+        root: String,
+        /// The glob or the expression, cut where it is long.
+        pattern: String,
+        /// What is wrong with it and what to do.
+        reason: String,
+    },
+    /// Somebody else holds the lock of the directory.
+    #[error("`{path}` in the root `{root}` is being written by somebody else: try again in a moment")]
+    Busy {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The caller no longer waits.
+    #[error("the search of the root `{root}` was cancelled: nothing was changed")]
+    Cancelled {
+        /// The root.
+        root: String,
+    },
+    /// The system refused.
+    #[error("cannot {action} `{path}` in the root `{root}`: {source}; {}", remedy(.source))]
+    Io {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// What was being done, as a verb.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl FilesError {
+    /// The `error-kind` of the contract.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::BadPath { .. }
+            | Self::NotFound { .. }
+            | Self::NotEmpty { .. }
+            | Self::NotAFile { .. }
+            | Self::NotADirectory { .. }
+            | Self::BadPattern { .. } => "invalid-input",
+            Self::NoSuchRoot { .. }
+            | Self::Outside { .. }
+            | Self::Denied { .. }
+            | Self::ReadOnly { .. }
+            | Self::Protected { .. } => "denied",
+            Self::Conflict { .. } | Self::Exists { .. } => "conflict",
+            Self::TooMany { .. } | Self::TooLarge { .. } => "exhausted",
+            Self::Busy { .. } => "unavailable",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Io { source, .. } if is_full(source) => "exhausted",
+            Self::Unopened { .. } | Self::Io { .. } => "failed",
+        }
+    }
+
+    /// The finer `code` of the contract.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchRoot { .. } => "no-such-root",
+            Self::Unopened { .. } => "no-root",
+            Self::BadPath { .. } => "bad-path",
+            Self::Outside { .. } => "outside",
+            Self::Denied { .. } => "closed",
+            Self::NotFound { .. } => "not-found",
+            Self::ReadOnly { .. } => "read-only",
+            Self::Protected { .. } => "protected",
+            Self::Conflict { .. } => "conflict",
+            Self::Exists { .. } => "exists",
+            Self::NotEmpty { .. } => "not-empty",
+            Self::NotAFile { .. } => "not-a-file",
+            Self::NotADirectory { .. } => "not-a-directory",
+            Self::TooMany { .. } => "too-many",
+            Self::TooLarge { .. } => "too-large",
+            Self::BadPattern { .. } => "bad-pattern",
+            Self::Busy { .. } => "locked",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Io { source, .. } if is_full(source) => "disk-full",
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => "permission",
+            Self::Io { .. } => "io",
+        }
+    }
+}
+
+fn granted(known: &[String]) -> String {
+    if known.is_empty() {
+        return "none was granted; the user can grant one".to_owned();
+    }
+    format!("granted are `{}`; use one of them", known.join("`, `"))
+}
+
+fn moved_on(current: Option<&str>) -> String {
+    match current {
+        Some(version) => format!("was changed meanwhile and is at version `{version}`"),
+        None => "is not there any more".to_owned(),
+    }
+}
+
+fn is_full(source: &io::Error) -> bool {
+    matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => "the user can change who may read and write it",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on the disk",
+        io::ErrorKind::InvalidFilename => "choose a shorter or plainer name",
+        _ => "nothing was changed",
+    }
+}

@@ -1,0 +1,406 @@
+//! Finding files below a root by glob, and lines in them by regular expression.
+//!
+//! The walk is our own and goes through the root's handle, since the walkers at hand take paths of the
+//! whole file system; ignore files are read through it too, and only their rules come from `ignore`.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::ops::Range;
+use std::vec;
+
+use cap_std::fs::{Dir, Metadata};
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::walk::{MAX_DEPTH, Request};
+use super::{FilesError, MAX_HASHED, Roots, whole};
+
+/// The most results of one call; the rest is had with `offset`.
+pub const MAX_FOUND: u32 = 2_000;
+/// The most characters that are shown of a line.
+const MAX_SHOWN: usize = 500;
+/// What is shown before a match that stands late in a long line.
+const LEAD: usize = 100;
+/// The most bytes of a line that are matched: what is longer was not written by people.
+const MAX_LINE: usize = 64 << 10;
+const MAX_GLOB: usize = 1 << 10;
+const MAX_REGEX: usize = 8 << 10;
+/// Bytes of a compiled expression: plenty for what people write, too little for repetitions of repetitions.
+const MAX_COMPILED: usize = 2 << 20;
+const MAX_IGNORE_FILE: u64 = 256 << 10;
+/// Bytes that are matched between two looks at whether anybody still waits.
+const STRIDE: usize = 64 << 10;
+
+/// What a line must match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    /// In the syntax of the crate `regex`; `^` and `$` are the ends of a line.
+    pub regex: String,
+    /// Whether case makes no difference.
+    pub ignore_case: bool,
+}
+
+/// A file, or a line in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Relative to the root.
+    pub path: String,
+    /// From 1; 0 when files were searched by glob alone.
+    pub line: u32,
+    /// The line, cut to 500 characters around the match; empty when files were searched by glob alone.
+    pub text: String,
+}
+
+/// A page of results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    /// By path, part for part, and by line.
+    pub found: Vec<Found>,
+    /// Whether there are more behind them.
+    pub more: bool,
+}
+
+impl Roots {
+    /// The files whose path matches `glob` and, with `pattern`, the lines in them that match it: `limit` of them
+    /// (at most [`MAX_FOUND`]) after the first `offset`.
+    ///
+    /// A glob without `/` matches in any depth (`*.rs` is `**/*.rs`), one that ends in `/` everything below (`src/`
+    /// is `src/**`); `*` stops at `/`. Left out are what `.gitignore` and `.ignore` files from the root downwards
+    /// ignore, names that begin with a dot (unless a part of the glob does, as in `.github/**`), `.git` always,
+    /// links, what cannot be read and what lies more than 128 directories deep; with a pattern also files above
+    /// 16 MiB and files that hold a NUL byte. Of a line the first 64 KiB are matched.
+    ///
+    /// `cancelled` is asked at every entry and every 64 KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::BadPattern`] for a glob or expression that is wrong or too large, and
+    /// [`FilesError::Cancelled`].
+    pub fn search(
+        &self,
+        root: &str,
+        glob: &str,
+        pattern: Option<&Pattern>,
+        offset: u32,
+        limit: u32,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Findings, FilesError> {
+        let request = self.request(root, "")?;
+        let glob = Glob::parse(&request, glob)?;
+        let regex = pattern.map(|pattern| compile(&request, pattern)).transpose()?;
+        let limit = limit.min(MAX_FOUND) as usize;
+        let mut search = Search {
+            request: &request,
+            glob,
+            regex: regex.as_ref(),
+            skip: offset,
+            limit,
+            found: Vec::new(),
+            more: false,
+            cancelled,
+        };
+        search.run()?;
+        Ok(Findings { found: search.found, more: search.more })
+    }
+}
+
+struct Search<'a> {
+    request: &'a Request<'a>,
+    glob: Glob,
+    regex: Option<&'a Regex>,
+    skip: u32,
+    limit: usize,
+    found: Vec<Found>,
+    more: bool,
+    cancelled: &'a dyn Fn() -> bool,
+}
+
+/// A directory in the middle of being walked.
+struct Level {
+    dir: Dir,
+    /// Its path with a `/` behind it; empty for the root.
+    prefix: String,
+    names: vec::IntoIter<String>,
+    rules: Rules,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> Result<(), FilesError> {
+        let top = self.request.root.dir.try_clone().map_err(|e| self.request.io("open", e))?;
+        let names = names(&top).map_err(|e| self.request.io("list", e))?;
+        let rules = Rules::read(self.request, &top, "");
+        let mut levels = vec![Level { dir: top, prefix: String::new(), names: names.into_iter(), rules }];
+        while let Some(level) = levels.last_mut() {
+            if (self.cancelled)() {
+                return Err(self.abandoned());
+            }
+            if self.more {
+                return Ok(());
+            }
+            let Some(name) = level.names.next() else {
+                levels.pop();
+                continue;
+            };
+            if !self.glob.may_hold(levels.len() - 1, &name) {
+                continue;
+            }
+            if let Some(next) = self.visit(&levels, &name)? {
+                levels.push(next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of a file; answers the level of a directory that is worth walking.
+    fn visit(&mut self, levels: &[Level], name: &str) -> Result<Option<Level>, FilesError> {
+        let Some(level) = levels.last() else { return Ok(None) };
+        // What is closed, gone or cannot be looked at is not there for the search.
+        let Ok(Some(meta)) = self.request.look(&level.dir, name.as_ref()) else {
+            return Ok(None);
+        };
+        let path = format!("{}{name}", level.prefix);
+        if ignored(levels, &path, meta.is_dir()) {
+            return Ok(None);
+        }
+        if meta.is_dir() {
+            if levels.len() > MAX_DEPTH {
+                return Ok(None);
+            }
+            let Ok(dir) = self.request.open_dir(&level.dir, name.as_ref()) else {
+                return Ok(None);
+            };
+            let Ok(names) = names(&dir) else { return Ok(None) };
+            let rules = Rules::read(self.request, &dir, &path);
+            return Ok(Some(Level { dir, prefix: format!("{path}/"), names: names.into_iter(), rules }));
+        }
+        if meta.is_file() && self.glob.matcher.is_match(&path) {
+            match self.regex {
+                None => self.note(|| Found { path, line: 0, text: String::new() }),
+                Some(regex) => self.lines(&level.dir, name, &path, &meta, regex)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn lines(&mut self, dir: &Dir, name: &str, path: &str, meta: &Metadata, regex: &Regex) -> Result<(), FilesError> {
+        if meta.len() > MAX_HASHED {
+            return Ok(());
+        }
+        let Ok((mut file, meta)) = self.request.open_file(dir, name.as_ref()) else {
+            return Ok(());
+        };
+        let Ok(Some(content)) = whole(&mut file, &meta) else {
+            return Ok(());
+        };
+        if content.is_empty() || content.contains(&0) {
+            return Ok(());
+        }
+        // What is behind the last line break is no line.
+        let text = content.strip_suffix(b"\n").unwrap_or(&content);
+        let mut matched = 0;
+        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let line = &line[..line.len().min(MAX_LINE)];
+            matched += line.len() + 1;
+            if matched > STRIDE {
+                matched = 0;
+                if (self.cancelled)() {
+                    return Err(self.abandoned());
+                }
+            }
+            let Some(hit) = regex.find(line) else { continue };
+            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            self.note(|| Found { path: path.to_owned(), line: number, text: shown(line, hit.range()) });
+            if self.more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, found: impl FnOnce() -> Found) {
+        if self.skip > 0 {
+            self.skip -= 1;
+        } else if self.found.len() == self.limit {
+            self.more = true;
+        } else {
+            self.found.push(found());
+        }
+    }
+
+    fn abandoned(&self) -> FilesError {
+        FilesError::Cancelled { root: self.request.root.name.clone() }
+    }
+}
+
+/// Sorted, so that pages fit together; without names that no path of the contract could have.
+fn names(dir: &Dir) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in dir.entries()? {
+        if let Ok(name) = entry?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+struct Glob {
+    matcher: GlobMatcher,
+    /// The parts before the first one with a wildcard: nothing outside of them can match.
+    fixed: Vec<String>,
+    hidden: bool,
+}
+
+impl Glob {
+    fn parse(request: &Request<'_>, given: &str) -> Result<Self, FilesError> {
+        let bad = |reason: &str| bad_pattern(request, given, reason.to_owned());
+        let glob = given.strip_prefix("./").unwrap_or(given);
+        if glob.is_empty() {
+            return Err(bad("an empty glob matches nothing; use `**` for all files"));
+        }
+        if glob.len() > MAX_GLOB {
+            return Err(bad("the glob is too long; use a shorter one"));
+        }
+        if glob.starts_with('/') || glob.split('/').any(|part| part == "..") {
+            return Err(bad("globs are relative to the root and have no `..`; write it like `src/**/*.rs`"));
+        }
+        let hidden = glob.split('/').any(|part| part.starts_with('.'));
+        let full = match glob.strip_suffix('/') {
+            Some(folder) => format!("{folder}/**"),
+            None if glob.contains('/') => glob.to_owned(),
+            None => format!("**/{glob}"),
+        };
+        let matcher = GlobBuilder::new(&full)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| bad(&format!("the glob is wrong: {}; correct it", error.kind())))?
+            .compile_matcher();
+        let mut fixed: Vec<String> = Vec::new();
+        // Braces may hold a `/`, so the glob is cut at its first wildcard and not part by part.
+        let plain = full.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
+        if let Some((folders, _)) = plain.rsplit_once('/') {
+            fixed.extend(folders.split('/').map(str::to_owned));
+        }
+        Ok(Self { matcher, fixed, hidden })
+    }
+
+    fn may_hold(&self, depth: usize, name: &str) -> bool {
+        name != ".git"
+            && (self.hidden || !name.starts_with('.'))
+            && self.fixed.get(depth).is_none_or(|fixed| fixed == name)
+    }
+}
+
+fn compile(request: &Request<'_>, pattern: &Pattern) -> Result<Regex, FilesError> {
+    let bad = |reason: String| bad_pattern(request, &pattern.regex, reason);
+    if pattern.regex.len() > MAX_REGEX {
+        return Err(bad("the expression is too long; use a shorter one".to_owned()));
+    }
+    RegexBuilder::new(&pattern.regex)
+        .case_insensitive(pattern.ignore_case)
+        .size_limit(MAX_COMPILED)
+        .dfa_size_limit(MAX_COMPILED)
+        .nest_limit(50)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => {
+                bad("the expression grows too large; use fewer or smaller repetitions".to_owned())
+            }
+            error => {
+                // The message draws the expression over several lines; the last one says what is wrong.
+                let text = error.to_string();
+                let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                bad(format!(
+                    "{reason}; look-around and back-references are not known, a `\\` makes a special character plain"
+                ))
+            }
+        })
+}
+
+fn bad_pattern(request: &Request<'_>, pattern: &str, reason: String) -> FilesError {
+    FilesError::BadPattern { root: request.root.name.clone(), pattern: pattern.chars().take(200).collect(), reason }
+}
+
+/// The rules that one directory's ignore files make for what lies below it.
+struct Rules {
+    ignore: Gitignore,
+    gitignore: Gitignore,
+}
+
+impl Rules {
+    fn read(request: &Request<'_>, dir: &Dir, prefix: &str) -> Self {
+        let read = |name: &str| rules(request, dir, prefix, name.as_ref()).unwrap_or_else(Gitignore::empty);
+        Self { ignore: read(".ignore"), gitignore: read(".gitignore") }
+    }
+}
+
+fn rules(request: &Request<'_>, dir: &Dir, prefix: &str, name: &OsStr) -> Option<Gitignore> {
+    let (file, meta) = request.open_file(dir, name).ok()?;
+    if meta.len() > MAX_IGNORE_FILE {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.take(MAX_IGNORE_FILE).read_to_end(&mut content).ok()?;
+    let mut builder = GitignoreBuilder::new(prefix);
+    for line in String::from_utf8_lossy(&content).trim_start_matches('\u{feff}').lines() {
+        // As git does: a line that is no pattern is passed over.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().ok()
+}
+
+/// The deepest directory with an opinion decides, and `.ignore` files before `.gitignore` files.
+fn ignored(levels: &[Level], path: &str, is_dir: bool) -> bool {
+    let opinions = |rules: fn(&Rules) -> &Gitignore| {
+        levels.iter().rev().find_map(|level| match rules(&level.rules).matched(path, is_dir) {
+            Match::None => None,
+            Match::Ignore(_) => Some(true),
+            Match::Whitelist(_) => Some(false),
+        })
+    };
+    opinions(|rules| &rules.ignore).or_else(|| opinions(|rules| &rules.gitignore)).unwrap_or(false)
+}
+
+/// The line as it is shown: whole, or the 500 characters that have the match in them.
+fn shown(line: &[u8], hit: Range<usize>) -> String {
+    let text = String::from_utf8_lossy(line);
+    if text.chars().count() <= MAX_SHOWN {
+        return text.into_owned();
+    }
+    let before = String::from_utf8_lossy(&line[..hit.start]).chars().count();
+    let start = if before < MAX_SHOWN - LEAD { 0 } else { before - LEAD };
+    let room = MAX_SHOWN - usize::from(start > 0);
+    let mut rest = text.chars().skip(start);
+    let mut cut: String = rest.by_ref().take(room).collect();
+    if rest.next().is_some() {
+        cut.pop();
+        cut.push('…');
+    }
+    if start > 0 {
+        cut.insert(0, '…');
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_long_line_is_cut_to_five_hundred_characters_with_the_match_in_them() {
+        let line = |before: usize, after: usize| format!("{}ñeedle{}", "ä".repeat(before), "z".repeat(after));
+        for (before, after) in [(0, 1000), (399, 1000), (400, 1000), (2000, 0), (2000, 3000), (450, 44), (450, 45)] {
+            let line = line(before, after);
+            let hit = line.find("ñeedle").map_or(0..0, |at| at..at + "ñeedle".len());
+            let text = shown(line.as_bytes(), hit);
+            assert!(text.chars().count() <= 500, "{before} {after}: {}", text.chars().count());
+            assert!(text.contains("ñeedle"), "{before} {after}");
+            let whole = before + 6 + after <= 500;
+            assert_eq!(whole, text == line);
+            assert_eq!(text.starts_with('…') || text.ends_with('…'), !whole);
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! How a path is followed from a root to the thing it names.
+//!
+//! `cap-std` keeps every step inside the root. What it does not know are the denied places below it,
+//! so the steps are taken one by one here, links included, and each directory is compared with the
+//! denied ones by device and inode: a name can be swapped while we look, an inode that we hold cannot.
+
+use std::collections::{HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path};
+
+use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+
+use super::{FilesError, Root};
+
+/// Longer paths than the system itself takes.
+const MAX_PATH: usize = 4096;
+/// Each step of a path holds a file descriptor while it is followed.
+pub(super) const MAX_DEPTH: usize = 128;
+/// As many as Linux follows.
+const MAX_LINKS: usize = 40;
+/// How often a name may be replaced under our hands before we give up.
+const MAX_SWAPS: usize = 16;
+
+/// What tells one file or directory from all others: device and inode.
+pub(super) type Identity = (u64, u64);
+
+pub(super) fn identity(meta: &Metadata) -> Identity {
+    (meta.dev(), meta.ino())
+}
+
+/// The denied places as they are now. Made afresh for every operation, since they may be made,
+/// moved or replaced while the host runs.
+pub(super) struct Fence {
+    denied: HashSet<Identity>,
+    /// The directories that lead to a denied place: moving one would move what is denied with it.
+    above: HashSet<Identity>,
+    /// Denied places that do not exist: the directory that does, the name missing in it, and whether
+    /// that is the last one.
+    missing: Vec<(Identity, OsString, bool)>,
+    everything: bool,
+}
+
+impl Fence {
+    pub(super) fn around(root: &Root) -> Self {
+        let mut fence = Self { denied: HashSet::new(), above: HashSet::new(), missing: Vec::new(), everything: false };
+        for place in &root.denied {
+            fence.add(place, &root.real);
+        }
+        fence
+    }
+
+    fn add(&mut self, place: &Path, root: &Path) {
+        let mut rest: Vec<OsString> = Vec::new();
+        let mut existing = place;
+        let (real, meta) = loop {
+            // Whatever hides a place from the host itself, such as a missing folder, leaves the
+            // nearest folder that can be seen as the one to guard.
+            if let Ok(real) = existing.canonicalize()
+                && let Ok(meta) = real.metadata()
+            {
+                break (real, meta);
+            }
+            let (Some(parent), Some(name)) = (existing.parent(), existing.file_name()) else {
+                self.everything = true;
+                return;
+            };
+            rest.push(name.to_owned());
+            existing = parent;
+        };
+        let here = (meta.dev(), meta.ino());
+        match rest.pop() {
+            None => {
+                self.denied.insert(here);
+                self.everything |= root.starts_with(&real);
+            }
+            Some(name) => {
+                self.above.insert(here);
+                self.missing.push((here, name, rest.is_empty()));
+            }
+        }
+        for ancestor in real.ancestors().skip(1) {
+            if let Ok(meta) = ancestor.metadata() {
+                self.above.insert((meta.dev(), meta.ino()));
+            }
+        }
+    }
+
+    pub(super) fn closes(&self, what: Identity) -> bool {
+        self.everything || self.denied.contains(&what)
+    }
+
+    fn holds_closed(&self, what: Identity) -> bool {
+        self.above.contains(&what)
+    }
+
+    /// Whether something of this name, made here, would be or lead to a denied place. File systems
+    /// may fold case, so names that differ in nothing else count as the same.
+    fn closes_new(&self, parent: Identity, name: &OsStr, passing: bool) -> bool {
+        self.everything
+            || self.missing.iter().any(|(dir, missing, last)| {
+                *dir == parent
+                    && (*last || !passing)
+                    && missing.to_string_lossy().to_lowercase() == name.to_string_lossy().to_lowercase()
+            })
+    }
+}
+
+/// What the last part of a path does when it is a link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaf {
+    Followed,
+    Itself,
+}
+
+/// What to do about directories that are missing on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    MustExist,
+    Made,
+}
+
+/// Where a path ends.
+pub(super) enum Place {
+    /// At a directory that has no name to speak of: the root itself, or one reached by a link to `..`.
+    Directory(Dir),
+    Slot(Box<Slot>),
+}
+
+/// A name in a directory and what it stands for, if anything.
+pub(super) struct Slot {
+    pub(super) parent: Dir,
+    pub(super) name: OsString,
+    pub(super) meta: Option<Metadata>,
+}
+
+/// One path in one root, as asked for.
+pub(super) struct Request<'a> {
+    pub(super) root: &'a Root,
+    pub(super) path: &'a str,
+    fence: Fence,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(root: &'a Root, path: &'a str) -> Result<Self, FilesError> {
+        let request = Self { root, path, fence: Fence::around(root) };
+        let top = root.dir.dir_metadata().map_err(|e| request.io("look at", e))?;
+        if request.fence.closes(identity(&top)) {
+            return Err(request.denied());
+        }
+        Ok(request)
+    }
+
+    pub(super) fn follow(&mut self, leaf: Leaf, way: Way) -> Result<Place, FilesError> {
+        let mut pending = self.steps()?;
+        let mut trail = vec![self.root.dir.try_clone().map_err(|e| self.io("open", e))?];
+        let mut links = 0;
+        while let Some(step) = pending.pop_front() {
+            if step == ".." {
+                if trail.len() == 1 {
+                    return Err(self.outside());
+                }
+                trail.pop();
+                continue;
+            }
+            let dir = trail.last().ok_or_else(|| self.outside())?;
+            let last = pending.is_empty();
+            let Some(meta) = self.look(dir, &step)? else {
+                if last {
+                    let parent = dir.try_clone().map_err(|e| self.io("open", e))?;
+                    return Ok(Place::Slot(Box::new(Slot { parent, name: step, meta: None })));
+                }
+                if way == Way::MustExist {
+                    return Err(self.not_found());
+                }
+                self.make_directory(dir, &step)?;
+                pending.push_front(step);
+                continue;
+            };
+            if meta.is_symlink() && !(last && leaf == Leaf::Itself) {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(self.bad_path("its links lead in a circle"));
+                }
+                let target = match dir.read_link_contents(&step) {
+                    Ok(target) => target,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(self.not_found()),
+                    Err(error) => return Err(self.io("follow the link", error)),
+                };
+                self.prepend(&mut pending, &target)?;
+                continue;
+            }
+            if last {
+                let parent = dir.try_clone().map_err(|e| self.io("open", e))?;
+                return Ok(Place::Slot(Box::new(Slot { parent, name: step, meta: Some(meta) })));
+            }
+            if !meta.is_dir() {
+                return Err(self.not_a_directory());
+            }
+            if trail.len() > MAX_DEPTH {
+                return Err(self.bad_path("it is nested too deep"));
+            }
+            let next = self.open_dir(dir, &step)?;
+            trail.push(next);
+        }
+        let dir = trail.pop().ok_or_else(|| self.outside())?;
+        Ok(Place::Directory(dir))
+    }
+
+    /// The parts of the path; it is refused here if no root could hold it.
+    fn steps(&self) -> Result<VecDeque<OsString>, FilesError> {
+        let path = self.path;
+        if path.len() > MAX_PATH {
+            return Err(self.bad_path("it is too long"));
+        }
+        if path.contains('\0') {
+            return Err(self.bad_path("it has a NUL character"));
+        }
+        if path.starts_with('/') {
+            return Err(self.bad_path("it is absolute"));
+        }
+        let mut steps = VecDeque::new();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => return Err(self.bad_path("it has a `..`")),
+                name => steps.push_back(OsString::from(name)),
+            }
+        }
+        if steps.len() > MAX_DEPTH {
+            return Err(self.bad_path("it is nested too deep"));
+        }
+        Ok(steps)
+    }
+
+    fn prepend(&self, pending: &mut VecDeque<OsString>, target: &Path) -> Result<(), FilesError> {
+        let mut steps = Vec::new();
+        for part in target.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => steps.push(OsString::from("..")),
+                Component::Normal(name) => steps.push(name.to_owned()),
+                // Also where it would come back into the root: what it means changes with the machine.
+                Component::RootDir | Component::Prefix(_) => return Err(self.outside()),
+            }
+        }
+        if pending.len() + steps.len() > MAX_PATH {
+            return Err(self.bad_path("its links are nested too deep"));
+        }
+        for step in steps.into_iter().rev() {
+            pending.push_front(step);
+        }
+        Ok(())
+    }
+
+    /// What a name stands for, itself and not what it links to.
+    pub(super) fn look(&self, dir: &Dir, name: &OsStr) -> Result<Option<Metadata>, FilesError> {
+        let meta = match dir.symlink_metadata(name) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                return Err(self.bad_path("a name in it is too long or not allowed here"));
+            }
+            Err(error) => return Err(self.io("look at", error)),
+        };
+        if self.fence.closes(identity(&meta)) {
+            return Err(self.denied());
+        }
+        Ok(Some(meta))
+    }
+
+    fn make_directory(&mut self, dir: &Dir, name: &OsStr) -> Result<(), FilesError> {
+        self.check_new(dir, name, true)?;
+        match dir.create_dir(name) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(self.io("make the directory of", error));
+            }
+            _ => {}
+        }
+        // It may be a step towards a denied place that did not exist.
+        self.fence = Fence::around(self.root);
+        Ok(())
+    }
+
+    fn check_new(&self, parent: &Dir, name: &OsStr, passing: bool) -> Result<(), FilesError> {
+        let meta = parent.dir_metadata().map_err(|e| self.io("look at", e))?;
+        if self.fence.closes_new(identity(&meta), name, passing) {
+            return Err(self.denied());
+        }
+        Ok(())
+    }
+
+    /// Whether a new thing may be put here.
+    pub(super) fn check_creation(&self, slot: &Slot) -> Result<(), FilesError> {
+        self.check_new(&slot.parent, &slot.name, false)
+    }
+
+    /// Whether a thing may be moved or removed: not if a denied place lies in it.
+    pub(super) fn check_departure(&self, meta: &Metadata) -> Result<(), FilesError> {
+        if self.fence.holds_closed(identity(meta)) {
+            return Err(self.denied());
+        }
+        Ok(())
+    }
+
+    /// Opens what `name` is, if it is a directory and no link to one.
+    pub(super) fn open_dir(&self, dir: &Dir, name: &OsStr) -> Result<Dir, FilesError> {
+        for _ in 0..MAX_SWAPS {
+            let seen = self.look(dir, name)?.ok_or_else(|| self.not_found())?;
+            if !seen.is_dir() {
+                return Err(self.not_a_directory());
+            }
+            if let Some(opened) = self.open_seen_dir(dir, name, &seen)? {
+                return Ok(opened);
+            }
+        }
+        Err(self.busy())
+    }
+
+    /// Opens what `name` is for reading, if it is a regular file and no link to one.
+    pub(super) fn open_file(&self, dir: &Dir, name: &OsStr) -> Result<(File, Metadata), FilesError> {
+        for _ in 0..MAX_SWAPS {
+            let seen = self.look(dir, name)?.ok_or_else(|| self.not_found())?;
+            if !seen.is_file() {
+                return Err(self.not_a_file(&seen));
+            }
+            if let Some(opened) = self.open_seen_file(dir, name, &seen)? {
+                return Ok(opened);
+            }
+        }
+        Err(self.busy())
+    }
+
+    /// None when the name stands for something else than it did when we looked, such as a link to a denied place.
+    fn open_seen_dir(&self, dir: &Dir, name: &OsStr, seen: &Metadata) -> Result<Option<Dir>, FilesError> {
+        let opened = match dir.open_dir(name) {
+            Ok(opened) => opened,
+            Err(error) if was_swapped(&error) => return Ok(None),
+            Err(error) => return Err(self.io("open", error)),
+        };
+        let held = opened.dir_metadata().map_err(|e| self.io("look at", e))?;
+        Ok((identity(&held) == identity(seen)).then_some(opened))
+    }
+
+    fn open_seen_file(&self, dir: &Dir, name: &OsStr, seen: &Metadata) -> Result<Option<(File, Metadata)>, FilesError> {
+        let mut options = OpenOptions::new();
+        // A pipe put in the file's place must not make us wait for its writer.
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let opened = match dir.open_with(name, &options) {
+            Ok(opened) => opened,
+            Err(error) if was_swapped(&error) => return Ok(None),
+            Err(error) => return Err(self.io("open", error)),
+        };
+        let held = opened.metadata().map_err(|e| self.io("look at", e))?;
+        Ok((identity(&held) == identity(seen)).then_some((opened, held)))
+    }
+
+    fn at(&self) -> (String, String) {
+        let path = if self.path.is_empty() { "." } else { self.path };
+        (self.root.name.clone(), path.to_owned())
+    }
+
+    pub(super) fn denied(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Denied { root, path }
+    }
+
+    pub(super) fn outside(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Outside { root, path }
+    }
+
+    pub(super) fn not_found(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::NotFound { root, path }
+    }
+
+    pub(super) fn not_a_directory(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::NotADirectory { root, path }
+    }
+
+    pub(super) fn not_a_file(&self, meta: &Metadata) -> FilesError {
+        let (root, path) = self.at();
+        let found = if meta.is_dir() {
+            "a directory"
+        } else if meta.is_symlink() {
+            "a link"
+        } else {
+            "a pipe, socket or device"
+        };
+        FilesError::NotAFile { root, path, found }
+    }
+
+    pub(super) fn read_only(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::ReadOnly { root, path }
+    }
+
+    pub(super) fn protected(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Protected { root, path }
+    }
+
+    pub(super) fn conflict(&self, current: Option<String>) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Conflict { root, path, current }
+    }
+
+    pub(super) fn exists(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Exists { root, path }
+    }
+
+    pub(super) fn not_empty(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::NotEmpty { root, path }
+    }
+
+    pub(super) fn too_many(&self, limit: usize) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::TooMany { root, path, limit }
+    }
+
+    pub(super) fn too_large(&self, size: usize, limit: usize) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::TooLarge { root, path, size, limit }
+    }
+
+    pub(super) fn busy(&self) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Busy { root, path }
+    }
+
+    pub(super) fn bad_path(&self, reason: &'static str) -> FilesError {
+        let (root, mut path) = self.at();
+        if let Some((cut, _)) = path.char_indices().nth(200) {
+            path.truncate(cut);
+            path.push('…');
+        }
+        FilesError::BadPath { root, path, reason }
+    }
+
+    pub(super) fn io(&self, action: &'static str, source: io::Error) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Io { root, path, action, source }
+    }
+}
+
+/// What opening a name says when it is no longer what we looked at a moment ago: gone, a socket, or a link
+/// that `cap-std` would not follow, for which it makes an error of its own.
+fn was_swapped(error: &io::Error) -> bool {
+    match error.raw_os_error() {
+        Some(code) => [libc::ENOENT, libc::ENOTDIR, libc::ELOOP, libc::ENXIO].contains(&code),
+        None => true,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_is_swapped_between_looking_and_opening_is_not_opened() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |path: &str| base.path().join(path);
+        fs::create_dir_all(at("closed/dir")).unwrap();
+        fs::write(at("closed/file"), "secret").unwrap();
+        fs::create_dir(at("dir")).unwrap();
+        fs::write(at("file"), "harmless").unwrap();
+        let root = Root::open("workspace", base.path(), true, [at("closed")]).unwrap();
+        let request = Request::new(&root, "").unwrap();
+        let [dir, file] = ["dir", "file"].map(|name| request.look(&root.dir, name.as_ref()).unwrap().unwrap());
+        let open = || {
+            let dir = request.open_seen_dir(&root.dir, "dir".as_ref(), &dir).unwrap().is_some();
+            let file = request.open_seen_file(&root.dir, "file".as_ref(), &file).unwrap().is_some();
+            (dir, file)
+        };
+        assert_eq!(open(), (true, true));
+
+        for name in ["dir", "file"] {
+            fs::rename(at(name), at(&format!("{name}-aside"))).unwrap();
+        }
+        assert_eq!(open(), (false, false));
+        for target in ["closed", "..", "/"] {
+            for name in ["dir", "file"] {
+                symlink(Path::new(target).join(name), at(name)).unwrap();
+            }
+            // Within the root, the sandbox alone would follow them.
+            assert_eq!(root.dir.open("file").is_ok(), target == "closed");
+            assert_eq!(open(), (false, false), "{target}");
+            for name in ["dir", "file"] {
+                fs::remove_file(at(name)).unwrap();
+            }
+        }
+        assert!(Command::new("mkfifo").args([at("dir"), at("file")]).status().unwrap().success());
+        assert_eq!(open(), (false, false));
+    }
+}

@@ -1,0 +1,71 @@
+//! `log`, `task`, `clock` and `random`: always there.
+
+use hermes_bindings::hermes::plugin as imported;
+use imported::log::Level as Wit;
+
+use crate::context::Context;
+use crate::services::Level;
+
+/// Bytes of a log line.
+const LINE: usize = 16 << 10;
+/// Bytes that one call of `random.bytes` gives.
+const RANDOM: usize = 64 << 10;
+
+impl imported::log::Host for Context {
+    async fn write(&mut self, level: Wit, text: String) {
+        let level = match level {
+            Wit::Trace => Level::Trace,
+            Wit::Debug => Level::Debug,
+            Wit::Info => Level::Info,
+            Wit::Warn => Level::Warn,
+            Wit::Error => Level::Error,
+        };
+        match self.call.lines_left {
+            0 => return,
+            1 => self.services.reporter.log(Level::Warn, "further lines of this call are dropped"),
+            _ => self.services.reporter.log(level, cut(&text, LINE)),
+        }
+        self.call.lines_left -= 1;
+    }
+}
+
+impl imported::task::Host for Context {
+    async fn cancelled(&mut self) -> bool {
+        self.call.is_cancelled()
+    }
+
+    async fn time_left(&mut self) -> u32 {
+        u32::try_from(self.call.time_left().as_millis()).unwrap_or(u32::MAX)
+    }
+
+    async fn progress(&mut self, text: String) {
+        if self.call.lines_left > 0 {
+            self.call.lines_left -= 1;
+            self.services.reporter.progress(cut(text.lines().next().unwrap_or_default(), 200));
+        }
+    }
+}
+
+impl imported::clock::Host for Context {
+    async fn now(&mut self) -> u64 {
+        u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+    }
+
+    async fn utc_offset(&mut self) -> i32 {
+        jiff::Zoned::now().offset().seconds() / 60
+    }
+}
+
+impl imported::random::Host for Context {
+    async fn bytes(&mut self, count: u32) -> Vec<u8> {
+        let mut bytes = vec![0; (count as usize).min(RANDOM)];
+        // Without the system's randomness the process could not even have started its hash tables.
+        getrandom::fill(&mut bytes).expect("the system has randomness");
+        bytes
+    }
+}
+
+/// The beginning of a text, at most so many bytes.
+fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}

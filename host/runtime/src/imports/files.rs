@@ -1,0 +1,110 @@
+//! `files`: folders that were granted, off the thread that drives the guest.
+
+use std::sync::Arc;
+
+use hermes_bindings::hermes::plugin as imported;
+use imported::files as wit;
+use imported::types::Error;
+
+use super::kind;
+use crate::context::Context;
+use crate::convert::fault;
+use crate::error::Fault;
+use crate::files::{Entry, FilesError, Kind, Pattern, Roots};
+
+impl Context {
+    /// Runs work on the folders; `cancelled` is true for it as soon as nobody waits any more.
+    async fn on_files<T, F>(&mut self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Roots, &dyn Fn() -> bool) -> Result<T, FilesError> + Send + 'static,
+    {
+        let roots = Arc::clone(&self.services.files);
+        let call = self.call.clone();
+        let work =
+            tokio::task::spawn_blocking(move || work(&roots, &|| call.is_cancelled() || call.time_left().is_zero()));
+        self.call
+            .bounded(async {
+                let done = work.await.map_err(|error| Fault::new(crate::FaultKind::Failed, "io", error.to_string()))?;
+                done.map_err(|error| Fault::new(kind(error.kind()), error.code(), error.to_string()))
+            })
+            .await
+            .map_err(fault)
+    }
+}
+
+fn entry(entry: Entry) -> wit::Entry {
+    wit::Entry {
+        path: entry.path,
+        kind: match entry.kind {
+            Kind::File => wit::Kind::File,
+            Kind::Directory => wit::Kind::Directory,
+            Kind::Link => wit::Kind::Link,
+            Kind::Other => wit::Kind::Other,
+        },
+        size: entry.size,
+        modified_at: entry.modified_at,
+        version: entry.version,
+    }
+}
+
+impl wit::Host for Context {
+    async fn roots(&mut self) -> Result<Vec<wit::Root>, Error> {
+        let roots = self.services.files.roots();
+        Ok(roots
+            .into_iter()
+            .map(|root| wit::Root { name: root.name, path: root.path, writable: root.writable })
+            .collect())
+    }
+
+    async fn stat(&mut self, root: String, path: String) -> Result<wit::Entry, Error> {
+        self.on_files(move |roots, _| roots.stat(&root, &path)).await.map(entry)
+    }
+
+    async fn entries(&mut self, root: String, path: String) -> Result<Vec<wit::Entry>, Error> {
+        let entries = self.on_files(move |roots, _| roots.entries(&root, &path)).await?;
+        Ok(entries.into_iter().map(entry).collect())
+    }
+
+    async fn read(&mut self, root: String, path: String, offset: u64, limit: u32) -> Result<wit::Slice, Error> {
+        let slice = self.on_files(move |roots, _| roots.read(&root, &path, offset, limit)).await?;
+        Ok(wit::Slice { content: slice.content, total: slice.total, version: slice.version })
+    }
+
+    async fn write(
+        &mut self,
+        root: String,
+        path: String,
+        content: Vec<u8>,
+        version: Option<String>,
+    ) -> Result<String, Error> {
+        self.on_files(move |roots, _| roots.write(&root, &path, &content, version.as_deref())).await
+    }
+
+    async fn rename(&mut self, root: String, path: String, to: String) -> Result<(), Error> {
+        self.on_files(move |roots, _| roots.rename(&root, &path, &to)).await
+    }
+
+    async fn remove(&mut self, root: String, path: String) -> Result<(), Error> {
+        self.on_files(move |roots, _| roots.remove(&root, &path)).await
+    }
+
+    async fn search(
+        &mut self,
+        root: String,
+        glob: String,
+        pattern: Option<wit::Pattern>,
+        offset: u32,
+        limit: u32,
+    ) -> Result<wit::Findings, Error> {
+        let pattern = pattern.map(|pattern| Pattern { regex: pattern.regex, ignore_case: pattern.ignore_case });
+        let findings = self
+            .on_files(move |roots, cancelled| roots.search(&root, &glob, pattern.as_ref(), offset, limit, cancelled))
+            .await?;
+        let found = findings.found.into_iter();
+        Ok(wit::Findings {
+            found: found.map(|found| wit::Found { path: found.path, line: found.line, text: found.text }).collect(),
+            more: findings.more,
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! `history`: the conversation as it was said.
+
+use hermes_bindings::hermes::plugin as imported;
+use imported::history as wit;
+use imported::types::{Error, Header, MessageRange};
+
+use crate::context::Context;
+use crate::convert::{fault, header, message, range, range_back};
+use crate::error::{Fault, FaultKind};
+
+/// Bytes of text that one call of `read` gives.
+const PAGE: usize = 4 << 20;
+
+impl Context {
+    fn may_read(&self) -> Result<(), Error> {
+        if self.services.may_read { Ok(()) } else { Err(fault(Fault::denied("history"))) }
+    }
+}
+
+impl wit::Host for Context {
+    async fn whole(&mut self) -> Result<Option<MessageRange>, Error> {
+        self.may_read()?;
+        Ok(self.services.history.whole().map(range))
+    }
+
+    async fn headers(&mut self, range: MessageRange) -> Result<Vec<Header>, Error> {
+        self.may_read()?;
+        Ok(self.services.history.headers(range_back(range)).iter().map(header).collect())
+    }
+
+    async fn read(&mut self, range: MessageRange) -> Result<wit::Page, Error> {
+        self.may_read()?;
+        let (messages, next) = self.services.history.read(range_back(range), PAGE);
+        Ok(wit::Page {
+            messages: messages.into_iter().map(|(said, tokens)| message(said, tokens)).collect(),
+            next: next.map(|id| id.0),
+        })
+    }
+
+    async fn summary(&mut self, key: String) -> Result<String, Error> {
+        self.may_read()?;
+        self.services.history.summary(&key).map_err(fault)?.ok_or_else(|| {
+            fault(Fault::new(FaultKind::InvalidInput, "not-found", format!("no view has or had the summary `{key}`")))
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! Runs plugins: components compiled once, an instance each in a task of its own, calls with deadlines.
+//!
+//! The crate knows wasmtime and nothing of agents. What an import needs of the rest of the house is named as a
+//! trait in [`services`] and handed in. No call here can hang or take the process with it: a trap, a
+//! missed deadline or a cancelled call ends the instance, and the next call gets a fresh one.
+
+#![deny(unsafe_code)]
+
+mod calls;
+mod code_cache;
+mod component;
+mod context;
+mod convert;
+pub mod documents;
+mod engine;
+mod error;
+pub mod files;
+mod imports;
+mod instance;
+mod limits;
+pub mod services;
+mod stamp;
+mod types;
+
+pub use component::{Exports, Loaded};
+pub use engine::Runtime;
+pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
+pub use instance::{Instance, Recipe};
+pub use limits::{Deadlines, Limits};
+pub use services::Services;
+pub use types::*;

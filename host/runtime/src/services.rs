@@ -1,0 +1,125 @@
+//! What imports need of the rest of the house: named here, filled in by whoever starts a session.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, Role, Usage};
+
+use crate::documents::Documents;
+use crate::error::Fault;
+use crate::files::Roots;
+
+/// How serious a line of a plugin's log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Level {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Level {
+    /// The name in log files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Takes what a plugin says about itself.
+pub trait Reporter: Send + Sync {
+    /// A line for the plugin's log.
+    fn log(&self, level: Level, text: &str);
+    /// A line for the user while a call takes long.
+    fn progress(&self, text: &str);
+}
+
+/// A request that a plugin makes to the user's models.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// What it is for: `compression`, `memory`, …
+    pub task: String,
+    /// Roles and texts; never `Role::Tool`.
+    pub messages: Vec<(Role, String)>,
+    /// Most tokens of the reply.
+    pub max_tokens: Option<u32>,
+    /// As the provider takes it.
+    pub temperature: Option<f32>,
+    /// A JSON Schema that the reply must follow.
+    pub schema: Option<String>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// It was done.
+    Stop,
+    /// It ran into the limit of tokens.
+    Length,
+    /// It or its provider refused.
+    Refused,
+}
+
+/// A model's answer to a plugin.
+#[derive(Debug, Clone)]
+pub struct ModelReply {
+    /// What it said.
+    pub text: String,
+    /// Why it stopped.
+    pub finish: Finish,
+    /// The model that answered.
+    pub model: String,
+    /// What it took.
+    pub usage: Usage,
+}
+
+/// The user's models, for the import `llm`.
+#[async_trait]
+pub trait Models: Send + Sync {
+    /// Which model serves a task; code `no-model` when there is none.
+    fn resolve(&self, task: &str) -> Result<Model, Fault>;
+    /// One call; dropped when the plugin's time is up.
+    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault>;
+    /// An estimate for the session's model.
+    fn count_tokens(&self, text: &str) -> u32;
+}
+
+/// The session's conversation, for the import `history` and to keep context engines up to date.
+pub trait History: Send + Sync {
+    /// From the first message to the last.
+    fn whole(&self) -> Option<MessageRange>;
+    /// Headers of the messages after one; all when none is given.
+    fn headers_after(&self, after: Option<MessageId>) -> Vec<Header>;
+    /// Headers of a range.
+    fn headers(&self, range: MessageRange) -> Vec<Header>;
+    /// Messages of a range with their tokens, up to about `bytes` of text but at least one; then where the rest begins.
+    fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>);
+    /// A summary's text by its key.
+    fn summary(&self, key: &str) -> Result<Option<String>, Fault>;
+}
+
+/// Everything that the instances of one plugin may reach in one session.
+#[derive(Clone)]
+pub struct Services {
+    /// Always there.
+    pub reporter: Arc<dyn Reporter>,
+    /// For `llm.count-tokens`, which needs no right, and, with [`Services::may_ask`], for the rest of `llm`.
+    pub models: Arc<dyn Models>,
+    /// Whether the plugin may ask a model.
+    pub may_ask: bool,
+    /// The conversation; engines are told of it in any case.
+    pub history: Arc<dyn History>,
+    /// Whether the plugin may read the conversation.
+    pub may_read: bool,
+    /// The documents it may use: a name belongs to the first set that admits it.
+    pub documents: Vec<Arc<Documents>>,
+    /// The folders it may use.
+    pub files: Arc<Roots>,
+}

@@ -1,0 +1,92 @@
+//! Which version of the contract a component was built for.
+//!
+//! The SDK writes it into a custom section; without one, the names of imports and exports carry it. Read before
+//! anything is compiled, so that an outdated plugin gets a sentence, not a type mismatch.
+
+use wasmparser::{Encoding, Parser, Payload};
+
+use crate::error::LoadError;
+
+/// The version that this host speaks.
+pub(crate) const OFFERED: &str = "0.1.0";
+/// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
+const SECTION: &str = "hermes:abi";
+const PACKAGE: &str = "hermes:plugin";
+
+/// Checks that the bytes are a component and that the host speaks the version it was built for.
+pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
+    let not = |why: String| LoadError::NotAComponent { why };
+    let found = read(bytes).map_err(not)?.ok_or(LoadError::NoContract)?;
+    if compatible(&found) { Ok(()) } else { Err(LoadError::Version { found, offered: OFFERED.to_owned() }) }
+}
+
+/// Before 1.0, a minor version is a contract of its own.
+fn compatible(found: &str) -> bool {
+    let minor = |version: &str| version.splitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
+    minor(found) == minor(OFFERED)
+}
+
+fn read(bytes: &[u8]) -> Result<Option<String>, String> {
+    if bytes.is_empty() {
+        return Err("the file is empty".to_owned());
+    }
+    let (mut stamp, mut named) = (None, None);
+    let mut depth = 0usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(|error| error.message().to_owned())? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err("it is a core module; build it as a component, such as for wasm32-wasip2".to_owned());
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section) if section.name() == SECTION => stamp = stamped(section.data()),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section.into_iter().flatten() {
+                    named = named.or_else(|| version_of(import.name.name));
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section.into_iter().flatten() {
+                    named = named.or_else(|| version_of(export.name.name));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(stamp.or(named))
+}
+
+fn stamped(data: &[u8]) -> Option<String> {
+    // Linkers may lay several stamps end to end: the first one counts.
+    let stamp = serde_json::Deserializer::from_slice(data).into_iter::<serde_json::Value>().next()?.ok()?;
+    Some(stamp.get("package")?.as_str()?.strip_prefix(PACKAGE)?.strip_prefix('@')?.to_owned())
+}
+
+/// `hermes:plugin/tools@0.1.0` gives `0.1.0`.
+fn version_of(name: &str) -> Option<String> {
+    Some(name.strip_prefix(PACKAGE)?.strip_prefix('/')?.split_once('@')?.1.to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_component_is_named() {
+        assert!(matches!(check(b""), Err(LoadError::NotAComponent { why }) if why.contains("empty")));
+        assert!(matches!(check(b"#!/bin/sh\n"), Err(LoadError::NotAComponent { .. })));
+        assert!(
+            matches!(check(b"\0asm\x01\0\0\0"), Err(LoadError::NotAComponent { why }) if why.contains("core module"))
+        );
+        assert!(matches!(check(b"\0asm\x0d\0\x01\0"), Err(LoadError::NoContract)));
+    }
+
+    #[test]
+    fn versions_are_read_from_names_and_stamps() {
+        assert_eq!(version_of("hermes:plugin/tools@0.1.3").as_deref(), Some("0.1.3"));
+        assert_eq!(version_of("wasi:io/streams@0.2.6"), None);
+        assert_eq!(stamped(br#"{"package":"hermes:plugin@0.2.0","sdk":"x"}"#).as_deref(), Some("0.2.0"));
+        assert!(compatible("0.1.9") && !compatible("0.2.0") && !compatible("1.1.0"));
+    }
+}

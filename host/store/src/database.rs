@@ -1,0 +1,296 @@
+//! The database file: how it is opened, created and shared with other processes.
+//!
+//! Nothing in this process may open it as a plain file: closing that would release SQLite's locks on it.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::error::Fault;
+use crate::header::{self, APPLICATION_ID, Standing};
+use crate::migration::{self, MIGRATIONS};
+use crate::{SCHEMA_VERSION, StoreError, private};
+
+const NAME: &str = "state.db";
+/// A new database before it gets its name; only the holder of [`CREATION_LOCK`] touches it.
+const NEW_NAME: &str = "state.db.new";
+const CREATION_LOCK: &str = "state.lock";
+pub(crate) const LOCKS: &str = "locks";
+
+/// How often work is tried while others write. With [`PATIENCE`] and the pauses between, about nine seconds.
+const TRIES: u32 = 15;
+/// How long SQLite itself waits in one try. Its waiting alone makes several writers march in step, ours alone
+/// would seldom find the gap that a busy writer leaves between two transactions.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Milliseconds between two tries: drawn anew each time, so that no two writers keep meeting.
+const PAUSE: std::ops::RangeInclusive<u32> = 20..=150;
+/// Creating takes a few milliseconds, of which most is spent in `fsync`.
+const CREATION_TRIES: u32 = 120;
+
+/// The store of one home folder. Calls block; any number of threads and processes may share one.
+#[derive(Debug)]
+pub struct Store {
+    home: PathBuf,
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl Store {
+    /// Opens `state.db` in a home folder, creating both where they are missing.
+    ///
+    /// What is created is readable by its owner alone; what is there keeps its mode. A file that is not ours,
+    /// or is of a newer version, is an error and stays as it is, byte for byte, with nothing put beside it.
+    pub fn open(home: &Path) -> Result<Self, StoreError> {
+        private::create_folder(home).map_err(|source| StoreError::Home { path: home.to_owned(), source })?;
+        let path = home.join(NAME);
+        if header::inspect(&path)? == Standing::Absent {
+            create(home, &path)?;
+        }
+        let mut connection = match connect(&path) {
+            Err(error) if beside_is_missing(&error, &path) => return Err(StoreError::ReadOnly { path }),
+            connection => connection?,
+        };
+        if connection.is_readonly("main").map_err(|error| StoreError::sqlite(&path, error))? {
+            return Err(StoreError::ReadOnly { path });
+        }
+        patiently(&mut connection, |connection| {
+            require_wal(connection, &path)?;
+            migration::run(connection, MIGRATIONS)?;
+            // Reads the whole schema, so that a damaged one is found here.
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+            Ok(())
+        })
+        .map_err(|fault| fault.at(&path))?;
+        Ok(Self::new(home, path, connection))
+    }
+
+    /// Opens what is there for reading; none where there is no store. Nothing is created.
+    ///
+    /// A store of an older version is brought up to date first, since that is what this version reads.
+    pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
+        let path = home.join(NAME);
+        match header::inspect(&path)? {
+            Standing::Absent => return Ok(None),
+            Standing::Ours { version } if version < SCHEMA_VERSION => return Self::open(home).map(Some),
+            Standing::Ours { .. } => {}
+        }
+        // A connection that could write removes the files beside the database again when it is the last;
+        // one opened for reading only would leave them.
+        let connection = match connect(&path) {
+            Err(error) if beside_is_missing(&error, &path) => {
+                header::connect_immutable(&path).map_err(|error| StoreError::sqlite(&path, error))?
+            }
+            connection => connection?,
+        };
+        connection.pragma_update(None, "query_only", true).map_err(|error| StoreError::sqlite(&path, error))?;
+        Ok(Some(Self::new(home, path, connection)))
+    }
+
+    fn new(home: &Path, path: PathBuf, connection: Connection) -> Self {
+        Self { home: home.to_owned(), path, connection: Mutex::new(connection) }
+    }
+
+    /// The home folder.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Work that sees one state of the database from beginning to end.
+    pub(crate) fn read<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.transact(TransactionBehavior::Deferred, &mut work)
+    }
+
+    /// Work that is stored as a whole or not at all. Runs again where another writer was in the way.
+    pub(crate) fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.transact(TransactionBehavior::Immediate, &mut work)
+    }
+
+    fn transact<T>(
+        &self,
+        behavior: TransactionBehavior,
+        work: &mut dyn FnMut(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        // A panic in earlier work has rolled back its transaction: the connection itself is sound.
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        patiently(&mut connection, |connection| {
+            let transaction = connection.transaction_with_behavior(behavior)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        })
+        .map_err(|fault| fault.at(&self.path))
+    }
+}
+
+/// A connection to a database that the header says is ours.
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    // Without SQLITE_OPEN_CREATE: what vanished meanwhile is not made anew.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, error))?;
+    prepare(connection, path).map_err(|fault| fault.at(path))
+}
+
+fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
+    connection.busy_timeout(PATIENCE)?;
+    // Until the version is known: closing the last connection would write the log into the database.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let version = patiently(&mut connection, |connection| Ok(migration::version(connection)?))?;
+    header::check_version(path, version)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    // An acknowledged message is on the disk, even when the power goes.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+/// Whether reading failed because the folder may not be written and so the log's files could not be made.
+fn beside_is_missing(error: &StoreError, path: &Path) -> bool {
+    matches!(error, StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. })
+        && !header::beside(path, "-wal").exists()
+}
+
+/// Databases are born in this mode; one that is not has been changed by hand or lies where it cannot work.
+fn require_wal(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    // Asking is harmless, setting it while others open the file is not: so only where it is needed.
+    if journal_mode(connection)? == "wal" || set_wal(connection)? == "wal" {
+        return Ok(());
+    }
+    tracing::warn!(
+        path = %path.display(),
+        "this file system cannot hold a write-ahead log: state.db works, but its readers and writers wait for each other; a HERMES_HOME on a local disk avoids that"
+    );
+    Ok(())
+}
+
+fn journal_mode(connection: &Connection) -> rusqlite::Result<String> {
+    connection.pragma_query_value(None, "journal_mode", |row| row.get(0))
+}
+
+fn set_wal(connection: &Connection) -> rusqlite::Result<String> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+}
+
+/// Makes the database under another name and gives it its own when it is whole, so that no process ever sees
+/// half of one and a crash leaves none.
+fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
+    let locks = home.join(LOCKS);
+    private::create_folder(&locks).map_err(|error| StoreError::file(&locks, error))?;
+    let _turn = take_turn(&locks.join(CREATION_LOCK))?;
+    if header::inspect(path)? != Standing::Absent {
+        return Ok(());
+    }
+    let new = home.join(NEW_NAME);
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        // Left by a process that was ended here.
+        let _ = fs::remove_file(header::beside(&new, suffix));
+    }
+    private::open_file(&new).map_err(|error| StoreError::file(&new, error))?;
+    fill(&new).map_err(|error| StoreError::sqlite(&new, error))?;
+    fs::rename(&new, path).and_then(|()| private::sync_folder(home)).map_err(|error| StoreError::file(path, error))
+}
+
+/// When this returns the file is whole and on the disk.
+fn fill(path: &Path) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    migration::run(&mut connection, MIGRATIONS)?;
+    set_wal(&connection)?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Waits for the lock that allows creating the database. Dropping the file releases it.
+fn take_turn(path: &Path) -> Result<File, StoreError> {
+    let file = private::open_file(path).map_err(|error| StoreError::file(path, error))?;
+    for _ in 0..CREATION_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => pause(),
+            Err(TryLockError::Error(error)) => return Err(StoreError::file(path, error)),
+        }
+    }
+    Err(StoreError::Busy { path: path.to_owned() })
+}
+
+/// Tries again, after a pause, while another connection is in the way.
+fn patiently<T>(
+    connection: &mut Connection,
+    mut work: impl FnMut(&mut Connection) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    for _ in 1..TRIES {
+        match work(connection) {
+            Err(fault) if fault.is_busy() => pause(),
+            done => return done,
+        }
+    }
+    work(connection)
+}
+
+fn pause() {
+    let span = PAUSE.end() - PAUSE.start() + 1;
+    // Without randomness, the middle will do: it is about manners, not safety.
+    let drawn = getrandom::u32().map_or(span / 2, |random| random % span);
+    std::thread::sleep(Duration::from_millis(u64::from(PAUSE.start() + drawn)));
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::Draft;
+
+    use super::*;
+    use crate::testing::{new_session, store};
+
+    #[test]
+    fn a_full_disk_is_told_and_stores_nothing_of_the_step() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        // As many pages as there are now: SQLite then fails as it does on a full disk.
+        store.connection.lock().unwrap().pragma_update(None, "max_page_count", 1).unwrap();
+        let drafts = [Draft::user("fits", 1), Draft::user("x".repeat(1_000_000), 2)];
+        let error = store.append(&session, &drafts).unwrap_err();
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+        assert_eq!(store.conversation(&session).unwrap(), []);
+        store.connection.lock().unwrap().pragma_update(None, "max_page_count", 1_000_000).unwrap();
+        store.append(&session, &drafts).unwrap();
+    }
+
+    #[test]
+    fn commits_are_on_the_disk_and_references_hold() {
+        let (_home, store) = store();
+        let connection = store.connection.lock().unwrap();
+        let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!((number("synchronous"), number("foreign_keys")), (2, 1));
+        assert_eq!(journal_mode(&connection).unwrap(), "wal");
+    }
+
+    #[test]
+    fn a_panic_in_the_middle_of_work_leaves_a_store_that_works() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            store.write(|connection| -> Result<(), Fault> {
+                connection.execute("UPDATE sessions SET title = 'half'", [])?;
+                panic!("in the middle");
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(store.session(&session).unwrap().title, None);
+    }
+
+    #[test]
+    fn a_store_can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Store>();
+    }
+}

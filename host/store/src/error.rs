@@ -1,0 +1,257 @@
+//! What can go wrong with the store, by situation.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hermes_conversation::{MessageId, SessionId};
+use rusqlite::ErrorCode;
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The home folder is not there and cannot be made.
+    #[error("the folder {} cannot be created: {source}; set HERMES_HOME to a folder that can be written", path.display())]
+    Home {
+        /// The home folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database belongs to another program.
+    #[error(
+        "{} belongs to another program (application id {found:#010x}) and was left as it is; set HERMES_HOME to another folder",
+        path.display()
+    )]
+    Foreign {
+        /// The database.
+        path: PathBuf,
+        /// The application id in its header; 0 where none was set.
+        found: u32,
+    },
+    /// The database was written by a later version of this program.
+    #[error(
+        "{} was written by a newer version of hermes (schema {found}, this one knows {known}) and was left as it is; \
+         update hermes, or set HERMES_HOME to another folder",
+        path.display()
+    )]
+    NewerSchema {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version.
+        found: u32,
+        /// The newest that this program knows.
+        known: u32,
+    },
+    /// The file is no SQLite database.
+    #[error("{} is no database and was left as it is; move it away, or set HERMES_HOME to another folder", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What was written last is there, the database that it belongs to is not.
+    #[error(
+        "{} is there but the database beside it is missing or empty: it may hold messages, so no new database was \
+         created; put the database back, move the file away, or set HERMES_HOME to another folder",
+        path.display()
+    )]
+    Orphan {
+        /// The write-ahead log or journal.
+        path: PathBuf,
+    },
+    /// The database is damaged.
+    #[error(
+        "{} is damaged: {detail}; copy it and the -wal file beside it before anything else, then restore a backup or set \
+         HERMES_HOME to another folder",
+        path.display()
+    )]
+    Corrupt {
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The database or its folder may not be written.
+    #[error(
+        "{} cannot be written: the file, its folder or the file system is read-only; allow writing, or set HERMES_HOME \
+         to another folder",
+        path.display()
+    )]
+    ReadOnly {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database cannot be opened.
+    #[error("{} cannot be opened: {detail}; check the permissions of the file and its folder", path.display())]
+    CannotOpen {
+        /// The database.
+        path: PathBuf,
+        /// What the system says.
+        detail: String,
+    },
+    /// No room is left.
+    #[error("{} cannot grow: the disk is full; nothing of this step was stored, free some space and try again", path.display())]
+    DiskFull {
+        /// The database or file.
+        path: PathBuf,
+    },
+    /// Others kept writing for longer than a writer waits.
+    #[error("{} is kept locked by another process; end that process or try again", path.display())]
+    Busy {
+        /// The database or lock file.
+        path: PathBuf,
+    },
+    /// A file beside the database could not be used.
+    #[error("{}: {source}; check the permissions of its folder, or set HERMES_HOME to another one", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another failure of the database.
+    #[error("{}: {source}", path.display())]
+    Sqlite {
+        /// The database.
+        path: PathBuf,
+        /// What it says.
+        source: rusqlite::Error,
+    },
+    /// The operating system gives no randomness for an id.
+    #[error("no session id could be made: {0}")]
+    Random(getrandom::Error),
+    /// No session has this id or begins with it.
+    #[error("no session has the id `{0}`; `hermes sessions list` shows those that there are")]
+    UnknownSession(String),
+    /// More than one session begins with it.
+    #[error("`{prefix}` fits {} sessions: {}; give more of the id", candidates.len(), shown(candidates))]
+    AmbiguousSession {
+        /// What was asked for.
+        prefix: String,
+        /// All that fit, newest first.
+        candidates: Vec<SessionId>,
+    },
+    /// Another process, or another part of this one, is at work on the session.
+    #[error(
+        "session {session} is in use by {}; end that one first, or go on from a copy with `--branch`",
+        holder(*pid)
+    )]
+    InUse {
+        /// The session.
+        session: SessionId,
+        /// Who holds it, where that could be read.
+        pid: Option<u32>,
+    },
+    /// A session is to go on from a message that the other conversation does not have.
+    #[error("message {message} is not part of the conversation of session {session}")]
+    NoSuchMessage {
+        /// The parent.
+        session: SessionId,
+        /// The message.
+        message: MessageId,
+    },
+    /// The prompt and the tools of a session were set before, to something else.
+    #[error("the system prompt and the tools of session {0} are frozen: a change needs a new session")]
+    AlreadyFrozen(SessionId),
+    /// A summary key comes again with another text or other covers.
+    #[error(
+        "the summary `{key}` of session {session} is stored with another text or other covers; a new one needs a new key"
+    )]
+    SummaryChanged {
+        /// The session.
+        session: SessionId,
+        /// The key.
+        key: String,
+    },
+    /// System text is no part of a conversation.
+    #[error("a system message cannot be stored in the log: the system prompt is kept with the session")]
+    SystemMessage,
+    /// A title is too long to be shown.
+    #[error("the title has {length} characters, at most {most} are allowed")]
+    TitleTooLong {
+        /// As given, cleaned.
+        length: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// The workspace's path is no text, so that it could not be found again.
+    #[error("the path {} is not valid Unicode; start from a folder whose name is", .0.display())]
+    WorkspaceName(PathBuf),
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+/// The first few are enough to see what is missing.
+fn shown(candidates: &[SessionId]) -> String {
+    const MOST: usize = 8;
+    let mut text: Vec<&str> = candidates.iter().take(MOST).map(SessionId::as_str).collect();
+    if candidates.len() > MOST {
+        text.push("…");
+    }
+    text.join(", ")
+}
+
+impl StoreError {
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        if let rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) = &source {
+            return Self::Corrupt { path, detail: source.to_string() };
+        }
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::DiskFull { path },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail: source.to_string() },
+            Some(ErrorCode::CannotOpen) => Self::CannotOpen { path, detail: source.to_string() },
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
+            _ => Self::Sqlite { path, source },
+        }
+    }
+
+    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            _ => Self::File { path, source },
+        }
+    }
+}
+
+/// What work on a connection may fail with, before the path is known.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+}
+
+impl Fault {
+    /// Somebody else is writing: the same work may pass a moment later.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Sqlite(error)
+                if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+        )
+    }
+
+    pub(crate) fn at(self, path: &Path) -> StoreError {
+        match self {
+            Self::Sqlite(source) => StoreError::sqlite(path, source),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

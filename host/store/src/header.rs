@@ -1,0 +1,102 @@
+//! What a file is, before anything is done to it.
+//!
+//! SQLite leaves files beside a database even when it only reads it, unless it is told that nobody writes: so
+//! it is first opened in that way, until its header says that it is ours and of a version that we know. It is not read
+//! as a plain file, since closing one would release the locks that other connections of the process hold on it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{SCHEMA_VERSION, StoreError, migration};
+
+/// `Hrms`, in the header of every database that this program made.
+pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"Hrms");
+
+/// A database has a page at least, and no page is smaller. SQLite takes what is shorter for an empty one.
+const SMALLEST: u64 = 512;
+
+/// What stands where the database belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing, or an empty file.
+    Absent,
+    /// A database of ours with this schema version in its header; the write-ahead log may know of a later one.
+    Ours { version: u32 },
+}
+
+/// Looks without writing; every file that is not ours is an error.
+pub(crate) fn inspect(path: &Path) -> Result<Standing, StoreError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return absent(path),
+        Err(error) => return Err(StoreError::file(path, error)),
+    };
+    if !metadata.is_file() {
+        return Err(StoreError::NotADatabase { path: path.to_owned() });
+    }
+    if metadata.len() == 0 {
+        return absent(path);
+    }
+    if metadata.len() < SMALLEST {
+        return Err(StoreError::NotADatabase { path: path.to_owned() });
+    }
+    let (found, version) = connect_immutable(path)
+        .and_then(|connection| Ok((application_id(&connection)?, migration::version(&connection)?)))
+        .map_err(|error| StoreError::sqlite(path, error))?;
+    if found != APPLICATION_ID {
+        return Err(StoreError::Foreign { path: path.to_owned(), found });
+    }
+    check_version(path, version)?;
+    Ok(Standing::Ours { version })
+}
+
+/// A connection that takes the file for one that nobody can write: it needs nothing beside it, locks nothing and
+/// does not look into the write-ahead log.
+pub(crate) fn connect_immutable(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(uri, "%{byte:02x}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    Connection::open_with_flags(uri, flags)
+}
+
+fn application_id(connection: &Connection) -> rusqlite::Result<u32> {
+    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok(id.cast_unsigned())
+}
+
+/// Refuses the schema of a later program.
+pub(crate) fn check_version(path: &Path, found: u32) -> Result<(), StoreError> {
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: SCHEMA_VERSION });
+    }
+    Ok(())
+}
+
+/// A log without its database would be replayed into the new one, or thrown away.
+fn absent(path: &Path) -> Result<Standing, StoreError> {
+    for suffix in ["-wal", "-journal"] {
+        let beside = beside(path, suffix);
+        if fs::metadata(&beside).is_ok_and(|metadata| metadata.len() > 0) {
+            return Err(StoreError::Orphan { path: beside });
+        }
+    }
+    Ok(Standing::Absent)
+}
+
+/// A file that SQLite keeps beside a database.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

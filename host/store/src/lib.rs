@@ -1,0 +1,54 @@
+//! `state.db`: the sessions, the append-only log of their messages, and the views that models were shown.
+//!
+//! One SQLite file in the home folder, opened by any number of processes at once. What a message says is
+//! written once and never changed: the schema itself refuses it. What a valid view or plan is, is not decided
+//! here but in `hermes-conversation`; what a session says to a model is not known here at all.
+//!
+//! ```
+//! use hermes_conversation::{Draft, Model};
+//! use hermes_store::{NewSession, Store};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let home = tempfile::tempdir()?;
+//! # let home = home.path();
+//! let store = Store::open(home)?;
+//! let session = store.create_session(NewSession {
+//!     source: "cli".into(),
+//!     workspace: "/home/ada/engine".into(),
+//!     engine: "compressor".into(),
+//!     model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
+//!     title: None,
+//!     frozen: None,
+//!     started_at: 1_795_300_000_000,
+//!     parent: None,
+//! })?;
+//! let _lease = store.lease(&session.id)?;
+//! store.append(&session.id, &[Draft::user("hello", 1_795_300_000_500)])?;
+//! assert_eq!(store.conversation(&session.id)?[0].content, "hello");
+//! # Ok(())
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod database;
+mod error;
+mod header;
+mod lease;
+mod lineage;
+mod log;
+mod migration;
+mod private;
+mod session;
+#[cfg(test)]
+mod testing;
+mod view;
+
+pub use catalog::SessionSummary;
+pub use database::Store;
+pub use error::StoreError;
+pub use header::APPLICATION_ID;
+pub use lease::Lease;
+pub use migration::SCHEMA_VERSION;
+pub use session::{Frozen, NewSession, Parent, ParentKind, Session, Totals};

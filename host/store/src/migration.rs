@@ -1,0 +1,92 @@
+//! Numbered steps from one schema version to the next, each in a transaction of its own, never back.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// The newest schema that this program knows.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One step; its number is the schema version that it leads to.
+pub(crate) struct Migration {
+    pub(crate) number: u32,
+    pub(crate) sql: &'static str,
+}
+
+/// All steps, oldest first.
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration { number: 1, sql: include_str!("../schema/0001.sql") }];
+
+/// The schema version of a database, its write-ahead log included.
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    let version: i32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // A negative one, which this program never sets, counts as newer than all.
+    Ok(version.cast_unsigned())
+}
+
+/// Takes a database through the steps that it has not seen.
+///
+/// The version is read again under the write lock, so that of several processes one takes a step and the
+/// others find it taken.
+pub(crate) fn run(connection: &mut Connection, migrations: &[Migration]) -> rusqlite::Result<()> {
+    let before = version(connection)?;
+    for migration in migrations.iter().filter(|migration| migration.number > before) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if version(&transaction)? < migration.number {
+            transaction.execute_batch(migration.sql)?;
+            transaction.pragma_update(None, "user_version", migration.number)?;
+            transaction.commit()?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn tables(connection: &Connection) -> Vec<String> {
+        let mut statement = connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn steps_are_numbered_from_one_without_gaps_and_end_at_the_version() {
+        let numbers: Vec<u32> = MIGRATIONS.iter().map(|migration| migration.number).collect();
+        assert_eq!(numbers, (1..=SCHEMA_VERSION).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_second_run_changes_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        run(&mut connection, MIGRATIONS).unwrap();
+        let once = tables(&connection);
+        run(&mut connection, MIGRATIONS).unwrap();
+        assert_eq!(tables(&connection), once);
+        assert_eq!(version(&connection).unwrap(), SCHEMA_VERSION);
+    }
+
+    #[test]
+    fn later_steps_run_on_what_earlier_ones_left() {
+        let steps = [
+            Migration { number: 1, sql: "CREATE TABLE a (x); INSERT INTO a VALUES (7);" },
+            Migration { number: 2, sql: "ALTER TABLE a ADD COLUMN y DEFAULT 8;" },
+            Migration { number: 3, sql: "CREATE TABLE b AS SELECT x + y AS z FROM a;" },
+        ];
+        let mut connection = Connection::open_in_memory().unwrap();
+        run(&mut connection, &steps[..1]).unwrap();
+        run(&mut connection, &steps).unwrap();
+        assert_eq!(connection.query_row("SELECT z FROM b", [], |row| row.get::<_, i64>(0)).unwrap(), 15);
+        assert_eq!(version(&connection).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_database_at_the_one_before() {
+        let steps = [
+            Migration { number: 1, sql: "CREATE TABLE a (x);" },
+            Migration { number: 2, sql: "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1);" },
+        ];
+        let mut connection = Connection::open_in_memory().unwrap();
+        run(&mut connection, &steps).unwrap_err();
+        assert_eq!(tables(&connection), ["a"]);
+        assert_eq!(version(&connection).unwrap(), 1);
+    }
+}

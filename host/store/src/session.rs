@@ -1,0 +1,459 @@
+//! Sessions: who talks to which model where, and which session they go on from. Finding one is done in `catalog`.
+
+use std::path::{Path, PathBuf};
+
+use hermes_conversation::{MessageId, Model, SessionId, Usage};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Serialize;
+
+use crate::error::Fault;
+use crate::lineage;
+use crate::log::{corrupt, end_of, stands_in};
+use crate::{Store, StoreError};
+
+/// Longer titles are refused, not cut.
+const LONGEST_TITLE: usize = 100;
+
+/// What a session's requests all begin with, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Frozen {
+    /// The system prompt.
+    pub system_prompt: String,
+    /// The tools, as JSON text.
+    pub tools: String,
+    /// Hash of what the prompt was built from, to tell on resume what has changed since.
+    pub prompt_inputs: Option<String>,
+}
+
+/// How a session goes on from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParentKind {
+    /// A copy that goes its own way.
+    Branch,
+    /// The same conversation in a new session.
+    Continuation,
+    /// A task of its own that the parent handed out: it has none of the parent's conversation.
+    Delegate,
+}
+
+impl ParentKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Branch => "branch",
+            Self::Continuation => "continuation",
+            Self::Delegate => "delegate",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Branch, Self::Continuation, Self::Delegate].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// The session that another one goes on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Parent {
+    /// Its id.
+    pub id: SessionId,
+    /// How.
+    pub kind: ParentKind,
+    /// The last message of its conversation that belongs to the new one. For a new session, none stands for the
+    /// last one there is at the moment; what the parent says later stays its own. In a stored one, none says
+    /// that there was none, or that a delegate has none.
+    pub through: Option<MessageId>,
+}
+
+/// A session that is to be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Where it is held, such as `cli`.
+    pub source: String,
+    /// The folder that it works in.
+    pub workspace: PathBuf,
+    /// The name of its context engine.
+    pub engine: String,
+    /// The model that answers.
+    pub model: Model,
+    /// Cleaned as by [`Store::set_title`].
+    pub title: Option<String>,
+    /// None until [`Store::set_frozen`]; a branch takes over its parent's.
+    pub frozen: Option<Frozen>,
+    /// Unix time in milliseconds; its id tells it in local time.
+    pub started_at: u64,
+    /// The session that it goes on from.
+    pub parent: Option<Parent>,
+}
+
+/// Tokens of all requests of a session. What each counts is said at [`Usage`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "named as in `Usage`")]
+pub struct Totals {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub reasoning: u64,
+}
+
+/// A stored session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Session {
+    /// `YYYYMMDD_HHMMSS_` in local time and six hexadecimal digits.
+    pub id: SessionId,
+    /// Where it is held, such as `cli`.
+    pub source: String,
+    /// Given by a person or made up for them.
+    pub title: Option<String>,
+    /// The folder that it works in.
+    pub workspace: PathBuf,
+    /// The name of its context engine.
+    pub engine: String,
+    /// The model that answers.
+    pub model: Model,
+    /// What its requests begin with; none until the first one is built.
+    pub frozen: Option<Frozen>,
+    /// Unix time in milliseconds.
+    pub started_at: u64,
+    /// When its last message was made; Unix time in milliseconds.
+    pub updated_at: u64,
+    /// Messages of its own, without those of a parent.
+    pub message_count: u64,
+    /// Tokens so far.
+    pub totals: Totals,
+    /// The session that it goes on from.
+    pub parent: Option<Parent>,
+}
+
+pub(crate) const COLUMNS: &str = "id, source, title, workspace, engine, provider, model, context_length, started_at, updated_at, \
+     message_count, parent_id, parent_kind, parent_through";
+
+impl Store {
+    /// Stores a new session under a new id.
+    pub fn create_session(&self, new: NewSession) -> Result<Session, StoreError> {
+        let workspace = path_text(&new.workspace)?;
+        let title = new.title.as_deref().map(clean_title).transpose()?.flatten();
+        self.write(|connection| {
+            let parent = new.parent.as_ref().map(|parent| settle(connection, parent)).transpose()?;
+            let frozen = match (&new.frozen, &parent) {
+                (None, Some(parent)) if parent.kind != ParentKind::Delegate => frozen_of(connection, &parent.id)?,
+                (frozen, _) => frozen.clone(),
+            };
+            let id = unused_id(connection, new.started_at)?;
+            let newest_view: i64 =
+                connection.query_row("SELECT coalesce(max(id), 0) FROM views", [], |row| row.get(0))?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO sessions (id, source, title, workspace, engine, provider, model, context_length, \
+                     system_prompt, tools, prompt_inputs, started_at, updated_at, parent_id, parent_kind, \
+                     parent_through, parent_view) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?14, ?15, ?16)",
+                )?
+                .execute(params![
+                    id.as_str(),
+                    new.source,
+                    title,
+                    workspace,
+                    new.engine,
+                    new.model.provider,
+                    new.model.name,
+                    new.model.context_length,
+                    frozen.as_ref().map(|frozen| &frozen.system_prompt),
+                    frozen.as_ref().map(|frozen| &frozen.tools),
+                    frozen.as_ref().and_then(|frozen| frozen.prompt_inputs.as_ref()),
+                    new.started_at.cast_signed(),
+                    parent.as_ref().map(|parent| parent.id.as_str()),
+                    parent.as_ref().map(|parent| parent.kind.as_str()),
+                    parent.as_ref().and_then(|parent| parent.through).map(|id| id.0.cast_signed()),
+                    parent.as_ref().map(|_| newest_view),
+                ])?;
+            session(connection, &id)
+        })
+    }
+
+    /// A session by its id.
+    pub fn session(&self, id: &SessionId) -> Result<Session, StoreError> {
+        self.read(|connection| session(connection, id))
+    }
+
+    /// Names a session; blanks are collapsed, control characters dropped, and an empty title removes it.
+    pub fn set_title(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
+        let title = clean_title(title)?;
+        self.write(|connection| {
+            let changed =
+                connection.execute("UPDATE sessions SET title = ?2 WHERE id = ?1", params![id.as_str(), title])?;
+            known(changed, id)
+        })
+    }
+
+    /// Adds what a request took.
+    pub fn add_usage(&self, id: &SessionId, usage: &Usage) -> Result<(), StoreError> {
+        self.write(|connection| {
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE sessions SET input_tokens = input_tokens + ?2, output_tokens = output_tokens + ?3, \
+                     cache_read_tokens = cache_read_tokens + ?4, cache_write_tokens = cache_write_tokens + ?5, \
+                     reasoning_tokens = reasoning_tokens + ?6 WHERE id = ?1",
+                )?
+                .execute(params![
+                    id.as_str(),
+                    usage.input,
+                    usage.output,
+                    usage.cache_read,
+                    usage.cache_write,
+                    usage.reasoning
+                ])?;
+            known(changed, id)
+        })
+    }
+
+    /// Another model answers from now on.
+    pub fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), StoreError> {
+        self.write(|connection| {
+            let changed = connection.execute(
+                "UPDATE sessions SET provider = ?2, model = ?3, context_length = ?4 WHERE id = ?1",
+                params![id.as_str(), model.provider, model.name, model.context_length],
+            )?;
+            known(changed, id)
+        })
+    }
+
+    /// Keeps what the session's requests begin with. It is set once: the same again changes nothing, anything
+    /// else is refused.
+    pub fn set_frozen(
+        &self,
+        id: &SessionId,
+        system_prompt: &str,
+        tools: &str,
+        prompt_inputs: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.write(|connection| {
+            if let Some(frozen) = frozen_of(connection, id)? {
+                let same = frozen.system_prompt == system_prompt && frozen.tools == tools;
+                return if same { Ok(()) } else { Err(StoreError::AlreadyFrozen(id.clone()).into()) };
+            }
+            let changed = connection.execute(
+                "UPDATE sessions SET system_prompt = ?2, tools = ?3, prompt_inputs = ?4 WHERE id = ?1",
+                params![id.as_str(), system_prompt, tools, prompt_inputs],
+            )?;
+            known(changed, id)
+        })
+    }
+}
+
+fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
+    if changed == 0 { Err(StoreError::UnknownSession(id.0.clone()).into()) } else { Ok(()) }
+}
+
+pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
+    path.to_str().ok_or_else(|| StoreError::WorkspaceName(path.to_owned()))
+}
+
+/// Where exactly the parent's conversation ends for the new session.
+fn settle(connection: &Connection, parent: &Parent) -> Result<Parent, Fault> {
+    let stretches = lineage::of(connection, &parent.id)?;
+    let through = match (parent.kind, parent.through) {
+        (ParentKind::Delegate, _) => None,
+        (_, None) => end_of(connection, &stretches)?,
+        (_, Some(message)) => {
+            if !stands_in(connection, &stretches, message)? {
+                return Err(StoreError::NoSuchMessage { session: parent.id.clone(), message }.into());
+            }
+            Some(message)
+        }
+    };
+    Ok(Parent { through, ..parent.clone() })
+}
+
+fn unused_id(connection: &Connection, started_at: u64) -> Result<SessionId, Fault> {
+    let started = i64::try_from(started_at).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let time =
+        started.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).strftime("%Y%m%d_%H%M%S").to_string();
+    loop {
+        let random = getrandom::u32().map_err(StoreError::Random)? & 0x00ff_ffff;
+        let id = format!("{time}_{random:06x}");
+        let taken: bool =
+            connection.query_row("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)", [&id], |row| row.get(0))?;
+        if !taken {
+            return Ok(SessionId(id));
+        }
+    }
+}
+
+fn session(connection: &Connection, id: &SessionId) -> Result<Session, Fault> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS}, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens \
+         FROM sessions WHERE id = ?1"
+    ))?;
+    let found = statement.query_row([id.as_str()], |row| {
+        let mut session = from_row(row)?;
+        let total = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
+        session.totals = Totals {
+            input: total(14)?,
+            output: total(15)?,
+            cache_read: total(16)?,
+            cache_write: total(17)?,
+            reasoning: total(18)?,
+        };
+        Ok(session)
+    });
+    let session = found.optional()?.ok_or_else(|| StoreError::UnknownSession(id.0.clone()))?;
+    Ok(Session { frozen: frozen_of(connection, id)?, ..session })
+}
+
+fn frozen_of(connection: &Connection, id: &SessionId) -> Result<Option<Frozen>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT system_prompt, tools, prompt_inputs FROM sessions WHERE id = ?1 AND system_prompt IS NOT NULL",
+    )?;
+    let frozen = statement.query_row([id.as_str()], |row| {
+        Ok(Frozen { system_prompt: row.get(0)?, tools: row.get(1)?, prompt_inputs: row.get(2)? })
+    });
+    Ok(frozen.optional()?)
+}
+
+/// From [`COLUMNS`]: without totals and frozen part, which lists do not read.
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let parent: Option<String> = row.get(11)?;
+    let parent = match parent {
+        None => None,
+        Some(id) => {
+            let kind: String = row.get(12)?;
+            Some(Parent {
+                id: SessionId(id),
+                kind: ParentKind::parse(&kind).ok_or_else(|| corrupt(12, format!("unknown parent kind `{kind}`")))?,
+                through: row.get::<_, Option<i64>>(13)?.map(|id| MessageId(id.cast_unsigned())),
+            })
+        }
+    };
+    Ok(Session {
+        id: SessionId(row.get(0)?),
+        source: row.get(1)?,
+        title: row.get(2)?,
+        workspace: PathBuf::from(row.get::<_, String>(3)?),
+        engine: row.get(4)?,
+        model: Model { provider: row.get(5)?, name: row.get(6)?, context_length: row.get(7)? },
+        frozen: None,
+        started_at: row.get::<_, i64>(8)?.cast_unsigned(),
+        updated_at: row.get::<_, i64>(9)?.cast_unsigned(),
+        message_count: row.get::<_, i64>(10)?.cast_unsigned(),
+        totals: Totals::default(),
+        parent,
+    })
+}
+
+/// On one line, without what would disturb a terminal or a list; none where nothing is left.
+fn clean_title(title: &str) -> Result<Option<String>, StoreError> {
+    let visible: String =
+        title.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
+    let title = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    let length = title.chars().count();
+    if length > LONGEST_TITLE {
+        return Err(StoreError::TitleTooLong { length, most: LONGEST_TITLE });
+    }
+    Ok((!title.is_empty()).then_some(title))
+}
+
+/// Characters of no width, and those that turn the direction of what follows them.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{child, new_session, store};
+
+    #[test]
+    fn a_session_comes_back_as_it_was_created() {
+        let (_home, store) = store();
+        let frozen = Frozen {
+            system_prompt: "You are\0 Hermes.\n".into(),
+            tools: r#"[ {"name":"a"} ]"#.into(),
+            prompt_inputs: Some("cafe".into()),
+        };
+        let new = NewSession { title: Some(" a  title ".into()), frozen: Some(frozen.clone()), ..new_session() };
+        let created = store.create_session(new.clone()).unwrap();
+        assert_eq!(created.frozen, Some(frozen));
+        assert_eq!(created.title.as_deref(), Some("a title"));
+        assert_eq!((created.workspace.clone(), created.model.clone()), (new.workspace, new.model));
+        assert_eq!(store.session(&created.id).unwrap(), created);
+    }
+
+    #[test]
+    fn an_id_is_a_local_time_and_six_digits() {
+        let (_home, store) = store();
+        let id = store.create_session(new_session()).unwrap().id.0;
+        let local = Timestamp::from_millisecond(1_795_300_000_000).unwrap().to_zoned(TimeZone::system());
+        assert!(id.starts_with(&local.strftime("%Y%m%d_%H%M%S_").to_string()), "{id}");
+        assert!(id.len() == 22 && id[16..].chars().all(|digit| "0123456789abcdef".contains(digit)), "{id}");
+    }
+
+    #[test]
+    fn titles_are_cleaned_and_too_long_ones_refused() {
+        let (_home, store) = store();
+        let id = store.create_session(new_session()).unwrap().id;
+        for (given, kept) in [
+            ("  two\n words\u{200b} ", Some("two words")),
+            ("\u{1b}[31mred\u{202e}", Some("[31mred")),
+            (" \u{feff}\n", None),
+        ] {
+            store.set_title(&id, given).unwrap();
+            assert_eq!(store.session(&id).unwrap().title.as_deref(), kept);
+        }
+        let error = store.set_title(&id, &"é".repeat(101)).unwrap_err();
+        assert!(matches!(error, StoreError::TitleTooLong { length: 101, most: 100 }));
+    }
+
+    #[test]
+    fn usage_adds_up_and_a_model_is_replaced() {
+        let (_home, store) = store();
+        let id = store.create_session(new_session()).unwrap().id;
+        let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 5 };
+        store.add_usage(&id, &usage).unwrap();
+        store.add_usage(&id, &usage).unwrap();
+        let model = Model { provider: "openrouter".into(), name: "other".into(), context_length: 8 };
+        store.update_model(&id, &model).unwrap();
+        let session = store.session(&id).unwrap();
+        let twice = Totals { input: 2 * u64::from(u32::MAX), output: 4, cache_read: 6, cache_write: 8, reasoning: 10 };
+        assert_eq!((session.totals, session.model), (twice, model));
+    }
+
+    #[test]
+    fn what_is_frozen_stays() {
+        let (_home, store) = store();
+        let parent = store.create_session(new_session()).unwrap();
+        assert_eq!(parent.frozen, None);
+        store.set_frozen(&parent.id, "prompt", "[]", None).unwrap();
+        store.set_frozen(&parent.id, "prompt", "[]", None).unwrap();
+        let error = store.set_frozen(&parent.id, "prompt", "[ ]", None).unwrap_err();
+        assert!(matches!(error, StoreError::AlreadyFrozen(id) if id == parent.id));
+        let frozen = store.session(&parent.id).unwrap().frozen;
+        assert_eq!(child(&store, &parent, ParentKind::Branch, None).frozen, frozen);
+        assert_eq!(child(&store, &parent, ParentKind::Delegate, None).frozen, None);
+    }
+
+    #[test]
+    fn every_change_of_an_unknown_session_says_so() {
+        let (_home, store) = store();
+        let id = SessionId("20260101_000000_000000".into());
+        let parent = Some(Parent { id: id.clone(), kind: ParentKind::Delegate, through: None });
+        let results = [
+            store.session(&id).map(drop),
+            store.set_title(&id, "a"),
+            store.add_usage(&id, &Usage::default()),
+            store.update_model(&id, &new_session().model),
+            store.set_frozen(&id, "", "", None),
+            store.append(&id, &[]).map(drop),
+            store.conversation(&id).map(drop),
+            store.view(&id).map(drop),
+            store.lease(&id).map(drop),
+            store.create_session(NewSession { parent, ..new_session() }).map(drop),
+        ];
+        for result in results {
+            assert!(matches!(result, Err(StoreError::UnknownSession(text)) if text == id.0));
+        }
+    }
+}

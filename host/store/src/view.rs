@@ -1,0 +1,328 @@
+//! The views that models were shown, and the summaries in them: stored as they were made, never changed.
+
+use std::collections::HashMap;
+
+use hermes_conversation::{Item, MessageId, MessageRange, SessionId, Summary, View};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::error::Fault;
+use crate::lineage::{self, Stretch};
+use crate::log::{corrupt, from_json, to_json};
+use crate::{Store, StoreError};
+
+/// The views of one stretch that belong to the conversation: no later ones, and none that looks further.
+const OF_STRETCH: &str = "views.session_id = ?1 AND views.id <= ?2 AND (views.through IS NULL OR views.through <= ?3)";
+
+impl Store {
+    /// Stores a view and the summaries that are new in it; it is the session's view from now on.
+    ///
+    /// `engine` made it and `reason` says why, in a line. Answers its number, counted from 1 in each session.
+    pub fn put_view(&self, session: &SessionId, view: &View, reason: &str, engine: &str) -> Result<u64, StoreError> {
+        let now = Timestamp::now().as_millisecond();
+        self.write(|connection| {
+            let stretches = lineage::of(connection, session)?;
+            let number: i64 = connection.query_row(
+                "SELECT coalesce(max(number), 0) + 1 FROM views WHERE session_id = ?1",
+                [session.as_str()],
+                |row| row.get(0),
+            )?;
+            let through = view.through.map(|id| id.0.cast_signed());
+            let row = connection
+                .prepare_cached(
+                    "INSERT INTO views (session_id, number, through, engine, reason, created_at) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .insert(params![session.as_str(), number, through, engine, reason, now])?;
+            for (position, item) in (0i64..).zip(&view.items) {
+                put_item(connection, session, &stretches, row, position, item)?;
+            }
+            Ok(number.cast_unsigned())
+        })
+    }
+
+    /// The newest view of a session.
+    ///
+    /// A branch that has none of its own has the newest that its parent had at the time and that looks no
+    /// further than the branch; without any, it is the empty one, which the whole conversation follows.
+    pub fn view(&self, session: &SessionId) -> Result<View, StoreError> {
+        self.read(|connection| {
+            let mut newest = connection.prepare_cached(&format!(
+                "SELECT id, through FROM views WHERE {OF_STRETCH} ORDER BY number DESC LIMIT 1"
+            ))?;
+            for stretch in lineage::of(connection, session)? {
+                let found: Option<(i64, Option<i64>)> = newest
+                    .query_row(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
+                        Ok((row.get(0)?, row.get(1)?))
+                    })
+                    .optional()?;
+                if let Some((row, through)) = found {
+                    let through = through.map(|id| MessageId(id.cast_unsigned()));
+                    return Ok(View { items: items(connection, row)?, through });
+                }
+            }
+            Ok(View::default())
+        })
+    }
+
+    /// Every summary that is or was in a view of the conversation, by its key.
+    pub fn summaries(&self, session: &SessionId) -> Result<HashMap<String, Summary>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT summaries.key, summaries.content, summaries.covers FROM summaries \
+                 JOIN views ON views.id = summaries.view_id WHERE {OF_STRETCH}"
+            ))?;
+            let mut summaries = HashMap::new();
+            for stretch in lineage::of(connection, session)? {
+                let rows = statement
+                    .query_map(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
+                        summary(row, 0)
+                    })?;
+                for found in rows {
+                    let found = found?;
+                    summaries.entry(found.key.clone()).or_insert(found);
+                }
+            }
+            Ok(summaries)
+        })
+    }
+
+    /// One of [`Store::summaries`].
+    pub fn summary(&self, session: &SessionId, key: &str) -> Result<Option<Summary>, StoreError> {
+        self.read(|connection| {
+            let stretches = lineage::of(connection, session)?;
+            Ok(find(connection, &stretches, key)?.map(|(_, summary)| summary))
+        })
+    }
+}
+
+fn put_item(
+    connection: &Connection,
+    session: &SessionId,
+    stretches: &[Stretch],
+    view: i64,
+    position: i64,
+    item: &Item,
+) -> Result<(), Fault> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO view_items (view_id, position, kind, first_id, last_id, excerpt, summary_id) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    const NONE: Option<i64> = None;
+    match item {
+        Item::Messages(range) => {
+            let (first, last) = (range.first.0.cast_signed(), range.last.0.cast_signed());
+            insert.execute(params![view, position, "messages", first, last, NONE, NONE])?
+        }
+        Item::Excerpt(excerpt) => {
+            insert.execute(params![view, position, "excerpt", NONE, NONE, to_json(excerpt)?, NONE])?
+        }
+        Item::Summary(summary) => {
+            let row = put_summary(connection, session, stretches, view, summary)?;
+            insert.execute(params![view, position, "summary", NONE, NONE, NONE, row])?
+        }
+    };
+    Ok(())
+}
+
+/// The row of a summary, which is new only when its key is.
+fn put_summary(
+    connection: &Connection,
+    session: &SessionId,
+    stretches: &[Stretch],
+    view: i64,
+    summary: &Summary,
+) -> Result<i64, Fault> {
+    if let Some((row, known)) = find(connection, stretches, &summary.key)? {
+        if known == *summary {
+            return Ok(row);
+        }
+        return Err(StoreError::SummaryChanged { session: session.clone(), key: summary.key.clone() }.into());
+    }
+    let covers = to_json(&summary.covers)?;
+    let row = connection
+        .prepare_cached(
+            "INSERT INTO summaries (session_id, key, content, covers, view_id) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .insert(params![session.as_str(), summary.key, summary.content, covers, view])?;
+    Ok(row)
+}
+
+fn find(connection: &Connection, stretches: &[Stretch], key: &str) -> Result<Option<(i64, Summary)>, Fault> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT summaries.key, summaries.content, summaries.covers, summaries.id FROM summaries \
+         JOIN views ON views.id = summaries.view_id WHERE {OF_STRETCH} AND summaries.key = ?4"
+    ))?;
+    for stretch in stretches {
+        let found = statement
+            .query_row(params![stretch.session, stretch.last_view, stretch.last_message, key], |row| {
+                Ok((row.get(3)?, summary(row, 0)?))
+            })
+            .optional()?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn items(connection: &Connection, view: i64) -> Result<Vec<Item>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT kind, first_id, last_id, excerpt, summaries.key, summaries.content, summaries.covers \
+         FROM view_items LEFT JOIN summaries ON summaries.id = summary_id WHERE view_items.view_id = ?1 \
+         ORDER BY position",
+    )?;
+    let items = statement.query_map([view], |row| {
+        let kind: String = row.get(0)?;
+        match kind.as_str() {
+            "messages" => {
+                let id = |column: usize| row.get::<_, i64>(column).map(|id| MessageId(id.cast_unsigned()));
+                Ok(Item::Messages(MessageRange::new(id(1)?, id(2)?)))
+            }
+            "excerpt" => Ok(Item::Excerpt(from_json(3, &row.get::<_, String>(3)?)?)),
+            "summary" => Ok(Item::Summary(summary(row, 4)?)),
+            _ => Err(corrupt(0, format!("unknown kind `{kind}`"))),
+        }
+    })?;
+    Ok(items.collect::<Result<_, _>>()?)
+}
+
+/// From three columns: key, content, covers.
+fn summary(row: &Row<'_>, first: usize) -> rusqlite::Result<Summary> {
+    let covers: String = row.get(first + 2)?;
+    Ok(Summary { key: row.get(first)?, content: row.get(first + 1)?, covers: from_json(first + 2, &covers)? })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::{Draft, Excerpt};
+
+    use super::*;
+    use crate::testing::{child, new_session, store};
+    use crate::{ParentKind, Session};
+
+    fn range(first: u64, last: u64) -> MessageRange {
+        MessageRange::new(MessageId(first), MessageId(last))
+    }
+
+    fn summary(key: &str, content: &str) -> Summary {
+        Summary { key: key.into(), content: content.into(), covers: vec![range(1, 2), range(4, 4)] }
+    }
+
+    fn view_of(summary: Summary, through: u64) -> View {
+        View { items: vec![Item::Summary(summary)], through: Some(MessageId(through)) }
+    }
+
+    /// A session with ten messages, numbered from 1.
+    fn talk(store: &Store) -> Session {
+        let session = store.create_session(new_session()).unwrap();
+        let drafts: Vec<Draft> = (0..10).map(|at| Draft::user(format!("message {at}"), at)).collect();
+        store.append(&session.id, &drafts).unwrap();
+        session
+    }
+
+    #[test]
+    fn a_view_comes_back_as_it_was_put() {
+        let (home, store) = store();
+        let session = talk(&store);
+        assert_eq!(store.view(&session.id).unwrap(), View::default());
+        let view = View {
+            items: vec![
+                Item::Messages(range(1, 1)),
+                Item::Summary(summary("s1", "first\0\n")),
+                Item::Excerpt(Excerpt {
+                    id: MessageId(3),
+                    content: Some("cut\0".into()),
+                    arguments: vec![("call".into(), "{}".into())],
+                }),
+                Item::Summary(summary("s2", "second")),
+                Item::Messages(range(5, 10)),
+            ],
+            through: Some(MessageId(10)),
+        };
+        assert_eq!(store.put_view(&session.id, &view, "the window is full", "compressor").unwrap(), 1);
+        drop(store);
+        let store = Store::open(home.path()).unwrap();
+        assert_eq!(store.view(&session.id).unwrap(), view);
+        assert_eq!(store.summaries(&session.id).unwrap().len(), 2);
+        assert_eq!(store.summary(&session.id, "s2").unwrap(), Some(summary("s2", "second")));
+        assert_eq!(store.summary(&session.id, "s3").unwrap(), None);
+    }
+
+    #[test]
+    fn the_newest_view_counts_and_older_summaries_stay_known() {
+        let (_home, store) = store();
+        let session = talk(&store);
+        store.put_view(&session.id, &view_of(summary("s1", "a"), 5), "", "e").unwrap();
+        let newest = view_of(summary("s2", "b"), 9);
+        assert_eq!(store.put_view(&session.id, &newest, "", "e").unwrap(), 2);
+        assert_eq!(store.view(&session.id).unwrap(), newest);
+        let mut keys: Vec<String> = store.summaries(&session.id).unwrap().into_keys().collect();
+        keys.sort();
+        assert_eq!(keys, ["s1", "s2"]);
+    }
+
+    #[test]
+    fn a_key_keeps_its_text_and_covers_or_nothing_is_stored() {
+        let (_home, store) = store();
+        let session = talk(&store);
+        let first = view_of(summary("s1", "a"), 5);
+        store.put_view(&session.id, &first, "", "e").unwrap();
+        store.put_view(&session.id, &first, "", "e").unwrap();
+        let other_text = summary("s1", "b");
+        let other_covers = Summary { covers: vec![range(1, 1)], ..summary("s1", "a") };
+        for changed in [other_text, other_covers] {
+            let view = View { items: vec![Item::Summary(summary("new", "n")), Item::Summary(changed)], through: None };
+            let error = store.put_view(&session.id, &view, "", "e").unwrap_err();
+            assert!(matches!(error, StoreError::SummaryChanged { key, .. } if key == "s1"));
+        }
+        assert_eq!(store.view(&session.id).unwrap(), first);
+        assert_eq!(store.summary(&session.id, "new").unwrap(), None);
+    }
+
+    #[test]
+    fn a_branch_begins_with_its_parents_view_of_that_time() {
+        let (_home, store) = store();
+        let root = talk(&store);
+        let early = view_of(summary("s1", "a"), 5);
+        store.put_view(&root.id, &early, "", "e").unwrap();
+        let late = view_of(summary("s2", "b"), 10);
+        store.put_view(&root.id, &late, "", "e").unwrap();
+
+        let before = child(&store, &root, ParentKind::Branch, Some(3));
+        let between = child(&store, &root, ParentKind::Branch, Some(7));
+        let after = child(&store, &root, ParentKind::Branch, None);
+        let nested = child(&store, &after, ParentKind::Branch, Some(8));
+        let delegate = child(&store, &root, ParentKind::Delegate, None);
+        // What the parent is shown later, and be it of the same messages, is not the branch's.
+        store.put_view(&root.id, &view_of(summary("s3", "c"), 5), "", "e").unwrap();
+
+        for (session, view, known) in [
+            (&before, View::default(), 0),
+            (&between, early.clone(), 1),
+            (&after, late, 2),
+            (&nested, early, 1),
+            (&delegate, View::default(), 0),
+        ] {
+            assert_eq!(store.view(&session.id).unwrap(), view);
+            assert_eq!(store.summaries(&session.id).unwrap().len(), known);
+        }
+    }
+
+    #[test]
+    fn a_branch_may_use_a_key_that_its_parent_used_after_they_parted() {
+        let (_home, store) = store();
+        let root = talk(&store);
+        store.put_view(&root.id, &view_of(summary("s1", "shared"), 5), "", "e").unwrap();
+        let branch = child(&store, &root, ParentKind::Branch, None);
+        store.put_view(&root.id, &view_of(summary("s2", "the parent's"), 10), "", "e").unwrap();
+        let own = view_of(summary("s2", "the branch's"), 10);
+        store.put_view(&branch.id, &own, "", "e").unwrap();
+        assert_eq!(store.view(&branch.id).unwrap(), own);
+        assert_eq!(store.summary(&root.id, "s2").unwrap(), Some(summary("s2", "the parent's")));
+        let stolen = view_of(summary("s1", "another"), 10);
+        let error = store.put_view(&branch.id, &stolen, "", "e").unwrap_err();
+        assert!(matches!(error, StoreError::SummaryChanged { .. }));
+    }
+}

@@ -1,0 +1,174 @@
+//! Shorter renderings: of a text, of a call's arguments, and of a whole group of calls and results.
+
+use hermes_plugin::context_engine::Excerpt;
+use hermes_plugin::{Message, Role};
+use serde_json::Value;
+
+use crate::source::Source;
+
+/// What a message costs beside its texts, and a call beside name and arguments.
+const LINKAGE: u32 = 13;
+const CALL: u32 = 12;
+/// Below this a text is not cut further: what would be left says nothing.
+const LEAST: u32 = 40;
+
+/// Head and tail of a text within a budget of tokens, with a mark between them; the text itself when it fits.
+pub(crate) fn shorten(text: &str, budget: u32, source: &impl Source) -> String {
+    // A token is hardly ever more than eight characters: what is longer need not be counted.
+    let most = (budget as usize).saturating_mul(8);
+    let characters: Vec<char> = text.chars().collect();
+    if characters.len() <= most && source.count(text) <= budget {
+        return text.to_owned();
+    }
+    let mut keep = characters.len().min(most);
+    loop {
+        keep = keep * 4 / 5;
+        let (head, tail) = (keep * 2 / 3, keep / 3);
+        let left_out = characters.len() - head - tail;
+        let mut short: String = characters[..head].iter().collect();
+        short.push_str(&format!("\n[… {left_out} characters left out …]\n"));
+        short.extend(&characters[characters.len() - tail..]);
+        let short = short.trim().to_owned();
+        if keep == 0 || source.count(&short) <= budget {
+            return short;
+        }
+    }
+}
+
+/// The largest cap at which these sizes, each cut to it, fit together.
+pub(crate) fn cap(sizes: &[u32], budget: u32) -> u32 {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable();
+    let mut left = budget;
+    let mut others = u32::try_from(sorted.len()).unwrap_or(u32::MAX);
+    for size in sorted {
+        let share = left / others;
+        if size > share {
+            return share;
+        }
+        left -= size;
+        others -= 1;
+    }
+    u32::MAX
+}
+
+/// A group shown within a budget, with the tokens of each message; `costs` has what each takes as it is shown now.
+///
+/// None when it cannot be made to fit. Its calls stay calls and its results stay theirs.
+pub(crate) fn group(
+    messages: &[Message],
+    costs: &[u32],
+    budget: u32,
+    source: &impl Source,
+) -> Option<Vec<(Option<Excerpt>, u32)>> {
+    let most = cap(costs, budget);
+    let mut shown: Vec<(Option<Excerpt>, u32)> = Vec::new();
+    for (message, &cost) in messages.iter().zip(costs) {
+        // An excerpt is made of the whole message, whatever is shown of it now.
+        let excerpt = if cost <= most { None } else { of_message(message, message.tokens, most, source) };
+        shown.push(match excerpt {
+            Some((excerpt, shorter)) if shorter < cost => (Some(excerpt), shorter),
+            _ => (None, cost),
+        });
+    }
+    let sum = shown.iter().map(|(_, tokens)| *tokens).fold(0, u32::saturating_add);
+    (sum <= budget).then_some(shown)
+}
+
+/// A message within a budget; none when it would not become shorter.
+fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source) -> Option<(Excerpt, u32)> {
+    if message.role == Role::User {
+        return None;
+    }
+    let mut excerpt = Excerpt { id: message.id, content: None, arguments: Vec::new(), keep_images: false };
+    let mut shorter = tokens;
+    let sizes: Vec<u32> = message.tool_calls.iter().map(|call| source.count(&call.arguments)).collect();
+    let of_calls: u32 = sizes.iter().sum();
+    let of_names: u32 = message.tool_calls.iter().map(|call| source.count(&call.name) + CALL).sum();
+    let of_text = tokens.saturating_sub(of_calls).saturating_sub(of_names).saturating_sub(LINKAGE);
+    if of_calls > 0 {
+        let share = budget.saturating_sub(of_names + LINKAGE).saturating_sub(of_text.min(budget / 2)).max(LEAST);
+        let most = cap(&sizes, share);
+        for (call, size) in message.tool_calls.iter().zip(sizes) {
+            if size > most
+                && let Some(arguments) = shorten_arguments(&call.arguments, most, source)
+            {
+                shorter = shorter.saturating_sub(size).saturating_add(source.count(&arguments));
+                excerpt.arguments.push((call.id.clone(), arguments));
+            }
+        }
+    }
+    if shorter > budget && of_text > LEAST {
+        let room = budget.saturating_sub(shorter.saturating_sub(of_text)).max(LEAST / 2);
+        let mark = format!("[shortened; the whole is message {} of the log]\n", message.id);
+        let content = mark.clone() + &shorten(&message.content, room.saturating_sub(source.count(&mark)), source);
+        shorter = shorter.saturating_sub(of_text).saturating_add(source.count(&content));
+        excerpt.content = Some(content);
+    }
+    (shorter < tokens && (excerpt.content.is_some() || !excerpt.arguments.is_empty())).then_some((excerpt, shorter))
+}
+
+/// The same object with its long strings cut; none when it is no object or does not become short enough to matter.
+pub(crate) fn shorten_arguments(arguments: &str, budget: u32, source: &impl Source) -> Option<String> {
+    let mut object: Value = serde_json::from_str(arguments).ok().filter(Value::is_object)?;
+    let mut most = 2_000;
+    loop {
+        cut_strings(&mut object, most);
+        let shorter = object.to_string();
+        let fits = source.count(&shorter) <= budget;
+        if fits || most <= 60 {
+            return (shorter.len() < arguments.len()).then_some(shorter);
+        }
+        most /= 2;
+    }
+}
+
+fn cut_strings(value: &mut Value, most: usize) {
+    match value {
+        Value::String(text) if text.chars().count() > most => {
+            let head: String = text.chars().take(most.saturating_sub(20)).collect();
+            *text = format!("{head} [… cut]");
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| cut_strings(value, most)),
+        Value::Object(values) => values.values_mut().for_each(|value| cut_strings(value, most)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::Ruler;
+
+    #[test]
+    fn a_text_that_fits_stays_and_another_keeps_both_ends() {
+        assert_eq!(shorten("short enough", 10, &Ruler), "short enough");
+        let text = format!("begin {} end", "word ".repeat(4_000));
+        let short = shorten(&text, 100, &Ruler);
+        assert!(Ruler.count(&short) <= 100 && Ruler.count(&short) > 50, "{short}");
+        assert!(
+            short.starts_with("begin word") && short.ends_with("word  end") && short.contains("characters left out")
+        );
+    }
+
+    #[test]
+    fn a_cap_lets_the_small_ones_whole() {
+        assert_eq!(cap(&[10, 500, 600], 310), 150);
+        assert_eq!(cap(&[10, 20], 100), u32::MAX);
+        assert_eq!(cap(&[], 100), u32::MAX);
+        assert_eq!(cap(&[7, 7], 0), 0);
+    }
+
+    #[test]
+    fn arguments_stay_an_object_and_what_is_no_string_stays() {
+        let arguments = format!(r#"{{"path":"a.rs","lines":[1,2],"content":"{}"}}"#, "x ".repeat(9_000));
+        let shorter = shorten_arguments(&arguments, 100, &Ruler).unwrap();
+        let value: Value = serde_json::from_str(&shorter).unwrap();
+        assert_eq!((value["path"].as_str(), value["lines"][1].as_u64()), (Some("a.rs"), Some(2)));
+        assert!(Ruler.count(&shorter) <= 100);
+        assert_eq!(shorten_arguments("[1]", 1, &Ruler), None);
+        assert_eq!(shorten_arguments("{", 1, &Ruler), None);
+        assert_eq!(shorten_arguments(r#"{"n":1}"#, 1, &Ruler), None);
+    }
+}

@@ -1,0 +1,30 @@
+//! Where texts and figures come from: the host, and in tests a conversation in memory.
+
+use hermes_plugin::{Error, Message, MessageRange, history, llm};
+
+/// What planning has to look up.
+pub(crate) trait Source {
+    /// All messages of a range.
+    fn messages(&self, range: MessageRange) -> Result<Vec<Message>, Error>;
+    /// The text of a summary of the view.
+    fn summary(&self, key: &str) -> Result<String, Error>;
+    /// Tokens of a text, by the ruler of the headers.
+    fn count(&self, text: &str) -> u32;
+}
+
+/// The host's imports.
+pub(crate) struct Host;
+
+impl Source for Host {
+    fn messages(&self, range: MessageRange) -> Result<Vec<Message>, Error> {
+        history::read_all(range).map_err(|error| error.context("reading the conversation"))
+    }
+
+    fn summary(&self, key: &str) -> Result<String, Error> {
+        history::summary(key).map_err(|error| error.context(format!("reading the summary `{key}`")))
+    }
+
+    fn count(&self, text: &str) -> u32 {
+        llm::count_tokens(text)
+    }
+}

@@ -1,0 +1,170 @@
+//! What a `SKILL.md` says of itself: the YAML between two lines of `---` at its top.
+
+use crate::yaml::{self, Yaml};
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrontMatter {
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) platforms: Vec<String>,
+    pub(crate) requires_toolsets: Vec<String>,
+    pub(crate) fallback_for_toolsets: Vec<String>,
+}
+
+/// The two parts of a `SKILL.md`.
+pub(crate) struct Parts<'t> {
+    pub(crate) front: FrontMatter,
+    pub(crate) body: &'t str,
+    /// Why the front matter was read line by line.
+    pub(crate) complaint: Option<String>,
+}
+
+pub(crate) fn split(text: &str) -> Parts<'_> {
+    let Some((yaml, body)) = fenced(text) else {
+        return Parts { front: FrontMatter::default(), body: text, complaint: None };
+    };
+    if yaml.trim().is_empty() {
+        return Parts { front: FrontMatter::default(), body, complaint: None };
+    }
+    match yaml::parse(yaml) {
+        Ok(yaml) => Parts { front: understand(&yaml), body, complaint: None },
+        Err(complaint) => Parts { front: line_by_line(yaml), body, complaint: Some(complaint) },
+    }
+}
+
+/// What is said under `metadata.hermes` counts before the same key at the top.
+fn understand(yaml: &Yaml) -> FrontMatter {
+    let hermes = yaml.get("metadata").and_then(|metadata| metadata.get("hermes"));
+    let either = |key: &str| hermes.and_then(|hermes| hermes.get(key)).or_else(|| yaml.get(key));
+    let text = |value: Option<&Yaml>| value.and_then(Yaml::text).map(str::to_owned);
+    FrontMatter {
+        name: text(yaml.get("name")),
+        description: text(yaml.get("description")),
+        category: text(either("category")),
+        tags: list(either("tags")),
+        platforms: list(yaml.get("platforms")),
+        requires_toolsets: list(hermes.and_then(|hermes| hermes.get("requires_toolsets"))),
+        fallback_for_toolsets: list(hermes.and_then(|hermes| hermes.get("fallback_for_toolsets"))),
+    }
+}
+
+/// A list, or one item, or several in one text.
+fn list(value: Option<&Yaml>) -> Vec<String> {
+    match value {
+        Some(Yaml::List(list)) => list.iter().filter_map(Yaml::text).map(str::to_owned).collect(),
+        Some(Yaml::Text(text)) => items(text),
+        _ => Vec::new(),
+    }
+}
+
+/// The lines between the first two fences, and what follows them.
+fn fenced(text: &str) -> Option<(&str, &str)> {
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().filter(|line| line.trim_end() == "---")?;
+    let mut end = first.len();
+    for line in lines {
+        if matches!(line.trim_end(), "---" | "...") {
+            return Some((&text[first.len()..end], &text[end + line.len()..]));
+        }
+        end += line.len();
+    }
+    None
+}
+
+/// People write descriptions with a colon in them and no quotes; what they meant is plain all the same.
+fn line_by_line(yaml: &str) -> FrontMatter {
+    let mut front = FrontMatter::default();
+    for line in yaml.lines() {
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let value = unquoted(value.trim());
+        if value.is_empty() {
+            continue;
+        }
+        let (text, several) = (Some(value.to_owned()), || items(value));
+        // Below `metadata:` and `hermes:` the keys are indented; a name or a description there is another's.
+        let indented = key.starts_with([' ', '\t']);
+        match key.trim() {
+            "name" if !indented => front.name = text,
+            "description" if !indented => front.description = text,
+            "category" => front.category = text,
+            "tags" => front.tags = several(),
+            "platforms" => front.platforms = several(),
+            "requires_toolsets" => front.requires_toolsets = several(),
+            "fallback_for_toolsets" => front.fallback_for_toolsets = several(),
+            _ => {}
+        }
+    }
+    front
+}
+
+fn unquoted(value: &str) -> &str {
+    let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(value)
+}
+
+fn items(value: &str) -> Vec<String> {
+    let value = value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).unwrap_or(value);
+    value.split(',').map(|item| unquoted(item.trim()).to_owned()).filter(|item| !item.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_fields_are_read() {
+        let text = "---\nname: deploy\ndescription: >\n  Ships it,\n  safely.\nversion: 1.2\nplatforms: [linux, macos]\n\
+            metadata:\n  other: {a: 1}\n  hermes:\n    tags: [ops, ci]\n    category: work\n    requires_toolsets: terminal\n    \
+            fallback_for_toolsets:\n      - web\n---\n# Deploy\n";
+        let Parts { front, body, complaint } = split(text);
+        assert_eq!(complaint, None);
+        assert_eq!(body, "# Deploy\n");
+        assert_eq!(front.name.as_deref(), Some("deploy"));
+        assert_eq!(front.description.as_deref().map(str::trim), Some("Ships it, safely."));
+        assert_eq!(front.platforms, ["linux", "macos"]);
+        assert_eq!(
+            (front.category.as_deref(), front.tags.as_slice()),
+            (Some("work"), ["ops".to_owned(), "ci".to_owned()].as_slice())
+        );
+        assert_eq!(
+            (front.requires_toolsets.as_slice(), front.fallback_for_toolsets.as_slice()),
+            (["terminal".to_owned()].as_slice(), ["web".to_owned()].as_slice())
+        );
+    }
+
+    #[test]
+    fn broken_yaml_is_read_line_by_line() {
+        let text = "---\r\nname: 'pdf'\r\ndescription: Use when: a PDF is given\r\nplatforms: [linux]\r\nmetadata:\r\n  hermes:\r\n    tags: [a, \"b\"]\r\n---\r\nBody";
+        let Parts { front, body, complaint } = split(text);
+        assert!(complaint.is_some());
+        assert_eq!(
+            (front.name.as_deref(), front.description.as_deref()),
+            (Some("pdf"), Some("Use when: a PDF is given"))
+        );
+        assert_eq!(
+            (front.platforms.as_slice(), front.tags.as_slice()),
+            (["linux".to_owned()].as_slice(), ["a".to_owned(), "b".to_owned()].as_slice())
+        );
+        assert_eq!(body, "Body");
+    }
+
+    #[test]
+    fn these_texts_have_no_front_matter() {
+        for text in ["# Title\nText", "", "---\nname: x\nno end", "text\n---\nname: x\n---\n"] {
+            let parts = split(text);
+            assert_eq!((parts.front, parts.body), (FrontMatter::default(), text));
+        }
+        assert_eq!(split("---\n---\nBody").body, "Body");
+    }
+
+    #[test]
+    fn keys_without_a_value_are_as_good_as_absent() {
+        let Parts { front, complaint, .. } = split("---\nname: a\ndescription:\nplatforms:\nmetadata:\n---\n");
+        assert_eq!(complaint, None);
+        assert_eq!(front, FrontMatter { name: Some("a".into()), ..FrontMatter::default() });
+    }
+}

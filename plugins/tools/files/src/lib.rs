@@ -1,0 +1,109 @@
+//! The tools `read_file`, `write_file` and `search_files`, in the folder in which the session began.
+//!
+//! The host keeps every path inside that folder. What is here is the form that suits a model: numbered lines in
+//! pages, answers that say how to go on, and errors that say what to do instead.
+
+mod path;
+mod read;
+mod search;
+mod write;
+
+use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
+use hermes_plugin::{Error, Plugin, Tools};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+/// The root that this plugin asks for.
+const ROOT: &str = "workspace";
+
+struct Files;
+
+impl Plugin for Files {
+    fn configure(_config: &str) -> Result<Self, Error> {
+        Ok(Self)
+    }
+}
+
+impl Tools for Files {
+    fn catalog(&self) -> Vec<Tool> {
+        vec![
+            tool("read_file", &read::description(), read::parameters()).effect(Effect::Reads).parallel(true),
+            tool("write_file", write::DESCRIPTION, write::parameters()).effect(Effect::Writes),
+            tool("search_files", search::DESCRIPTION, search::parameters()).effect(Effect::Reads).parallel(true),
+        ]
+    }
+
+    fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+        let answer = match invocation.name.as_str() {
+            "read_file" => read::run(&invocation.parse()?),
+            "write_file" => write::run(&invocation.parse()?),
+            "search_files" => search::run(&invocation.parse()?),
+            _ => Err(invocation.unknown()),
+        };
+        answer.map(Output::text)
+    }
+}
+
+hermes_plugin::export!(Files: Tools);
+
+fn tool(name: &str, description: &str, parameters: Value) -> Tool {
+    Tool::new(name, description, parameters).toolset("file")
+}
+
+fn parameters(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A number as models write it: also as a text, as a fraction without one, or as null.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let number = match &value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.map(Some).ok_or_else(|| serde::de::Error::custom(format!("{value} is not a number from 0")))
+}
+
+fn whole(number: f64) -> Option<u64> {
+    // Far below where fractions and whole numbers stop being told apart.
+    (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_taken_as_models_write_them() {
+        let read = |value: Value| number(value).ok();
+        assert_eq!(read(json!(7)), Some(Some(7)));
+        assert_eq!(read(json!("7")), Some(Some(7)));
+        assert_eq!(read(json!(7.0)), Some(Some(7)));
+        assert_eq!(read(json!(null)), Some(None));
+        for wrong in [json!(-1), json!(7.5), json!("many"), json!([7])] {
+            assert_eq!(read(wrong), None);
+        }
+    }
+
+    #[test]
+    fn only_writing_changes_anything_and_runs_alone() {
+        let catalog = Files.catalog();
+        let traits: Vec<_> =
+            catalog.iter().map(|tool| (tool.schema.name.as_str(), tool.effect, tool.parallel)).collect();
+        assert_eq!(
+            traits,
+            [
+                ("read_file", Effect::Reads, true),
+                ("write_file", Effect::Writes, false),
+                ("search_files", Effect::Reads, true),
+            ]
+        );
+    }
+}

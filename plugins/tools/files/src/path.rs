@@ -1,0 +1,85 @@
+//! From a path as a model writes it to one that is relative to the workspace.
+
+use hermes_plugin::{Error, files};
+
+use crate::ROOT;
+
+/// Relative to the workspace; empty for the workspace itself.
+pub(crate) fn locate(path: &str) -> Result<String, Error> {
+    // Most paths are plain ones, for which it does not matter where the workspace lies.
+    let plain = !path.contains("..") && !path.trim_start().starts_with(['/', '~']);
+    let workspace = if plain { String::new() } else { files::root(ROOT)?.path };
+    relative(path, &workspace)
+}
+
+/// Whether a path could be meant is all that is decided here; links and what is closed are the host's to judge.
+pub(crate) fn relative(path: &str, workspace: &str) -> Result<String, Error> {
+    let path = path.trim();
+    if path.is_empty() {
+        return Err(Error::invalid(
+            "path is empty: give one relative to the workspace, or `.` for the workspace itself",
+        ));
+    }
+    let inside = match path.strip_prefix('/') {
+        Some(_) => below(path, workspace).ok_or_else(|| outside(path, workspace))?,
+        None if path == "~" || path.starts_with("~/") => return Err(outside(path, workspace)),
+        None => path,
+    };
+    let parts: Vec<_> = inside.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let mut depth = 0_usize;
+    for part in &parts {
+        depth = match *part {
+            ".." => depth.checked_sub(1).ok_or_else(|| outside(path, workspace))?,
+            _ => depth + 1,
+        };
+    }
+    Ok(parts.join("/"))
+}
+
+fn below<'p>(path: &'p str, workspace: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(workspace.trim_end_matches('/'))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+fn outside(path: &str, workspace: &str) -> Error {
+    Error::invalid(format!(
+        "`{path}` lies outside the workspace {workspace}: give a path inside it, or have the user start a session in a \
+         folder that holds it"
+    ))
+    .with_code("outside")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_relative_to_the_workspace() {
+        for (path, expected) in [
+            ("src/main.rs", "src/main.rs"),
+            ("./src//main.rs", "src/main.rs"),
+            (" src/ ", "src"),
+            (".", ""),
+            ("/home/ada/project/src", "src"),
+            ("/home/ada/project", ""),
+            // Links may stand before `..`, so it is left to the host to follow.
+            ("a/../b", "a/../b"),
+            ("~notes.txt", "~notes.txt"),
+        ] {
+            assert_eq!(relative(path, "/home/ada/project/").as_deref(), Ok(expected), "{path}");
+        }
+        assert_eq!(relative("/etc/hosts", "/").as_deref(), Ok("etc/hosts"));
+    }
+
+    #[test]
+    fn paths_outside_are_refused_with_the_way_out() {
+        for path in ["/etc/passwd", "/home/ada/project-b/x", "../x", "a/../../x", "~/x", "~"] {
+            let error = relative(path, "/home/ada/project").map_err(|error| error.message).err().unwrap_or_default();
+            assert!(
+                error.contains(path) && error.contains("outside the workspace /home/ada/project"),
+                "{path}: {error}"
+            );
+        }
+        assert!(relative(" ", "/home").is_err_and(|error| error.message.contains("empty")));
+    }
+}

@@ -1,0 +1,300 @@
+//! `read_file`: a page of numbered lines.
+
+use hermes_plugin::{Error, files};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{ROOT, count, number, parameters as schema, path};
+
+const LINES: u64 = 500;
+const MOST_LINES: u64 = 2_000;
+/// Characters that are shown of a line.
+const LINE: usize = 2_000;
+/// Characters of a page, about 25,000 tokens: what is more would be cut by the host, in the middle.
+const PAGE: usize = 100_000;
+/// Bytes of one read: all that a host gives, since it may look at the whole file for each.
+const SLICE: u32 = 8 << 20;
+/// A file is read to its end, to tell how many lines it has, unless it has more bytes than this.
+const COUNTED: u64 = 64 << 20;
+
+pub(crate) fn description() -> String {
+    format!(
+        "Read a text file of the workspace. Lines come as `number|text`; the numbers are not part of the file. Up to \
+         {LINES} lines unless limit says otherwise (at most {MOST_LINES}); the last line of the answer says how to read on."
+    )
+}
+
+pub(crate) fn parameters() -> Value {
+    schema(
+        json!({
+            "path": { "type": "string", "description": "Relative to the workspace, or absolute inside it." },
+            "offset": { "type": "integer", "minimum": 1, "description": "The first line to show; 1 unless given." },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MOST_LINES },
+        }),
+        &["path"],
+    )
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    path: String,
+    #[serde(default, deserialize_with = "number")]
+    offset: Option<u64>,
+    #[serde(default, deserialize_with = "number")]
+    limit: Option<u64>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
+    let path = path::locate(&arguments.path)?;
+    let mut page = Page::new(arguments.offset, arguments.limit);
+    let mut offset = 0;
+    let mut version = None;
+    loop {
+        let slice = files::read(ROOT, &path, offset, SLICE)?;
+        if version.get_or_insert_with(|| slice.version.clone()) != &slice.version {
+            return Err(Error::conflict(format!("{path} changed while it was read: read it again")));
+        }
+        page.feed(&slice.content);
+        offset += slice.content.len() as u64;
+        let ended = slice.content.is_empty() || offset >= slice.total;
+        if ended || page.binary || (page.full && slice.total > COUNTED) {
+            return page.show(&path, slice.total, ended);
+        }
+    }
+}
+
+/// Lines of a file as its bytes come by.
+struct Page {
+    first: u64,
+    /// One past the last line to show.
+    end: u64,
+    shown: String,
+    /// Characters in `shown`.
+    chars: usize,
+    /// The line that the next byte belongs to.
+    line: u64,
+    /// What came of it so far, as far as it is shown.
+    partial: Vec<u8>,
+    /// Whether a byte of it came.
+    begun: bool,
+    /// Whether its text is longer than what is kept of it.
+    long: bool,
+    /// All lines to show have come.
+    full: bool,
+    binary: bool,
+    lossy: bool,
+    carriage_returns: bool,
+}
+
+impl Page {
+    fn new(offset: Option<u64>, limit: Option<u64>) -> Self {
+        let first = offset.unwrap_or(1).max(1);
+        let lines = limit.unwrap_or(LINES).clamp(1, MOST_LINES);
+        Self {
+            first,
+            end: first.saturating_add(lines),
+            shown: String::new(),
+            chars: 0,
+            line: 1,
+            partial: Vec::new(),
+            begun: false,
+            long: false,
+            full: false,
+            binary: false,
+            lossy: false,
+            carriage_returns: false,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = match piece.split_last() {
+                Some((b'\n', text)) => (text, true),
+                _ => (piece, false),
+            };
+            self.begun = true;
+            if !self.full {
+                self.binary |= text.contains(&0);
+                if self.line >= self.first {
+                    // Four bytes a character at most, and some to tell that there is more.
+                    let room = (LINE * 4 + 8).saturating_sub(self.partial.len());
+                    self.long |= text.len() > room;
+                    self.partial.extend_from_slice(&text[..text.len().min(room)]);
+                }
+            }
+            if ends {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        if !self.full && self.line >= self.first {
+            let bytes = std::mem::take(&mut self.partial);
+            let bytes = match bytes.strip_suffix(b"\r") {
+                Some(bytes) if !self.long => {
+                    self.carriage_returns = true;
+                    bytes
+                }
+                _ => &bytes,
+            };
+            let mut text = String::from_utf8_lossy(bytes);
+            // A character cut at the end of what is kept is not a fault of the file.
+            self.lossy |= !self.long && matches!(text, std::borrow::Cow::Owned(_));
+            if let Some((cut, _)) = text.char_indices().nth(LINE) {
+                text = format!("{}… [line cut at {LINE} characters]", &text[..cut]).into();
+            }
+            let line = format!("{}|{text}\n", self.line);
+            let chars = line.chars().count();
+            if self.chars + chars > PAGE && self.line > self.first {
+                self.end = self.line;
+                self.full = true;
+            } else {
+                self.chars += chars;
+                self.shown.push_str(&line);
+                self.full = self.line + 1 >= self.end;
+            }
+        }
+        self.line += 1;
+        self.begun = false;
+        self.long = false;
+    }
+
+    /// The page and a last line about it; `ended` when the whole file came by, which has `bytes`.
+    fn show(mut self, path: &str, bytes: u64, ended: bool) -> Result<String, Error> {
+        if self.binary {
+            return Err(Error::invalid(format!(
+                "{path} holds NUL bytes, so it is binary or in an encoding such as UTF-16 ({}); read_file shows text in UTF-8",
+                count(bytes, "byte")
+            ))
+            .with_code("binary"));
+        }
+        // A last line without a line break is one.
+        if self.begun {
+            self.end_line();
+        }
+        let lines = self.line - 1;
+        if ended && lines == 0 {
+            return Ok(format!("[{path} is empty]"));
+        }
+        if ended && self.first > lines {
+            return Err(Error::invalid(format!("{path} has {}, so none from {} on", count(lines, "line"), self.first)));
+        }
+        let last = (self.end - 1).min(lines);
+        let mut about = match (ended, self.first) {
+            (true, 1) if last == lines => count(lines, "line"),
+            (true, first) if first == last => format!("line {first} of {lines}"),
+            (true, first) => format!("lines {first} to {last} of {lines}"),
+            (false, first) => {
+                format!("lines {first} to {last}; the file has {bytes} bytes and was not counted to its end")
+            }
+        };
+        if !ended || last < lines {
+            about.push_str(&format!("; read on with offset {}", last + 1));
+        }
+        if self.carriage_returns {
+            about.push_str("; lines end in CR LF");
+        }
+        if self.lossy {
+            about.push_str("; not all of it is UTF-8, what is not shows as �");
+        }
+        self.shown.push_str(&format!("[{about}]"));
+        Ok(self.shown)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The answer for a file of these bytes, which come in slices of `step`.
+    fn read_in(step: usize, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -> Result<String, Error> {
+        let mut page = Page::new(offset, limit);
+        for slice in bytes.chunks(step) {
+            page.feed(slice);
+        }
+        page.show("a.txt", bytes.len() as u64, true)
+    }
+
+    fn read(text: &str, offset: Option<u64>, limit: Option<u64>) -> String {
+        read_in(1 << 20, text.as_bytes(), offset, limit).unwrap()
+    }
+
+    #[test]
+    fn pages_look_like_this() {
+        let cases = [
+            ("a\nb\n", None, None, "1|a\n2|b\n[2 lines]"),
+            ("a\nb", None, None, "1|a\n2|b\n[2 lines]"),
+            ("a\n\nb\n", Some(2), None, "2|\n3|b\n[lines 2 to 3 of 3]"),
+            ("a\nb\nc\nd\n", Some(2), Some(2), "2|b\n3|c\n[lines 2 to 3 of 4; read on with offset 4]"),
+            ("a\nb\n", Some(0), Some(1), "1|a\n[line 1 of 2; read on with offset 2]"),
+            ("a\r\nb\r\n", None, None, "1|a\n2|b\n[2 lines; lines end in CR LF]"),
+            ("", None, None, "[a.txt is empty]"),
+            ("\n", None, None, "1|\n[1 line]"),
+        ];
+        for (text, offset, limit, expected) in cases {
+            assert_eq!(read(text, offset, limit), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn how_the_bytes_come_makes_no_difference() {
+        let text = "grüße\r\n\n€ 3\nlast".repeat(3);
+        let whole = read(&text, Some(2), Some(4));
+        for step in 1..9 {
+            assert_eq!(read_in(step, text.as_bytes(), Some(2), Some(4)).unwrap(), whole, "{step}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_say_so() {
+        for letter in ["x", "€", "🦀"] {
+            let shown = read(&format!("{}\nshort\n", letter.repeat(LINE + 1)), None, None);
+            let (line, rest) = shown.split_once('\n').unwrap();
+            assert_eq!(line.matches(letter).count(), LINE, "{letter}");
+            assert!(line.ends_with("… [line cut at 2000 characters]") && rest == "2|short\n[2 lines]", "{rest}");
+        }
+        let exact = "🦀".repeat(LINE);
+        assert_eq!(read(&exact, None, None), format!("1|{exact}\n[1 line]"));
+    }
+
+    #[test]
+    fn a_page_is_bounded_in_characters_too() {
+        let text = format!("{}\n", "x".repeat(1_990)).repeat(100);
+        let shown = read(&text, None, None);
+        assert!(shown.chars().count() <= PAGE + 100);
+        assert!(shown.ends_with("[lines 1 to 50 of 100; read on with offset 51]"), "{}", &shown[shown.len() - 80..]);
+    }
+
+    #[test]
+    fn binary_files_are_refused_plainly() {
+        let error = read_in(4, b"\x7fELF\x00\x01", None, None).unwrap_err();
+        assert_eq!(error.code, "binary");
+        assert!(error.message.contains("a.txt") && error.message.contains("6 bytes"), "{error}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_shown_as_such() {
+        let shown = read_in(64, b"caf\xe9\n", None, None).unwrap();
+        assert_eq!(shown, "1|caf\u{fffd}\n[1 line; not all of it is UTF-8, what is not shows as \u{fffd}]");
+    }
+
+    #[test]
+    fn an_offset_past_the_end_says_how_long_the_file_is() {
+        let error = read_in(64, b"a\nb\n", Some(3), None).unwrap_err();
+        assert!(error.message.contains("has 2 lines"), "{error}");
+    }
+
+    #[test]
+    fn a_huge_file_that_was_not_read_to_its_end_says_so() {
+        let mut page = Page::new(None, Some(1));
+        page.feed(b"a\nb\nc");
+        assert!(page.full);
+        let shown = page.show("a.log", 1 << 40, false).unwrap();
+        assert_eq!(
+            shown,
+            "1|a\n[lines 1 to 1; the file has 1099511627776 bytes and was not counted to its end; read on with offset 2]"
+        );
+    }
+}

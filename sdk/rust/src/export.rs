@@ -1,0 +1,135 @@
+//! From a type that implements the traits to the exports of a component.
+
+use crate::{Error, Plugin};
+
+/// The contract that this version of the SDK speaks.
+pub const CONTRACT: &str = "hermes:plugin@0.1.0";
+
+/// What stands in the custom section `hermes:abi`: by it the host knows the contract without guessing from names.
+pub const STAMP: &str =
+    concat!(r#"{"package":"hermes:plugin@0.1.0","sdk":"hermes-plugin "#, env!("CARGO_PKG_VERSION"), r#""}"#);
+
+/// Bytes of [`STAMP`] as an array, the form that a section holds.
+pub const fn stamp<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(STAMP.as_bytes());
+    bytes
+}
+
+/// Where the one instance of a component lives; implemented by [`export!`](crate::export).
+pub trait Slot {
+    /// The author's type.
+    type Plugin: Plugin;
+
+    /// Lends the place of the instance, which is empty until it is configured.
+    fn with<R>(run: impl FnOnce(&mut Option<Self::Plugin>) -> R) -> R;
+
+    /// Calls the instance; before it is configured the answer is an error.
+    fn call<R>(name: &str, run: impl FnOnce(&mut Self::Plugin) -> Result<R, Error>) -> Result<R, Error> {
+        Self::with(|slot| match slot {
+            Some(plugin) => run(plugin),
+            None => {
+                Err(Error::failed(format!("{name} was called before configure had succeeded"))
+                    .with_code("unconfigured"))
+            }
+        })
+    }
+
+    /// Calls the instance where the contract has no room for an error: before it is configured this traps.
+    fn expect<R>(name: &str, run: impl FnOnce(&mut Self::Plugin) -> R) -> R {
+        Self::with(|slot| match slot {
+            Some(plugin) => run(plugin),
+            None => panic!("{name} was called before configure had succeeded"),
+        })
+    }
+}
+
+/// Makes a type the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
+///
+/// The component exports `lifecycle` and the interfaces that are named, nothing else. Known names: `ContextEngine`,
+/// `MemoryProvider`, `Tools`, `Skills`, `Hooks`. Once a crate.
+#[macro_export]
+macro_rules! export {
+    ($plugin:ty: $($kind:ident),+ $(,)?) => {
+        const _: () = {
+            ::std::thread_local! {
+                static INSTANCE: ::std::cell::RefCell<::std::option::Option<$plugin>> =
+                    const { ::std::cell::RefCell::new(::std::option::Option::None) };
+            }
+
+            #[allow(dead_code)]
+            struct Component;
+
+            impl $crate::__private::Slot for Component {
+                type Plugin = $plugin;
+
+                fn with<R>(run: impl ::std::ops::FnOnce(&mut ::std::option::Option<$plugin>) -> R) -> R {
+                    INSTANCE.with_borrow_mut(run)
+                }
+            }
+
+            $crate::__export_interface!(Lifecycle Component);
+            $($crate::__export_interface!($kind Component);)+
+
+            #[cfg(target_family = "wasm")]
+            #[allow(unsafe_code)]
+            #[used]
+            #[unsafe(link_section = "hermes:abi")]
+            static STAMP: [u8; $crate::__private::STAMP.len()] = $crate::__private::stamp();
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_interface {
+    (Lifecycle $component:ident) => {
+        $crate::__export_interface!(@ $component Plugin lifecycle);
+    };
+    (ContextEngine $component:ident) => {
+        $crate::__export_interface!(@ $component ContextEngine context_engine);
+    };
+    (MemoryProvider $component:ident) => {
+        $crate::__export_interface!(@ $component MemoryProvider memory_provider);
+    };
+    (Tools $component:ident) => {
+        $crate::__export_interface!(@ $component Tools tools);
+    };
+    (Skills $component:ident) => {
+        $crate::__export_interface!(@ $component Skills skills);
+    };
+    (Hooks $component:ident) => {
+        $crate::__export_interface!(@ $component Hooks hooks);
+    };
+    (@ $component:ident $kind:ident $interface:ident) => {
+        // Says on every target which trait is missing.
+        const _: () = {
+            const fn implements<T: $crate::$kind>() {}
+            implements::<<$component as $crate::__private::Slot>::Plugin>();
+        };
+
+        #[cfg(target_family = "wasm")]
+        $crate::__private::bindings::$interface::export!(
+            $component with_types_in $crate::__private::bindings::$interface
+        );
+    };
+    ($other:ident $component:ident) => {
+        ::std::compile_error!(::std::concat!(
+            "`", ::std::stringify!($other),
+            "` is nothing to export; known are ContextEngine, MemoryProvider, Tools, Skills, Hooks"
+        ));
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stamp_names_the_package_of_the_wit_folder() {
+        let types = include_str!("../../../wit/types.wit");
+        assert!(types.starts_with(&format!("package {CONTRACT};")));
+        let stamp: serde_json::Value = serde_json::from_str(STAMP).unwrap_or_default();
+        assert_eq!(stamp["package"], CONTRACT);
+    }
+}

@@ -1,0 +1,87 @@
+//! The host's log of the conversation: what was said, never rewritten. Needs the permission `history`.
+
+use crate::bindings::hermes::plugin::history as wit;
+use crate::{Error, Header, Message, MessageRange};
+
+pub use wit::Page;
+
+/// From the first message of the conversation to the last.
+pub fn whole() -> Result<Option<MessageRange>, Error> {
+    wit::whole()
+}
+
+/// Messages of a range without their texts.
+pub fn headers(range: MessageRange) -> Result<Vec<Header>, Error> {
+    wit::headers(range)
+}
+
+/// The first messages of a range, at most 4 MiB but at least one.
+pub fn read(range: MessageRange) -> Result<Page, Error> {
+    wit::read(range)
+}
+
+/// All messages of a range, page by page.
+pub fn read_all(range: MessageRange) -> Result<Vec<Message>, Error> {
+    collect(range, read)
+}
+
+/// The text of a summary that stands or stood in a view, by its key.
+pub fn summary(key: &str) -> Result<String, Error> {
+    wit::summary(key)
+}
+
+fn collect(range: MessageRange, read: impl Fn(MessageRange) -> Result<Page, Error>) -> Result<Vec<Message>, Error> {
+    let mut messages = Vec::new();
+    let mut first = range.first;
+    loop {
+        let page = read(MessageRange { first, last: range.last })?;
+        messages.extend(page.messages);
+        match page.next {
+            // A page that does not lead on would otherwise be read for ever.
+            Some(next) if next <= first => {
+                return Err(Error::failed(format!("the page at message {first} leads back to {next}")));
+            }
+            Some(next) => first = next,
+            None => return Ok(messages),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Role;
+
+    fn message(id: u64) -> Message {
+        Message {
+            id,
+            role: Role::User,
+            content: String::new(),
+            images: 0,
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+            tokens: 1,
+            created_at: 0,
+            extra: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn reads_on_until_nothing_is_left() {
+        let ids = [3_u64, 7, 20];
+        let messages = collect(MessageRange { first: 3, last: 20 }, |range| {
+            let here = ids.iter().position(|id| *id >= range.first).unwrap();
+            Ok(Page { messages: vec![message(ids[here])], next: ids.get(here + 1).copied() })
+        });
+        assert_eq!(messages.unwrap().iter().map(|message| message.id).collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn a_page_that_leads_nowhere_ends_it() {
+        let stuck = collect(MessageRange { first: 3, last: 9 }, |_| Ok(Page { messages: Vec::new(), next: Some(3) }));
+        assert!(stuck.is_err());
+    }
+}

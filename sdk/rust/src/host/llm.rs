@@ -1,0 +1,56 @@
+//! The user's models; no plugin ever sees a key. Needs the permission `llm`.
+
+use crate::bindings::hermes::plugin::llm as wit;
+use crate::{Error, Model, Role};
+
+pub use wit::{Finish, PromptMessage, Reply, Request};
+
+/// Which model serves a task; an error with code `no-model` when there is none.
+pub fn resolve(task: &str) -> Result<Model, Error> {
+    wit::resolve(task)
+}
+
+/// Asks the model of the request's task and waits for the whole reply.
+pub fn complete(request: &Request) -> Result<Reply, Error> {
+    wit::complete(request)
+}
+
+/// By the session's model, estimated where it cannot be known. Needs no permission.
+pub fn count_tokens(text: &str) -> u32 {
+    wit::count_tokens(text)
+}
+
+impl Request {
+    /// An empty request for a task, such as `compression`: the user's `auxiliary.<task>` says which model serves it.
+    pub fn new(task: impl Into<String>) -> Self {
+        Self { task: task.into(), messages: Vec::new(), max_tokens: None, temperature: None, schema: None }
+    }
+
+    /// Appends a message.
+    #[must_use]
+    pub fn message(mut self, role: Role, content: impl Into<String>) -> Self {
+        self.messages.push(PromptMessage { role, content: content.into() });
+        self
+    }
+
+    /// Bounds the reply.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Fixes the temperature.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f32) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// A JSON Schema that the reply must follow.
+    #[must_use]
+    pub fn schema(mut self, schema: impl std::fmt::Display) -> Self {
+        self.schema = Some(schema.to_string());
+        self
+    }
+}

@@ -1,0 +1,10 @@
+//! What a plugin may import.
+
+pub mod clock;
+pub mod documents;
+pub mod files;
+pub mod history;
+pub mod llm;
+pub mod log;
+pub mod random;
+pub mod task;

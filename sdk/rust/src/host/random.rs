@@ -1,0 +1,8 @@
+//! Randomness.
+
+use crate::bindings::hermes::plugin::random as wit;
+
+/// As many random bytes.
+pub fn bytes(count: u32) -> Vec<u8> {
+    wit::bytes(count)
+}

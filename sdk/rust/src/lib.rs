@@ -1,0 +1,101 @@
+//! Write plugins for Hermes in Rust.
+//!
+//! A plugin is a type that implements [`Plugin`] and the traits of what it is: [`Tools`], [`Skills`], [`Hooks`],
+//! [`MemoryProvider`], [`ContextEngine`]. [`export!`] makes a component of it. This is a whole one:
+//!
+//! ```
+//! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
+//! use hermes_plugin::{Error, Plugin, Tools, random};
+//! use serde_json::json;
+//!
+//! struct Dice {
+//!     sides: u64,
+//! }
+//!
+//! impl Plugin for Dice {
+//!     fn configure(config: &str) -> Result<Self, Error> {
+//!         let config: serde_json::Value = serde_json::from_str(config)?;
+//!         Ok(Self { sides: config["sides"].as_u64().unwrap_or(6) })
+//!     }
+//! }
+//!
+//! impl Tools for Dice {
+//!     fn catalog(&self) -> Vec<Tool> {
+//!         let parameters = json!({
+//!             "type": "object",
+//!             "properties": { "count": { "type": "integer", "minimum": 1, "maximum": 100 } },
+//!             "required": ["count"],
+//!         });
+//!         vec![Tool::new("roll", "Roll dice.", parameters).toolset("games").effect(Effect::Reads).parallel(true)]
+//!     }
+//!
+//!     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+//!         let arguments: serde_json::Value = invocation.parse()?;
+//!         let count = match arguments["count"].as_u64() {
+//!             Some(count @ 1..=100) => count,
+//!             _ => return Err(Error::invalid("count must be a number from 1 to 100")),
+//!         };
+//!         let rolled: Vec<_> = random::bytes(count as u32).iter().map(|byte| u64::from(*byte) % self.sides + 1).collect();
+//!         Ok(Output::text(json!({ "rolled": rolled }).to_string()))
+//!     }
+//! }
+//!
+//! hermes_plugin::export!(Dice: Tools);
+//! ```
+//!
+//! In `Cargo.toml` the crate is `crate-type = ["cdylib"]`, and `cargo build --target wasm32-wasip2` leaves the
+//! component. Beside it, `plugin.yaml` names it and asks for the permissions that its imports need.
+//!
+//! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`documents`] and
+//! [`files`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
+//! are best kept in plain functions, which `cargo test` runs natively. A panic ends the instance, its message
+//! reaches the user, and the next call gets a fresh one.
+
+#[doc(hidden)]
+pub mod bindings;
+pub mod context_engine;
+mod error;
+mod export;
+pub mod hooks;
+mod host;
+pub mod lifecycle;
+pub mod memory_provider;
+pub mod skills;
+pub mod tools;
+
+pub use bindings::types::{
+    Extra, Header, Message, MessageId, MessageRange, Model, Progress, Role, Session, Timestamp, ToolCall, ToolSchema,
+    Usage,
+};
+pub use context_engine::ContextEngine;
+pub use error::{Error, ErrorKind};
+pub use export::CONTRACT;
+pub use hooks::Hooks;
+pub use host::{clock, documents, files, history, llm, log, random, task};
+pub use lifecycle::{Ending, Plugin, Start};
+pub use memory_provider::MemoryProvider;
+pub use skills::Skills;
+pub use tools::Tools;
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::bindings;
+    pub use crate::export::{STAMP, Slot, stamp};
+}
+
+impl MessageRange {
+    /// From one message to another, both included.
+    pub fn new(first: MessageId, last: MessageId) -> Self {
+        Self { first, last }
+    }
+
+    /// A single message.
+    pub fn one(id: MessageId) -> Self {
+        Self::new(id, id)
+    }
+
+    /// Whether the id lies in it.
+    pub fn contains(&self, id: MessageId) -> bool {
+        (self.first..=self.last).contains(&id)
+    }
+}

@@ -1,0 +1,42 @@
+//! Recall across sessions.
+
+use crate::export::Slot;
+use crate::{Error, Plugin};
+
+use crate::bindings::memory_provider::exports::hermes::plugin::memory_provider as wit;
+pub use wit::{Query, Recollection, Turn};
+
+/// A memory provider, written as plain blocking code: the host bounds [`recall`](MemoryProvider::recall) in time and
+/// calls [`sync_turn`](MemoryProvider::sync_turn) in the background.
+pub trait MemoryProvider: Plugin {
+    /// Static text for the system prompt; frozen for the session.
+    fn system_prompt(&mut self) -> String {
+        String::new()
+    }
+
+    /// What is worth knowing for this turn, best first.
+    fn recall(&mut self, query: &Query) -> Result<Vec<Recollection>, Error> {
+        let _ = query;
+        Ok(Vec::new())
+    }
+
+    /// A turn that is over, in the order of turns; a retry brings the same one again.
+    fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
+        let _ = turn;
+        Ok(())
+    }
+}
+
+impl<S: Slot<Plugin: MemoryProvider>> wit::Guest for S {
+    fn system_prompt() -> String {
+        S::expect("system-prompt", |provider| provider.system_prompt())
+    }
+
+    fn recall(query: Query) -> Result<Vec<Recollection>, Error> {
+        S::call("recall", |provider| provider.recall(&query))
+    }
+
+    fn sync_turn(turn: Turn) -> Result<(), Error> {
+        S::call("sync-turn", |provider| provider.sync_turn(&turn))
+    }
+}

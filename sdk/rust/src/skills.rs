@@ -1,0 +1,26 @@
+//! Instructions disclosed in three steps: the index in the prompt, one skill, one of its files.
+
+use crate::export::Slot;
+use crate::{Error, Plugin};
+
+use crate::bindings::skills::exports::hermes::plugin::skills as wit;
+pub use wit::{Document, Skill};
+
+/// A source of skills.
+pub trait Skills: Plugin {
+    /// All of them; the same list while nothing changed, since it is part of the prompt.
+    fn index(&mut self) -> Result<Vec<Skill>, Error>;
+
+    /// A skill by its name, or one of its files.
+    fn view(&mut self, name: &str, path: Option<&str>) -> Result<Document, Error>;
+}
+
+impl<S: Slot<Plugin: Skills>> wit::Guest for S {
+    fn index() -> Result<Vec<Skill>, Error> {
+        S::call("index", |plugin| plugin.index())
+    }
+
+    fn view(name: String, path: Option<String>) -> Result<Document, Error> {
+        S::call("view", |plugin| plugin.view(&name, path.as_deref()))
+    }
+}

@@ -1,0 +1,97 @@
+//! Which crate may use which. Arrows point downwards only; the picture is in ARCHITECTURE.md.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every package of the host's workspace with the packages of it that it may depend on, in whatever way: dependencies
+/// of tests and build scripts are arrows too.
+const ARROWS: &[(&str, &[&str])] = &[
+    (
+        "hermes-cli",
+        &[
+            "hermes-agent",
+            "hermes-plugins",
+            "hermes-prompt",
+            "hermes-models",
+            "hermes-store",
+            "hermes-runtime",
+            "hermes-conversation",
+        ],
+    ),
+    ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
+    ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),
+    ("hermes-prompt", &["hermes-conversation"]),
+    ("hermes-models", &["hermes-conversation"]),
+    ("hermes-store", &["hermes-conversation"]),
+    ("hermes-runtime", &["hermes-bindings", "hermes-conversation"]),
+    ("hermes-bindings", &[]),
+    ("hermes-conversation", &[]),
+    ("hermes-tests", &[]),
+    ("xtask", &[]),
+];
+
+#[test]
+fn every_arrow_between_crates_points_down() {
+    let metadata = metadata("Cargo.toml");
+    let packages = metadata["packages"].as_array().unwrap();
+    let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    let found: BTreeSet<&str> = packages.iter().map(|package| package["name"].as_str().unwrap()).collect();
+    assert_eq!(found, known, "a crate that comes or goes changes the table of arrows, and ARCHITECTURE.md");
+
+    let mut forbidden = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let allowed = ARROWS.iter().find(|(of, _)| *of == name).unwrap().1;
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let is_path = !dependency["path"].is_null();
+            if (is_path || known.contains(on)) && !allowed.contains(&on) {
+                forbidden.push(format!("{name} -> {on} ({})", dependency["kind"].as_str().unwrap_or("normal")));
+            }
+        }
+    }
+    assert!(forbidden.is_empty(), "these arrows are not in the table: {}", forbidden.join(", "));
+}
+
+#[test]
+fn the_table_has_no_circle() {
+    // A table in which every crate uses only those that stand below it cannot have one.
+    for (at, (name, allowed)) in ARROWS.iter().enumerate() {
+        for on in *allowed {
+            let below = ARROWS.iter().position(|(other, _)| other == on);
+            assert!(below.is_some_and(|below| below > at), "{name} -> {on} does not point down");
+        }
+    }
+}
+
+#[test]
+fn guests_use_nothing_of_the_host() {
+    let metadata = metadata("plugins/Cargo.toml");
+    let host = root().join("host").canonicalize().unwrap();
+    for package in metadata["packages"].as_array().unwrap() {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            if let Some(path) = dependency["path"].as_str() {
+                let inside = Path::new(path).canonicalize().unwrap().starts_with(&host);
+                assert!(!inside, "{} -> {}", package["name"], dependency["name"]);
+            }
+        }
+    }
+}
+
+fn metadata(manifest: &str) -> Value {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path"])
+        .arg(root().join(manifest))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}

@@ -1,0 +1,13 @@
+//! What a user would notice, tested on the real binary with real plugins.
+//!
+//! `cargo xtask test` builds both and runs these. Every test has a home, a workspace and a model server of its own.
+
+#![allow(clippy::unwrap_used)]
+
+mod arrows;
+mod compaction;
+mod config;
+mod crash;
+mod journal;
+mod plugins;
+mod turns;

@@ -1,0 +1,230 @@
+//! A home and a workspace that no other test sees.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::process::Hermes;
+use crate::server::Server;
+
+/// The key of the scripted provider; no output may ever show it.
+pub const KEY: &str = "sk-scripted-0123456789abcdef0123456789";
+
+/// Every file of a home with its bytes.
+pub type Snapshot = BTreeMap<PathBuf, Vec<u8>>;
+
+/// `$HERMES_HOME`, a workspace and an otherwise empty `$HOME`; gone when dropped.
+pub struct Home {
+    root: tempfile::TempDir,
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Home {
+    /// `$HERMES_HOME` itself is left for the binary to make, unless a configuration is written.
+    pub fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("hermes-test-").tempdir().expect("a temporary folder can be made");
+        for folder in ["user", "workspace"] {
+            fs::create_dir(root.path().join(folder)).expect("a folder can be made in it");
+        }
+        Self { root }
+    }
+
+    /// One whose model is the scripted server.
+    pub fn with(server: &Server) -> Self {
+        let home = Self::new();
+        home.use_endpoint(&server.url());
+        home
+    }
+
+    /// `$HERMES_HOME`.
+    pub fn path(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// The folder that commands run in.
+    pub fn workspace(&self) -> PathBuf {
+        self.root.path().join("workspace")
+    }
+
+    /// The store.
+    pub fn state_db(&self) -> PathBuf {
+        self.path().join("state.db")
+    }
+
+    /// Writes a file below `$HERMES_HOME`, with the folders on the way.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        write(&self.path().join(path), content.as_ref());
+    }
+
+    /// Reads a file below `$HERMES_HOME`.
+    #[track_caller]
+    pub fn read(&self, path: &str) -> String {
+        let path = self.path().join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+    }
+
+    /// Writes a file of the workspace.
+    pub fn write_workspace(&self, path: &str, content: impl AsRef<[u8]>) {
+        write(&self.workspace().join(path), content.as_ref());
+    }
+
+    /// Writes `config.yaml` as it stands.
+    pub fn config(&self, yaml: &str) {
+        self.write("config.yaml", yaml);
+    }
+
+    /// Sets a value of the configuration by its path, such as `model.context_length`.
+    #[track_caller]
+    pub fn set(&self, path: &str, value: Value) {
+        let mut config = match fs::read_to_string(self.path().join("config.yaml")) {
+            // What is set here is written as JSON, which is YAML too.
+            Ok(text) => serde_json::from_str(&text).expect("a configuration that was not written by hand"),
+            Err(_) => json!({}),
+        };
+        let mut place = &mut config;
+        for key in path.split('.') {
+            if !place.is_object() {
+                *place = Value::Object(Map::new());
+            }
+            place = place.as_object_mut().expect("made one above").entry(key).or_insert(Value::Null);
+        }
+        *place = value;
+        self.config(&format!("{config:#}\n"));
+    }
+
+    /// Makes an endpoint the model of the configuration.
+    pub fn use_endpoint(&self, url: &str) {
+        let model = json!({
+            "provider": "custom", "default": "scripted-model", "base_url": url, "api_key": KEY, "context_length": 128_000,
+        });
+        self.set("model", model);
+    }
+
+    /// A command of the binary, in the workspace.
+    pub fn hermes(&self, arguments: &[&str]) -> Hermes {
+        Hermes::new(&self.path(), &self.root.path().join("user"), &self.workspace(), arguments)
+    }
+
+    /// `hermes sessions list --json`.
+    #[track_caller]
+    pub fn sessions_json(&self) -> Vec<Value> {
+        let listed = self.hermes(&["sessions", "list", "--json"]).run().success();
+        match serde_json::from_str(&listed.stdout) {
+            Ok(Value::Array(sessions)) => sessions,
+            _ => panic!("no JSON array\n{listed}"),
+        }
+    }
+
+    /// The id of the newest session.
+    #[track_caller]
+    pub fn newest_session(&self) -> String {
+        let sessions = self.sessions_json();
+        let id = sessions.first().and_then(|session| session["id"].as_str());
+        id.unwrap_or_else(|| panic!("there is no session with an id: {sessions:?}")).to_owned()
+    }
+
+    /// `hermes sessions show ID --json`.
+    #[track_caller]
+    pub fn session_json(&self, id: &str) -> Value {
+        let shown = self.hermes(&["sessions", "show", id, "--json"]).run().success();
+        serde_json::from_str(&shown.stdout).unwrap_or_else(|error| panic!("no JSON: {error}\n{shown}"))
+    }
+
+    /// The messages of the newest session, as the log has them.
+    #[track_caller]
+    pub fn messages(&self) -> Vec<Value> {
+        let shown = self.session_json(&self.newest_session());
+        shown["messages"].as_array().unwrap_or_else(|| panic!("no messages in {shown}")).clone()
+    }
+
+    /// Installs a staged test guest under a name, with its section of the configuration.
+    #[track_caller]
+    pub fn install_guest(&self, guest: &str, name: &str, config: Value) {
+        let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-guests").join(guest);
+        let (manifest, component) = (staged.join("plugin.yaml"), staged.join(format!("{guest}.wasm")));
+        let manifest = fs::read_to_string(&manifest)
+            .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", manifest.display()));
+        let component = fs::read(&component)
+            .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", component.display()));
+        self.write(&format!("plugins/{name}/plugin.yaml"), renamed(&manifest, name));
+        self.write(&format!("plugins/{name}/{name}.wasm"), component);
+        self.set(&format!("plugins.entries.{name}"), config);
+    }
+
+    /// Every file of `$HERMES_HOME`.
+    pub fn snapshot(&self) -> Snapshot {
+        let root = self.path();
+        let mut files = Snapshot::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let content = fs::read(&path).expect("a file of the home can be read");
+                    files.insert(path.strip_prefix(&root).expect("it lies below").to_owned(), content);
+                }
+            }
+        }
+        files
+    }
+}
+
+fn write(path: &Path, content: &[u8]) {
+    let folder = path.parent().expect("a file lies in a folder");
+    fs::create_dir_all(folder).and_then(|()| fs::write(path, content)).expect("a temporary file can be written");
+}
+
+/// A manifest under another name, with the component named after it.
+fn renamed(manifest: &str, name: &str) -> String {
+    let lines = manifest.lines().map(|line| match line.split_once(':') {
+        Some(("name", _)) => format!("name: {name}\n"),
+        Some(("component", _)) => format!("component: {name}.wasm\n"),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_made_one_by_one_and_kept() {
+        let home = Home::new();
+        assert!(!home.path().exists());
+        home.use_endpoint("http://127.0.0.1:1/v1");
+        home.set("model.context_length", json!(12_000));
+        home.set("plugins.entries.hostile.mode", json!("loop"));
+        let config: Value = serde_json::from_str(&home.read("config.yaml")).unwrap();
+        assert_eq!(config["model"]["context_length"], 12_000);
+        assert_eq!(config["model"]["default"], "scripted-model");
+        assert_eq!(config["plugins"]["entries"]["hostile"]["mode"], "loop");
+    }
+
+    #[test]
+    fn a_snapshot_has_every_file_with_its_bytes() {
+        let home = Home::new();
+        assert!(home.snapshot().is_empty());
+        home.write("a/b/c", "x");
+        let before = home.snapshot();
+        assert_eq!(before[Path::new("a/b/c")], b"x");
+        home.write("a/b/c", "y");
+        assert_ne!(before, home.snapshot());
+    }
+
+    #[test]
+    fn a_guest_takes_the_name_it_is_installed_under() {
+        let manifest = "name: hostile\nversion: 0.1.0\nimports:\n  - name: not this\n";
+        assert_eq!(renamed(manifest, "other"), "name: other\nversion: 0.1.0\nimports:\n  - name: not this\n");
+    }
+}

@@ -1,0 +1,404 @@
+//! What a provider accepts, by rules written down once more: none of this is shared with the host.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+/// The parameters of a chat completion in the official SDK's types.
+const PARAMETERS: &[&str] = &[
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+
+/// Panics with the rule, the place and the messages unless a provider would accept the request.
+#[track_caller]
+pub fn assert_valid_request(body: &Value) {
+    if let Err(broken) = check_request(body) {
+        panic!("a provider would refuse this request: {broken}\n{}", outline(body));
+    }
+}
+
+/// Panics unless the request fits the window by an estimate of its own: a token for every four bytes of text.
+#[track_caller]
+pub fn assert_fits(body: &Value, window: usize) {
+    let tokens = tokens(body);
+    assert!(tokens <= window, "about {tokens} tokens do not fit a window of {window}\n{}", outline(body));
+}
+
+/// Panics unless the later request begins with all that the earlier one said: same tools, same messages, byte for byte.
+#[track_caller]
+pub fn assert_extends(earlier: &Value, later: &Value) {
+    assert_eq!(earlier["tools"].to_string(), later["tools"].to_string(), "the tools changed");
+    let messages = |body: &Value| -> Vec<String> {
+        body["messages"].as_array().map_or_else(Vec::new, |list| list.iter().map(Value::to_string).collect())
+    };
+    let (earlier, later) = (messages(earlier), messages(later));
+    assert!(later.len() >= earlier.len(), "{} messages became {}", earlier.len(), later.len());
+    for (at, (before, after)) in earlier.iter().zip(&later).enumerate() {
+        assert_eq!(before, after, "message {at} changed between two requests");
+    }
+}
+
+/// Why a provider would refuse the request, if it would.
+pub fn check_request(body: &Value) -> Result<(), String> {
+    let request = object(body, "the request")?;
+    only(request, PARAMETERS, "the request")?;
+    text(request, "model", "the request")?;
+    if let Some(options) = request.get("stream_options") {
+        only(object(options, "stream_options")?, &["include_usage", "include_obfuscation"], "stream_options")?;
+        if request.get("stream") != Some(&Value::Bool(true)) {
+            return Err("stream_options without stream".into());
+        }
+    }
+    if let Some(tools) = request.get("tools") {
+        check_tools(tools)?;
+    } else if request.contains_key("tool_choice") || request.contains_key("parallel_tool_calls") {
+        return Err("tool_choice or parallel_tool_calls without tools".into());
+    }
+    let messages = request.get("messages").and_then(Value::as_array).ok_or("there are no messages")?;
+    Conversation::default().check(messages)
+}
+
+/// About how many tokens the request is: a quarter of the bytes of its messages and tools.
+pub fn tokens(body: &Value) -> usize {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let said: usize = messages
+        .iter()
+        .map(|message| {
+            let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
+            let called: usize = calls.iter().map(|call| call["function"].to_string().len()).sum();
+            message["content"].as_str().map_or(0, str::len) + called
+        })
+        .sum();
+    let tools = if body["tools"].is_null() { 0 } else { body["tools"].to_string().len() };
+    (said + tools) / 4
+}
+
+fn check_tools(tools: &Value) -> Result<(), String> {
+    let tools = tools.as_array().ok_or("tools is no list")?;
+    if tools.is_empty() {
+        return Err("tools is an empty list".into());
+    }
+    let mut names = HashSet::new();
+    for (at, tool) in tools.iter().enumerate() {
+        let place = format!("tool {at}");
+        let tool = object(tool, &place)?;
+        only(tool, &["type", "function"], &place)?;
+        if tool.get("type").and_then(Value::as_str) != Some("function") {
+            return Err(format!("{place}: the type is not `function`"));
+        }
+        let function = object(tool.get("function").unwrap_or(&Value::Null), &place)?;
+        only(function, &["name", "description", "parameters", "strict"], &place)?;
+        let name = text(function, "name", &place)?;
+        let allowed = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            return Err(format!("{place}: `{name}` is no name for a function"));
+        }
+        if !names.insert(name) {
+            return Err(format!("{place}: `{name}` is there twice"));
+        }
+        if let Some(parameters) = function.get("parameters")
+            && parameters["type"] != "object"
+        {
+            return Err(format!("{place}: the parameters of `{name}` are no schema of an object"));
+        }
+    }
+    Ok(())
+}
+
+/// Walks over the messages and knows what may come next.
+#[derive(Default)]
+struct Conversation {
+    ids: HashSet<String>,
+    /// Calls of the last assistant message that have no result yet, in order.
+    open: Vec<String>,
+    before: Option<String>,
+}
+
+impl Conversation {
+    fn check(mut self, messages: &[Value]) -> Result<(), String> {
+        for (at, message) in messages.iter().enumerate() {
+            let place = format!("message {at}");
+            let message = object(message, &place)?;
+            let role = text(message, "role", &place)?;
+            self.check_order(&place, role)?;
+            match role {
+                "system" | "user" => {
+                    only(message, &["role", "content", "name"], &place)?;
+                    if text(message, "content", &place)?.trim().is_empty() {
+                        return Err(format!("{place}: the {role} message is empty"));
+                    }
+                }
+                "assistant" => self.check_assistant(message, &place)?,
+                _ => self.check_result(message, &place)?,
+            }
+            self.before = Some(role.to_owned());
+        }
+        if let Some(open) = self.open.first() {
+            return Err(format!("the call `{open}` has no result"));
+        }
+        match self.before.as_deref() {
+            Some("user" | "tool") => Ok(()),
+            Some(last) => Err(format!("the last message is of the role {last}: there is nothing to answer")),
+            None => Err("there are no messages".into()),
+        }
+    }
+
+    fn check_order(&self, place: &str, role: &str) -> Result<(), String> {
+        if role != "tool"
+            && let Some(open) = self.open.first()
+        {
+            return Err(format!("{place}: the call `{open}` has no result before the next message"));
+        }
+        match (self.before.as_deref(), role) {
+            (None, "system")
+            | (Some("system" | "assistant"), "user")
+            | (Some("user" | "tool"), "assistant")
+            | (Some("assistant" | "tool"), "tool") => Ok(()),
+            (before, role) => Err(format!("{place}: {role} may not follow {}", before.unwrap_or("nothing"))),
+        }
+    }
+
+    fn check_assistant(&mut self, message: &Map<String, Value>, place: &str) -> Result<(), String> {
+        only(message, &["role", "content", "name", "tool_calls", "refusal", "audio"], place)?;
+        let content = match message.get("content") {
+            None | Some(Value::Null) => "",
+            Some(Value::String(content)) => content,
+            Some(_) => return Err(format!("{place}: the content is no text")),
+        };
+        let Some(calls) = message.get("tool_calls") else {
+            return if content.is_empty() { Err(format!("{place}: neither words nor calls")) } else { Ok(()) };
+        };
+        let calls = calls.as_array().filter(|calls| !calls.is_empty());
+        for (number, call) in calls.ok_or(format!("{place}: tool_calls is no list, or empty"))?.iter().enumerate() {
+            let place = format!("{place}, call {number}");
+            let call = object(call, &place)?;
+            only(call, &["id", "type", "function"], &place)?;
+            if call.get("type").and_then(Value::as_str) != Some("function") {
+                return Err(format!("{place}: the type is not `function`"));
+            }
+            let function = object(call.get("function").unwrap_or(&Value::Null), &place)?;
+            only(function, &["name", "arguments"], &place)?;
+            if text(function, "name", &place)?.is_empty() {
+                return Err(format!("{place}: no name"));
+            }
+            let arguments = text(function, "arguments", &place)?;
+            if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
+                return Err(format!("{place}: the arguments are no JSON object: {arguments}"));
+            }
+            let id = text(call, "id", &place)?;
+            if id.is_empty() || !self.ids.insert(id.to_owned()) {
+                return Err(format!("{place}: the id `{id}` is empty or was used before"));
+            }
+            self.open.push(id.to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_result(&mut self, message: &Map<String, Value>, place: &str) -> Result<(), String> {
+        only(message, &["role", "content", "tool_call_id"], place)?;
+        text(message, "content", place)?;
+        let id = text(message, "tool_call_id", place)?;
+        match self.open.first() {
+            Some(open) if open == id => drop(self.open.remove(0)),
+            Some(open) => return Err(format!("{place}: a result for `{id}` where `{open}` is due")),
+            None => return Err(format!("{place}: a result for `{id}`, which no call waits for")),
+        }
+        Ok(())
+    }
+}
+
+fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, String> {
+    value.as_object().ok_or_else(|| format!("{place}: no object"))
+}
+
+fn text<'a>(object: &'a Map<String, Value>, key: &str, place: &str) -> Result<&'a str, String> {
+    object.get(key).and_then(Value::as_str).ok_or_else(|| format!("{place}: `{key}` is missing or no text"))
+}
+
+fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Result<(), String> {
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(format!("{place}: the SDK's types know no key `{key}`")),
+        None => Ok(()),
+    }
+}
+
+/// A line for each message, for whoever reads the failure.
+fn outline(body: &Value) -> String {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let lines = messages.iter().enumerate().map(|(at, message)| {
+        let line: String = message.to_string().chars().take(160).collect();
+        format!("{at:>4} {line}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(messages: Value) -> Value {
+        json!({
+            "model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages,
+            "tools": [{"type": "function", "function": {"name": "read_file", "description": "reads", "parameters": {"type": "object"}}}],
+        })
+    }
+
+    fn system() -> Value {
+        json!({"role": "system", "content": "You help."})
+    }
+
+    fn user(text: &str) -> Value {
+        json!({"role": "user", "content": text})
+    }
+
+    fn calls(ids: &[&str]) -> Value {
+        let calls: Vec<Value> = ids
+            .iter()
+            .map(|id| json!({"id": id, "type": "function", "function": {"name": "read_file", "arguments": "{}"}}))
+            .collect();
+        json!({"role": "assistant", "content": null, "tool_calls": calls})
+    }
+
+    fn result(id: &str) -> Value {
+        json!({"role": "tool", "content": "", "tool_call_id": id})
+    }
+
+    fn said(text: &str) -> Value {
+        json!({"role": "assistant", "content": text})
+    }
+
+    #[test]
+    fn a_conversation_with_calls_and_results_is_accepted() {
+        let messages = json!([
+            system(),
+            user("hi"),
+            calls(&["a", "b"]),
+            result("a"),
+            result("b"),
+            said("done"),
+            user("and"),
+            calls(&["c"]),
+            result("c"),
+        ]);
+        assert_eq!(check_request(&request(messages)), Ok(()));
+        let plain = json!({"model": "m", "messages": [system(), user("hi")]});
+        assert_eq!(check_request(&plain), Ok(()));
+    }
+
+    #[test]
+    fn a_bad_conversation_is_refused_with_its_place() {
+        let cases = [
+            (json!([]), "no messages"),
+            (json!([user("hi")]), "user may not follow nothing"),
+            (json!([system(), said("hi")]), "message 1: assistant may not follow system"),
+            (json!([system(), user("a"), user("b")]), "message 2: user may not follow user"),
+            (json!([system(), user("a"), said("b"), said("c")]), "message 3: assistant may not follow assistant"),
+            (json!([system(), user("a"), said("b")]), "nothing to answer"),
+            (json!([system(), user("a"), system()]), "message 2: system may not follow user"),
+            (json!([system(), user(" ")]), "message 1: the user message is empty"),
+            (json!([system(), user("a"), said(""), user("b")]), "neither words nor calls"),
+            (json!([system(), user("a"), calls(&[]), user("b")]), "tool_calls is no list, or empty"),
+            (json!([system(), user("a"), calls(&["a"]), user("b")]), "message 3: the call `a` has no result"),
+            (json!([system(), user("a"), calls(&["a"])]), "the call `a` has no result"),
+            (json!([system(), user("a"), calls(&["a", "b"]), result("b"), result("a")]), "for `b` where `a` is due"),
+            (json!([system(), user("a"), calls(&["a"]), result("a"), result("a")]), "which no call waits for"),
+            (json!([system(), user("a"), said("b"), result("a")]), "which no call waits for"),
+            (json!([system(), user("a"), calls(&["a", "a"]), result("a"), result("a")]), "used before"),
+            (json!([system(), user("a"), calls(&["a"]), result("a"), calls(&["a"]), result("a")]), "used before"),
+        ];
+        for (messages, rule) in cases {
+            let refused = check_request(&request(messages.clone())).unwrap_err();
+            assert!(refused.contains(rule), "{refused} for {messages}");
+        }
+    }
+
+    #[test]
+    fn keys_that_the_sdk_does_not_have_are_refused_wherever_they_stand() {
+        let good = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
+        for (place, key) in [
+            ("", "session_id"),
+            ("/stream_options", "raw"),
+            ("/tools/0", "toolset"),
+            ("/tools/0/function", "effect"),
+            ("/messages/0", "cache_control"),
+            ("/messages/1", "id"),
+            ("/messages/2", "reasoning_content"),
+            ("/messages/2/tool_calls/0", "index"),
+            ("/messages/2/tool_calls/0/function", "parsed"),
+            ("/messages/3", "name"),
+        ] {
+            let mut bad = good.clone();
+            bad.pointer_mut(place).unwrap()[key] = json!("x");
+            assert!(check_request(&bad).unwrap_err().contains(key), "{place} {key}");
+        }
+    }
+
+    #[test]
+    fn arguments_and_schemas_must_be_objects() {
+        let mut bad = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
+        for arguments in ["", "[]", "{\"a\":", "null"] {
+            bad["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!(arguments);
+            assert!(check_request(&bad).unwrap_err().contains("no JSON object"), "{arguments}");
+        }
+        let mut bad = request(json!([system(), user("a")]));
+        bad["tools"][0]["function"]["parameters"] = json!({"type": "string"});
+        assert!(check_request(&bad).unwrap_err().contains("no schema of an object"));
+    }
+
+    #[test]
+    fn a_longer_request_extends_a_shorter_one_byte_for_byte() {
+        let shorter = request(json!([system(), user("a")]));
+        let longer = request(json!([system(), user("a"), said("b"), user("c")]));
+        assert_extends(&shorter, &longer);
+        let changed = request(json!([system(), user("A"), said("b"), user("c")]));
+        assert!(std::panic::catch_unwind(|| assert_extends(&shorter, &changed)).is_err());
+        assert!(std::panic::catch_unwind(|| assert_extends(&longer, &shorter)).is_err());
+    }
+
+    #[test]
+    fn text_calls_and_tools_all_count_against_the_window() {
+        let small = request(json!([system(), user("a")]));
+        let large = request(json!([system(), user(&"word ".repeat(800))]));
+        assert!((999..=1_000).contains(&(tokens(&large) - tokens(&small))));
+        assert_fits(&large, 1_100);
+        assert!(std::panic::catch_unwind(|| assert_fits(&large, 1_000)).is_err());
+        assert!(tokens(&request(json!([system(), user("a"), calls(&["a"]), result("a")]))) > tokens(&small));
+    }
+}

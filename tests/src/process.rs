@@ -1,0 +1,315 @@
+//! The real binary as a child process: started, watched, interrupted, killed.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Generous: a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A command about to be run.
+pub struct Hermes {
+    command: Command,
+    stdin: Option<Vec<u8>>,
+    timeout: Duration,
+}
+
+impl Hermes {
+    /// The binary with an environment that holds nothing but what is given here.
+    pub(crate) fn new(home: &Path, user: &Path, workspace: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(binary());
+        command.args(arguments).current_dir(workspace).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", user).env("HERMES_HOME", home).env("TZ", "UTC").env("LANG", "C.UTF-8");
+        Self { command, stdin: None, timeout: PATIENCE }
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs in another folder.
+    pub fn current_dir(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Pipes text in, to its end; without this, standard input is empty.
+    pub fn stdin(mut self, text: &str) -> Self {
+        self.stdin = Some(text.as_bytes().to_vec());
+        self
+    }
+
+    /// Time until it is killed and the test fails.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub fn run(self) -> Output {
+        self.spawn().wait()
+    }
+
+    /// Starts it.
+    #[track_caller]
+    pub fn spawn(mut self) -> Running {
+        self.command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        let mut child = self
+            .command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.command.get_program().display()));
+        if let (Some(text), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
+            // A program that does not read its input to the end breaks the pipe, and may.
+            std::thread::spawn(move || drop(pipe.write_all(&text)));
+        }
+        let stdout = Capture::of(child.stdout.take().expect("stdout is piped"));
+        let stderr = Capture::of(child.stderr.take().expect("stderr is piped"));
+        Running { child, stdout, stderr, deadline: Instant::now() + self.timeout }
+    }
+}
+
+/// A process at work; killed when dropped.
+pub struct Running {
+    child: Child,
+    stdout: Capture,
+    stderr: Capture,
+    deadline: Instant,
+}
+
+impl Running {
+    /// Waits until the text has been written to standard output.
+    #[track_caller]
+    pub fn wait_for_stdout(&self, text: &str) {
+        self.stdout.wait_for(text, self.deadline);
+    }
+
+    /// Waits until the text has been written to standard error.
+    #[track_caller]
+    pub fn wait_for_stderr(&self, text: &str) {
+        self.stderr.wait_for(text, self.deadline);
+    }
+
+    /// Ends it at once, as `kill -9` does.
+    #[track_caller]
+    pub fn kill(mut self) -> Output {
+        // One that has ended already is as dead.
+        drop(self.child.kill());
+        let status = self.child.wait().expect("a child can be waited for");
+        self.output(status)
+    }
+
+    /// Presses Ctrl-C.
+    #[track_caller]
+    pub fn interrupt(&self) {
+        let sent = Command::new("sh").args(["-c", "kill -INT \"$1\"", "sh", &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "the signal could not be sent");
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(mut self) -> Output {
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return self.output(status);
+            }
+            if Instant::now() > self.deadline {
+                drop(self.child.kill());
+                let status = self.child.wait().expect("a child can be waited for");
+                panic!("it did not end in time\n{}", self.output(status));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn output(&mut self, status: ExitStatus) -> Output {
+        Output { status, stdout: self.stdout.rest(), stderr: self.stderr.rest() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// What a process did.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Panics unless it ended well.
+    #[track_caller]
+    pub fn success(self) -> Self {
+        assert!(self.status.success(), "it failed\n{self}");
+        self
+    }
+
+    /// Panics unless it refused: with an error of its own kind, neither by a panic nor by a signal.
+    #[track_caller]
+    pub fn refused(self) -> Self {
+        let code = self.status.code();
+        assert!(code.is_some_and(|code| code != 0 && code != 101), "it did not refuse\n{self}");
+        assert!(!self.stderr.contains("panicked at"), "it panicked\n{self}");
+        assert!(!self.stderr.trim().is_empty(), "it refused without a word\n{self}");
+        self
+    }
+
+    /// Panics unless it ended with this code; `docs/exit-codes.md` has the table.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.status.code(), Some(code), "\n{self}");
+        self
+    }
+
+    /// Panics unless standard error has each of the texts, in whatever case.
+    #[track_caller]
+    pub fn says(self, texts: &[&str]) -> Self {
+        let said = self.stderr.to_lowercase();
+        for text in texts {
+            assert!(said.contains(&text.to_lowercase()), "stderr does not say `{text}`\n{self}");
+        }
+        self
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n--- stdout\n{}\n--- stderr\n{}", self.status, self.stdout, self.stderr)
+    }
+}
+
+/// Reads a pipe to its end in a thread of its own.
+struct Capture {
+    shared: Arc<(Mutex<Captured>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Captured {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Capture {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let shared: Arc<(Mutex<Captured>, Condvar)> = Arc::default();
+        let writer = Arc::clone(&shared);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            loop {
+                let count = pipe.read(&mut buffer).unwrap_or(0);
+                let mut captured = writer.0.lock().unwrap_or_else(PoisonError::into_inner);
+                captured.bytes.extend_from_slice(&buffer[..count]);
+                captured.ended = count == 0;
+                writer.1.notify_all();
+                if count == 0 {
+                    return;
+                }
+            }
+        });
+        Self { shared, reader: Some(reader) }
+    }
+
+    #[track_caller]
+    fn wait_for(&self, text: &str, deadline: Instant) {
+        let (captured, changed) = &*self.shared;
+        let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let so_far = String::from_utf8_lossy(&captured.bytes);
+            if so_far.contains(text) {
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!captured.ended && !left.is_zero(), "`{text}` was never written; there is only:\n{so_far}");
+            captured = changed.wait_timeout(captured, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// All of it, once the process has ended.
+    fn rest(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            drop(reader.join());
+        }
+        let captured = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&captured.bytes).into_owned()
+    }
+}
+
+/// `$HERMES_BIN`, or the binary beside the folder of this test.
+fn binary() -> PathBuf {
+    if let Some(binary) = std::env::var_os("HERMES_BIN") {
+        return binary.into();
+    }
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let profile = test.parent().and_then(Path::parent).expect("tests lie in <target>/<profile>/deps");
+    let binary = profile.join(format!("hermes{}", std::env::consts::EXE_SUFFIX));
+    assert!(binary.is_file(), "{} is not built: run `cargo xtask test`", binary.display());
+    binary
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Hermes {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Hermes { command, stdin: None, timeout: PATIENCE }
+    }
+
+    #[test]
+    fn both_streams_and_the_status_are_kept() {
+        let output = shell("cat; echo two >&2; exit 3").stdin("one").run();
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str(), output.status.code()), ("one", "two\n", Some(3)));
+        output.refused().says(&["TWO"]);
+    }
+
+    #[test]
+    fn output_is_seen_while_it_runs_and_after_it_is_killed() {
+        let running = shell("echo begun; exec sleep 100").spawn();
+        running.wait_for_stdout("begun");
+        let output = running.kill();
+        assert_eq!((output.stdout.as_str(), output.status.code()), ("begun\n", None));
+    }
+
+    #[test]
+    fn an_interrupt_arrives() {
+        let running = shell("trap 'echo stopped; exit 130' INT; echo ready; while :; do sleep 0.05; done").spawn();
+        running.wait_for_stdout("ready");
+        running.interrupt();
+        assert_eq!(running.wait().status.code(), Some(130));
+    }
+
+    #[test]
+    #[should_panic(expected = "did not end in time")]
+    fn one_that_never_ends_is_killed() {
+        shell("exec sleep 100").timeout(Duration::from_millis(50)).run();
+    }
+
+    #[test]
+    fn a_panic_is_no_refusal() {
+        let panicked = shell("echo 'thread main panicked at x' >&2; exit 101").run();
+        assert!(std::panic::catch_unwind(|| panicked.refused()).is_err());
+    }
+}

@@ -1,0 +1,420 @@
+//! A chat-completions server on loopback that follows a script and keeps what it was asked.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::reply::{Completion, Fault, Kind, Reply};
+
+/// How long a test waits for a request that should come: far longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Parsed.
+    pub body: Value,
+    /// As it came over the wire.
+    pub raw: Bytes,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Request {
+    /// The messages; empty if there are none.
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The content of the last message of the user.
+    pub fn last_user_text(&self) -> &str {
+        let last = self.messages().iter().rev().find(|message| message["role"] == "user");
+        last.and_then(|message| message["content"].as_str()).unwrap_or_default()
+    }
+
+    /// The results at the end of the request: id and content of each tool message, in order.
+    pub fn trailing_results(&self) -> Vec<(&str, &str)> {
+        let messages = self.messages();
+        let first = messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
+        messages[first..]
+            .iter()
+            .map(|message| {
+                let text = |key: &str| message[key].as_str().unwrap_or_default();
+                (text("tool_call_id"), text("content"))
+            })
+            .collect()
+    }
+
+    /// The names of the tools that are offered.
+    pub fn tool_names(&self) -> Vec<&str> {
+        let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        tools.iter().filter_map(|tool| tool.pointer("/function/name")?.as_str()).collect()
+    }
+
+    /// The first value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// See [`is_auxiliary`].
+    pub fn is_auxiliary(&self) -> bool {
+        is_auxiliary(&self.body)
+    }
+}
+
+/// True for what is no request of the conversation, such as a plugin's for a summary: it offers no tools.
+pub fn is_auxiliary(body: &Value) -> bool {
+    body["tools"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// An address at which nobody listens.
+pub fn dead_endpoint() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
+    let address = listener.local_addr().expect("a bound socket has an address");
+    format!("http://{address}/v1")
+}
+
+type Script = Box<dyn Fn(&Value, usize) -> Reply + Send + Sync>;
+
+struct Shared {
+    script: Script,
+    log: Mutex<Log>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Log {
+    requests: Vec<Request>,
+    /// Replies sent to their last byte.
+    finished: usize,
+    /// Faults that came about: the frames before them are with the client.
+    faults: usize,
+}
+
+impl Shared {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // A script that panicked has failed its test already.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Log)) {
+        change(&mut self.log());
+        self.changed.notify_all();
+    }
+}
+
+/// The server; ends when dropped.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Replies from a closure, which is given the body of the request and its number, from 0, over all requests.
+    pub fn answering(script: impl Fn(&Value, usize) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        listener.set_nonblocking(true).expect("a socket can be made non-blocking");
+        let shared = Arc::new(Shared { script: Box::new(script), log: Mutex::default(), changed: Condvar::new() });
+        let (stop, stopped) = oneshot::channel();
+        let state = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || serve(listener, state, stopped));
+        Self { address, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Replies from a list, one for each request of the conversation; auxiliary requests get a short text. Beyond the
+    /// end of the list the server refuses with the status 500.
+    pub fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let replies: Vec<Reply> = replies.into_iter().collect();
+        let next = Mutex::new(replies.into_iter());
+        Self::answering(move |body, _| {
+            if is_auxiliary(body) {
+                return Reply::text("The user and the assistant talked; nothing is open.");
+            }
+            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+            next.next().unwrap_or_else(|| Reply::error(500, "the script has no more replies"))
+        })
+    }
+
+    /// For `model.base_url`.
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.log().requests.clone()
+    }
+
+    /// The requests of the conversation: those that offer tools.
+    pub fn turns(&self) -> Vec<Request> {
+        self.requests().into_iter().filter(|request| !request.is_auxiliary()).collect()
+    }
+
+    /// The newest request of the conversation.
+    pub fn last_turn(&self) -> Request {
+        self.turns().pop().expect("no request of the conversation has arrived")
+    }
+
+    /// Waits until so many requests have arrived.
+    pub fn wait_for_requests(&self, count: usize) {
+        self.wait("requests", count, |log| log.requests.len());
+    }
+
+    /// Waits until so many replies have been sent whole.
+    pub fn wait_for_finished(&self, count: usize) {
+        self.wait("finished replies", count, |log| log.finished);
+    }
+
+    /// Waits until so many replies have come to the fault that was scripted.
+    pub fn wait_for_faults(&self, count: usize) {
+        self.wait("faults", count, |log| log.faults);
+    }
+
+    fn wait(&self, what: &str, wanted: usize, count: impl Fn(&Log) -> usize) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut log = self.shared.log();
+        while count(&log) < wanted {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "waited in vain for {wanted} {what}; there are {}", count(&log));
+            log = self.shared.changed.wait_timeout(log, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there was one of the script: the client has seen it as a broken connection.
+            drop(thread.join());
+        }
+    }
+}
+
+fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<()>) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener).expect("the socket is non-blocking");
+        let router = axum::Router::new().fallback(answer).with_state(shared);
+        tokio::select! {
+            ended = async { axum::serve(listener, router).await } => ended.expect("the server runs"),
+            _ = stopped => {}
+        }
+    });
+    // Replies that hang must not keep the test waiting.
+    runtime.shutdown_background();
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, raw: Bytes) -> Response {
+    if uri.path() != "/v1/chat/completions" {
+        return whole(&Reply::error(404, &format!("{} is not served", uri.path())), None);
+    }
+    let Ok(body) = serde_json::from_slice::<Value>(&raw) else {
+        return whole(&Reply::error(400, "the body is not JSON"), None);
+    };
+    let request = Request { body: body.clone(), raw: raw.clone(), headers: texts(&headers) };
+    let mut number = 0;
+    shared.change(|log| {
+        number = log.requests.len();
+        log.requests.push(request);
+    });
+    let reply = (shared.script)(&body, number);
+    match &reply.kind {
+        Kind::Completion(completion) if body["stream"] == true => {
+            let frames = completion.frames(&body, raw.len());
+            response(&reply, Body::from_stream(streamed(frames, completion, shared)))
+        }
+        Kind::Completion(completion) => {
+            if !completion.pause.is_zero() {
+                tokio::time::sleep(completion.pause).await;
+            }
+            match completion.fault {
+                Some((_, Fault::Hang)) => {
+                    shared.change(|log| log.faults += 1);
+                    std::future::pending::<()>().await;
+                }
+                Some((_, Fault::Disconnect)) => {
+                    shared.change(|log| log.faults += 1);
+                    let cut = stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut as scripted")) });
+                    return response(&reply, Body::from_stream(cut));
+                }
+                None => {}
+            }
+            whole(&Reply::json(200, &completion.whole(&body, raw.len())), Some(shared))
+        }
+        Kind::Raw { .. } => whole(&reply, Some(shared)),
+    }
+}
+
+/// A reply in one piece; without `shared` it is none of the script's and not counted.
+fn whole(reply: &Reply, shared: Option<Arc<Shared>>) -> Response {
+    let Kind::Raw { body, .. } = &reply.kind else { unreachable!("only called with raw replies") };
+    if let Some(shared) = shared {
+        shared.change(|log| log.finished += 1);
+    }
+    response(reply, Body::from(body.clone()))
+}
+
+fn streamed(
+    frames: Vec<String>,
+    completion: &Completion,
+    shared: Arc<Shared>,
+) -> impl stream::Stream<Item = std::io::Result<String>> + Send + use<> {
+    let (pause, fault) = (completion.pause, completion.fault);
+    let frames = frames.into_iter().chain(["[DONE]".to_owned()]).map(|frame| format!("data: {frame}\n\n"));
+    let frames: Vec<String> = frames.collect();
+    stream::iter(0..=frames.len()).then(move |number| {
+        let frame = frames.get(number).cloned();
+        let shared = Arc::clone(&shared);
+        async move {
+            if let Some((after, fault)) = fault
+                && number == after
+            {
+                // What was sent before has to reach the client first, and goes out when this is next polled.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                shared.change(|log| log.faults += 1);
+                match fault {
+                    Fault::Hang => std::future::pending().await,
+                    Fault::Disconnect => return Err(std::io::Error::other("cut as scripted")),
+                }
+            }
+            match frame {
+                Some(frame) => {
+                    if !pause.is_zero() {
+                        tokio::time::sleep(pause).await;
+                    }
+                    Ok(frame)
+                }
+                None => {
+                    shared.change(|log| log.finished += 1);
+                    Ok(String::new())
+                }
+            }
+        }
+    })
+}
+
+fn response(reply: &Reply, body: Body) -> Response {
+    let (status, content_type) = match &reply.kind {
+        Kind::Completion(_) => (200, "text/event-stream"),
+        Kind::Raw { status, content_type, .. } => (*status, *content_type),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).expect("a scripted status is a status");
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    for (name, value) in reply.headers() {
+        let name = HeaderName::try_from(name).expect("a scripted header has a valid name");
+        response.headers_mut().insert(name, HeaderValue::from_str(value).expect("and a valid value"));
+    }
+    response
+}
+
+fn texts(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpStream;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a client with no opinions reads; the second is false if the connection broke.
+    fn post(server: &Server, body: &Value) -> (String, bool) {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let body = body.to_string();
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: test\r\nconnection: close\r\nx-test: yes\r\n";
+        write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut reply = String::new();
+        let read = stream.read_to_string(&mut reply).is_ok();
+        (reply.clone(), read && reply.ends_with("0\r\n\r\n"))
+    }
+
+    fn ask(streaming: bool) -> Value {
+        json!({"model": "m", "stream": streaming, "tools": [{}], "messages": [{"role": "user", "content": "hi"}]})
+    }
+
+    #[test]
+    fn a_reply_is_streamed_or_whole_as_the_request_asks() {
+        let server = Server::answering(|_, number| Reply::text(format!("reply number {number}")));
+        let (streamed, complete) = post(&server, &ask(true));
+        assert!(
+            complete && streamed.contains("text/event-stream") && streamed.contains("data: [DONE]\n\n"),
+            "{streamed}"
+        );
+        assert!(streamed.matches("\ndata: ").count() >= 3, "{streamed}");
+        let (whole, _) = post(&server, &ask(false));
+        assert!(whole.contains("application/json") && whole.contains("reply number 1"), "{whole}");
+        server.wait_for_finished(2);
+        let requests = server.requests();
+        assert_eq!(requests[0].last_user_text(), "hi");
+        assert_eq!(requests[0].header("x-test"), Some("yes"));
+        assert_eq!(requests[1].raw, ask(false).to_string());
+    }
+
+    #[test]
+    fn a_script_is_for_the_conversation_alone_and_ends() {
+        let server =
+            Server::scripted([Reply::text("first"), Reply::error(429, "slow down").header("retry-after", "7")]);
+        assert!(post(&server, &json!({"messages": []})).0.contains("nothing is open"));
+        assert!(post(&server, &ask(true)).0.contains("first"));
+        let (refused, _) = post(&server, &ask(true));
+        assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("retry-after: 7"), "{refused}");
+        assert!(post(&server, &ask(true)).0.contains("no more replies"));
+        assert_eq!((server.requests().len(), server.turns().len()), (4, 3));
+    }
+
+    #[test]
+    fn a_cut_reply_breaks_off_behind_the_frames_that_were_due() {
+        let server = Server::scripted([Reply::text("12345678abcdefgh").disconnect_after(2)]);
+        let (reply, complete) = post(&server, &ask(true));
+        assert!(reply.contains("12345678") && !reply.contains("abcdefgh") && !complete, "{reply}");
+        server.wait_for_faults(1);
+    }
+
+    #[test]
+    fn a_hanging_reply_keeps_the_connection_until_the_server_ends() {
+        let server = Server::scripted([Reply::text("12345678abcdefgh").hang_after(2)]);
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let body = ask(true).to_string();
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: test\r\n";
+        write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while !line.contains("12345678") {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "the reply ended before its second frame");
+        }
+        server.wait_for_faults(1);
+        drop(server);
+        let mut rest = String::new();
+        drop(reader.read_to_string(&mut rest));
+        assert!(!rest.contains("abcdefgh"), "{rest}");
+    }
+
+    #[test]
+    fn nobody_listens_at_a_dead_endpoint() {
+        let url = dead_endpoint();
+        let address = url.trim_start_matches("http://").trim_end_matches("/v1");
+        assert!(TcpStream::connect(address).is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! The repository and the cargos that are run in it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// How the host is built. Guests have one profile only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Dev,
+    Release,
+}
+
+/// A checkout.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    root: PathBuf,
+}
+
+impl Repository {
+    pub(crate) fn find() -> Result<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here.parent().context("the xtask package has no parent folder")?;
+        Ok(Self { root: root.canonicalize().with_context(|| format!("cannot open {}", root.display()))? })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The manifest of the guests' workspace.
+    pub(crate) fn guests_manifest(&self) -> Result<PathBuf> {
+        let manifest = self.root.join("plugins/Cargo.toml");
+        if !manifest.is_file() {
+            bail!("{} is missing: the checkout is not complete", manifest.display());
+        }
+        Ok(manifest)
+    }
+
+    /// Where the guests are built: never the host's own target folder.
+    pub(crate) fn guests_target(&self) -> PathBuf {
+        match std::env::var_os("CARGO_TARGET_DIR") {
+            // Cargo reads it relative to the current folder.
+            Some(target) if !target.is_empty() => {
+                std::path::absolute(Path::new(&target)).unwrap_or_else(|_| self.root.join(&target)).join("guests")
+            }
+            _ => self.root.join("target/guests"),
+        }
+    }
+
+    /// A cargo for the host's workspace: the user's settings hold, what the outer cargo told xtask of itself does not.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = Command::new(program());
+        command.current_dir(&self.root);
+        for name in environment() {
+            if is_of_a_package(&name) {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+
+    /// A cargo for the guests' workspace, with its own target folder and without flags that are meant for the host.
+    pub(crate) fn guests_cargo(&self) -> Command {
+        let mut command = Command::new(program());
+        command.current_dir(&self.root);
+        for name in environment() {
+            if disturbs_guests(&name) {
+                command.env_remove(name);
+            }
+        }
+        command.env("CARGO_TARGET_DIR", self.guests_target());
+        command
+    }
+
+    /// Builds the binary and says where it is.
+    pub(crate) fn build_hermes(&self, profile: Profile) -> Result<PathBuf> {
+        let mut command = self.cargo();
+        command.args(["build", "--package", "hermes-cli"]);
+        if profile == Profile::Release {
+            command.arg("--release");
+        }
+        artifacts(command)?
+            .into_iter()
+            .find(|artifact| artifact.name == "hermes")
+            .and_then(|artifact| artifact.executable)
+            .context("cargo built hermes-cli but reported no binary named `hermes`")
+    }
+}
+
+/// A thing that cargo built, or found to be fresh.
+#[derive(Debug)]
+pub(crate) struct Artifact {
+    pub(crate) name: String,
+    pub(crate) manifest: PathBuf,
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) executable: Option<PathBuf>,
+}
+
+/// Runs a `cargo build` and returns what it reports.
+pub(crate) fn artifacts(mut command: Command) -> Result<Vec<Artifact>> {
+    command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit()).stdin(Stdio::null());
+    let shown = shown(&command);
+    let output = command.output().with_context(|| format!("cannot run {shown}"))?;
+    if !output.status.success() {
+        bail!("{shown} failed: {}", output.status);
+    }
+    let reports = String::from_utf8(output.stdout).with_context(|| format!("{shown} wrote what is not UTF-8"))?;
+    Ok(reports.lines().filter_map(artifact).collect())
+}
+
+fn artifact(line: &str) -> Option<Artifact> {
+    let report: Value = serde_json::from_str(line).ok()?;
+    if report["reason"] != "compiler-artifact" {
+        return None;
+    }
+    Some(Artifact {
+        name: report["target"]["name"].as_str()?.to_owned(),
+        manifest: report["manifest_path"].as_str()?.into(),
+        files: report["filenames"].as_array()?.iter().filter_map(Value::as_str).map(PathBuf::from).collect(),
+        executable: report["executable"].as_str().map(PathBuf::from),
+    })
+}
+
+/// Runs a command with the terminal's own input and output; an error unless it succeeds.
+pub(crate) fn must(mut command: Command) -> Result<()> {
+    let shown = shown(&command);
+    eprintln!("$ {shown}");
+    let status = command.status().with_context(|| format!("cannot run {shown}"))?;
+    if !status.success() {
+        bail!("{shown} failed: {status}");
+    }
+    Ok(())
+}
+
+/// True if it runs and succeeds; what it says is dropped.
+pub(crate) fn succeeds(mut command: Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn environment() -> impl Iterator<Item = String> {
+    // A name that is not UTF-8 is none of cargo's.
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+}
+
+/// What `cargo run` says of the package it runs.
+fn is_of_a_package(name: &str) -> bool {
+    const PREFIXES: [&str; 4] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
+    name == "CARGO_PRIMARY_PACKAGE" || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// All settings by variable but those for the registry, the screen and the number of jobs: flags, wrappers, targets
+/// and profiles that suit the host break a build for wasm, or rebuild it every time.
+fn disturbs_guests(name: &str) -> bool {
+    const FLAGS: [&str; 4] = ["RUSTFLAGS", "RUSTDOCFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
+    const KEPT: [&str; 2] = ["CARGO_HOME", "CARGO_BUILD_JOBS"];
+    const KEPT_PREFIXES: [&str; 5] = ["CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_", "CARGO_TERM_"];
+    if FLAGS.contains(&name) {
+        return true;
+    }
+    name.starts_with("CARGO_") && !KEPT.contains(&name) && !KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The compiler that cargo would use.
+pub(crate) fn rustc() -> Command {
+    let program = std::env::var_os("RUSTC").unwrap_or_else(|| OsStr::new("rustc").to_owned());
+    Command::new(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_keep_the_registry_and_lose_what_is_meant_for_the_host() {
+        for kept in [
+            "CARGO_HOME",
+            "CARGO_NET_OFFLINE",
+            "CARGO_REGISTRIES_MINE_INDEX",
+            "CARGO_TERM_COLOR",
+            "PATH",
+            "RUSTUP_TOOLCHAIN",
+        ] {
+            assert!(!disturbs_guests(kept), "{kept}");
+        }
+        for gone in [
+            "RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "CARGO_BUILD_RUSTC_WRAPPER",
+            "CARGO_BUILD_TARGET",
+            "CARGO_TARGET_DIR",
+            "CARGO_MANIFEST_DIR",
+            "CARGO_PKG_VERSION",
+            "CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS",
+            "CARGO_PROFILE_RELEASE_DEBUG",
+        ] {
+            assert!(disturbs_guests(gone), "{gone}");
+        }
+    }
+
+    #[test]
+    fn the_host_keeps_every_setting_of_the_users() {
+        for kept in ["CARGO_TARGET_DIR", "RUSTFLAGS", "CARGO_INCREMENTAL", "RUSTC_WRAPPER", "CARGO_HOME"] {
+            assert!(!is_of_a_package(kept), "{kept}");
+        }
+        for gone in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PRIMARY_PACKAGE"] {
+            assert!(is_of_a_package(gone), "{gone}");
+        }
+    }
+
+    #[test]
+    fn reports_other_than_artifacts_are_passed_over() {
+        assert!(artifact("not json").is_none());
+        assert!(artifact(r#"{"reason":"build-finished","success":true}"#).is_none());
+        let built = artifact(
+            r#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","target":{"name":"files"},
+                "filenames":["/t/files.wasm"],"executable":null}"#,
+        )
+        .expect("an artifact");
+        assert_eq!((built.name.as_str(), built.files.len(), built.executable), ("files", 1, None));
+    }
+}

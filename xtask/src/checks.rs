@@ -1,0 +1,74 @@
+//! `test` and `lint`: what a change has to pass.
+
+use anyhow::{Result, bail};
+
+use crate::cargo::{Profile, Repository, must, succeeds};
+use crate::guests;
+
+/// Runs every test of the host, end-to-end tests among them, and of the guests.
+pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
+    print!("{}", guests::build(repository)?);
+    // The end-to-end tests run the binary; no package may depend on it, so cargo would not build it for them.
+    let binary = repository.build_hermes(Profile::Dev)?;
+
+    let mut nextest = repository.cargo();
+    nextest.args(["nextest", "--version"]);
+    let nextest = succeeds(nextest);
+
+    let mut host = repository.cargo();
+    if nextest {
+        host.args(["nextest", "run", "--workspace"]);
+    } else {
+        host.args(["test", "--workspace", "--no-fail-fast"]);
+    }
+    host.args(passed_on).env("HERMES_BIN", binary);
+    let mut failures = Vec::new();
+    let mut step = |name: &str, result: Result<()>| {
+        if let Err(error) = result {
+            failures.push(format!("{name}: {error:#}"));
+        }
+    };
+    step("host", must(host));
+
+    // Arguments choose among the host's tests; with them, that is all that was asked for.
+    if passed_on.is_empty() {
+        if nextest {
+            let mut examples = repository.cargo();
+            examples.args(["test", "--workspace", "--doc", "--quiet"]);
+            step("examples in the documentation", must(examples));
+        }
+        let mut native = repository.guests_cargo();
+        native.args(["test", "--workspace", "--no-fail-fast", "--quiet", "--manifest-path"]);
+        native.arg(repository.guests_manifest()?);
+        step("guests", must(native));
+    }
+
+    if !failures.is_empty() {
+        bail!("not all passed\n  {}", failures.join("\n  "));
+    }
+    println!("all tests passed");
+    Ok(())
+}
+
+/// Formatting and clippy for both workspaces.
+pub(crate) fn lint(repository: &Repository) -> Result<()> {
+    let guests_manifest = repository.guests_manifest()?;
+
+    let mut format = repository.cargo();
+    format.args(["fmt", "--all", "--check"]);
+    must(format)?;
+    let mut format = repository.guests_cargo();
+    format.args(["fmt", "--all", "--check", "--manifest-path"]).arg(&guests_manifest);
+    must(format)?;
+
+    guests::need_target()?;
+    let mut clippy = repository.guests_cargo();
+    clippy.args(["clippy", "--workspace", "--target", guests::TARGET, "--manifest-path"]);
+    clippy.arg(&guests_manifest).args(["--", "-D", "warnings"]);
+    must(clippy)?;
+    let mut clippy = repository.cargo();
+    clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    must(clippy)?;
+    println!("formatting and lints are clean");
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask COMMAND`: builds, tests, demonstrates and measures the project.
+//!
+//! Guests are a workspace of their own and are built by a cargo of their own, with a target folder of its own: two
+//! cargos that share one wait for each other for ever.
+
+mod cargo;
+mod checks;
+mod demo;
+mod guests;
+mod processes;
+mod responder;
+mod startup;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::cargo::{Profile, Repository};
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  demo          build what is needed and run the main job, without a key or a network
+  test [ARGS]   every test; ARGS go to cargo nextest, or to cargo test where nextest is not installed
+  lint          formatting and clippy, warnings refused, for the host and for the guests
+  build         a complete release binary: target/release/hermes
+  plugins       build the guests and stage them: target/bundled, target/test-guests
+  bench startup [--peer COMMAND] [--runs N]
+                wall time and memory of `hermes --version` and of a one-shot turn";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let repository = Repository::find()?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["plugins"] => guests::build(&repository).map(|staged| print!("{staged}")),
+        ["build"] => build(&repository),
+        ["demo"] => demo::run(&repository),
+        ["test", passed_on @ ..] => checks::test(&repository, passed_on),
+        ["lint"] => checks::lint(&repository),
+        ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
+        [] | ["help" | "-h" | "--help"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        unknown => bail!("no such command: `{}`\n{HELP}", unknown.join(" ")),
+    }
+}
+
+fn build(repository: &Repository) -> Result<()> {
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Release)?;
+    println!("built {}", binary.display());
+    Ok(())
+}
