@@ -67,6 +67,7 @@ fn the_table_has_no_circle() {
     }
 }
 
+/// But for the pure rules, with which an engine's tests check its plans.
 #[test]
 fn guests_use_nothing_of_the_host() {
     let metadata = metadata("plugins/Cargo.toml");
@@ -75,6 +76,9 @@ fn guests_use_nothing_of_the_host() {
         for dependency in package["dependencies"].as_array().unwrap() {
             if let Some(path) = dependency["path"].as_str() {
                 let inside = Path::new(path).canonicalize().unwrap().starts_with(&host);
+                if dependency["name"] == "hermes-conversation" && dependency["kind"] == "dev" {
+                    continue;
+                }
                 assert!(!inside, "{} -> {}", package["name"], dependency["name"]);
             }
         }

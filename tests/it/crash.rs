@@ -103,7 +103,7 @@ fn killed_while_a_tool_computes_its_call_is_closed_by_appending() {
     let home = Home::with(&server);
     home.write_workspace("notes.txt", "a note");
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
-    home.set("plugins.enabled", json!(["hostile"]));
+    home.set("context.engine", json!("hostile"));
     let running = home.hermes(&["-z", "Poke it."]).spawn();
     server.wait_for_finished(1);
     std::thread::sleep(Duration::from_secs(1));
@@ -219,7 +219,7 @@ fn an_interrupt_stops_a_tool_at_once() {
     ]);
     let home = Home::with(&server);
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
-    home.set("plugins.enabled", json!(["hostile"]));
+    home.set("context.engine", json!("hostile"));
     // Less than the deadline of a tool: it was not that which ended it.
     let running = home.hermes(&["-z", "Poke it."]).timeout(Duration::from_secs(20)).spawn();
     server.wait_for_finished(1);

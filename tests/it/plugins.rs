@@ -22,11 +22,9 @@ fn home_with_engine(server: &Server, mode: &str) -> Home {
     home
 }
 
+/// Its tool is offered while it is the selected engine.
 fn home_with_tool(server: &Server) -> Home {
-    let home = Home::with(server);
-    home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
-    home.set("plugins.enabled", json!(["hostile"]));
-    home
+    home_with_engine(server, "ok")
 }
 
 /// Two turns of two processes under an engine that misbehaves at each.
@@ -171,7 +169,9 @@ fn first_party_plugins_are_bundled_and_listed_with_their_kinds() {
 #[test]
 fn a_plugin_in_the_working_folder_is_never_loaded() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
-    let home = home_with_tool(&server);
+    let home = Home::with(&server);
+    home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
+    home.set("plugins.enabled", json!(["hostile"]));
     let installed = home.path().join("plugins");
     std::fs::rename(installed, home.workspace().join("plugins")).unwrap();
     home.hermes(&["-z", "hi"]).run().success();
