@@ -20,11 +20,11 @@ fn server() -> Server {
 #[test]
 fn broken_yaml_is_refused_with_file_line_and_reason() {
     let home = Home::new();
-    home.config("model:\n  provider: offline\n  default: [x\ncontext:\n");
+    home.config("model:\n  provider: offline\n\tdefault: x\n");
     let before = home.snapshot();
     let output = home.hermes(&["-z", "hi"]).run().refused().exits(CONFIGURATION).says(&["config.yaml"]);
     let said = output.stderr.to_lowercase();
-    assert!([3, 4].iter().any(|line| said.contains(&format!("config.yaml:{line}"))), "the line is not named\n{output}");
+    assert!(said.contains("config.yaml:3:"), "the line is not named\n{output}");
     assert_eq!(home.read("config.yaml").as_bytes(), before[std::path::Path::new("config.yaml")]);
 }
 

@@ -73,16 +73,38 @@ impl Repository {
             }
         }
         command.env("CARGO_TARGET_DIR", self.guests_target());
+        command.env("CARGO_ENCODED_RUSTFLAGS", self.without_local_paths());
         command
+    }
+
+    /// Flags that keep this machine's folders out of the texts of panics: the same sources give the same component.
+    fn without_local_paths(&self) -> OsString {
+        let registry =
+            std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+        let remap = |from: &Path, to: &str| {
+            let mut flag = OsString::from("--remap-path-prefix=");
+            flag.push(from);
+            flag.push("=");
+            flag.push(to);
+            flag
+        };
+        let mut flags = remap(&self.root, "hermes");
+        if let Some(registry) = registry {
+            // Between flags stands what can be in no path.
+            flags.push("\u{1f}");
+            flags.push(remap(&registry.join("registry/src"), "crates"));
+        }
+        flags
     }
 
     /// Builds the binary and says where it is.
     pub(crate) fn build_hermes(&self, profile: Profile) -> Result<PathBuf> {
         let mut command = self.cargo();
-        command.args(["build", "--package", "hermes-cli"]);
-        if profile == Profile::Release {
-            command.arg("--release");
-        }
+        match profile {
+            // Chosen among the whole workspace, dependencies have the features that the tests build them with.
+            Profile::Dev => command.args(["build", "--workspace", "--bin", "hermes"]),
+            Profile::Release => command.args(["build", "--release", "--package", "hermes-cli"]),
+        };
         artifacts(command)?
             .into_iter()
             .find(|artifact| artifact.name == "hermes")

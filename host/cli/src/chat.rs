@@ -26,6 +26,8 @@ struct Chat {
     screen: Screen,
     console: Console,
     ctrl_c: CtrlC,
+    /// The last turn failed like this.
+    failed: Option<Kind>,
 }
 
 /// Talks until the user leaves.
@@ -42,7 +44,7 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     })?;
     let at_terminal = lines.is_terminal();
     let screen = Screen::new(console, show, ctrl_c.interrupt());
-    let mut chat = Chat { launcher, agent, screen, console, ctrl_c };
+    let mut chat = Chat { launcher, agent, screen, console, ctrl_c, failed: None };
     chat.greet(at_terminal);
 
     let mut interrupted = false;
@@ -67,8 +69,11 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
             break;
         }
     }
+    // At a terminal the failure has been read; a script reads the exit code.
+    let code =
+        chat.failed.filter(|_| !at_terminal && !chat.screen.reader_gone()).map_or(ExitCode::SUCCESS, ExitCode::from);
     chat.leave(at_terminal).await;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 impl Chat {
@@ -140,11 +145,12 @@ impl Chat {
             self.agent.turn(text, &mut self.screen, self.ctrl_c.interrupt()).await
         };
         self.screen.end_turn();
+        self.failed = None;
         match end {
             Ok(TurnEnd::Answered { .. }) => {}
             Ok(TurnEnd::Interrupted) => self.screen.line(Tone::Faint, "stopped"),
-            Ok(TurnEnd::OutOfBudget { steps }) => self.console.report(&oneshot::out_of_budget(steps)),
-            Err(error) => self.console.report(&error.into()),
+            Ok(TurnEnd::OutOfBudget { steps }) => self.fail(&oneshot::out_of_budget(steps)),
+            Err(error) => self.fail(&error.into()),
         }
         let line = status::line(&self.agent.status());
         self.screen.line(Tone::Faint, &line);
@@ -168,7 +174,7 @@ impl Chat {
                 self.screen.line(Tone::Faint, &line);
             }
             Some(Ok(false)) => self.screen.line(Tone::Faint, "there is nothing to compact"),
-            Some(Err(error)) => self.console.report(&error.into()),
+            Some(Err(error)) => self.fail(&error.into()),
         }
     }
 
@@ -178,8 +184,13 @@ impl Chat {
                 std::mem::replace(&mut self.agent, agent).close().await;
                 self.screen.line(Tone::Faint, "a new conversation");
             }
-            Err(failure) => self.console.report(&failure),
+            Err(failure) => self.fail(&failure),
         }
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.console.report(failure);
+        self.failed = Some(failure.kind);
     }
 
     async fn leave(self, at_terminal: bool) {

@@ -38,7 +38,8 @@ impl Config {
         let text = match std::fs::read(file) {
             Ok(bytes) => String::from_utf8(bytes)
                 .map_err(|error| refusal(file, None, not_text(&error), "save the file as UTF-8"))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+            // Where even the home is none, the store says so.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(Self { file: file.to_owned(), exists: false, set: Vec::new(), warnings: Vec::new() });
             }
             Err(error) => return Err(refusal(file, None, error.to_string(), "make it a file that you can read")),

@@ -57,7 +57,7 @@ impl Check {
 
 /// Prints the report; a failed check is the exit code's business.
 pub(crate) fn run(model: &ModelArguments, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let checks = look(&Home::locate()?, model);
+    let checks = look(&Home::locate()?, model, plugins);
     if json {
         print(&format!("{:#}\n", serde_json::json!(checks)))?;
     } else {
@@ -79,7 +79,8 @@ fn line(check: &Check, console: Console) -> String {
     format!("{word} {:<8} {}\n{fix}", check.of, text::line(&check.found))
 }
 
-fn look(home: &Home, model: &ModelArguments) -> Vec<Check> {
+/// `plugins` looks at the plugins, which takes a while where they have to be compiled first.
+fn look(home: &Home, model: &ModelArguments, plugins: fn(&Setup, &ModelArguments) -> Vec<Check>) -> Vec<Check> {
     let mut checks = vec![folder(home)];
     let environment = Environment::read(&home.dotenv());
     checks.extend(dotenv(home, &environment));
@@ -269,7 +270,7 @@ mod tests {
     fn a_home_that_is_not_there_is_nothing_wrong_and_is_not_made() {
         let root = tempfile::tempdir().unwrap();
         let home = Home::at(&root.path().join("home"));
-        let checks = look(&home, &ModelArguments::default());
+        let checks = look(&home, &ModelArguments::default(), |_, _| Vec::new());
         for of in ["home", "config", "store", "cache"] {
             assert_eq!(found(&checks, of), [Finding::Ok], "{of}: {checks:?}");
         }
@@ -280,9 +281,9 @@ mod tests {
     fn nothing_of_another_programs_home_is_opened() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("config.yaml"), "_config_version: 33\n").unwrap();
-        let checks = look(&Home::at(root.path()), &ModelArguments::default());
+        let checks = look(&Home::at(root.path()), &ModelArguments::default(), |_, _| Vec::new());
         assert_eq!(found(&checks, "config"), [Finding::Fail]);
-        assert!(found(&checks, "store").is_empty() && found(&checks, "plugins").is_empty());
+        assert!(found(&checks, "store").is_empty() && found(&checks, "model").is_empty());
         assert!(checks.last().unwrap().fix.contains("HERMES_HOME"));
     }
 
@@ -294,7 +295,7 @@ mod tests {
         let file = root.path().join(".env");
         std::fs::write(&file, "OPENAI_API_KEY=sk-0123456789abcdefghij\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        let checks = look(&Home::at(root.path()), &ModelArguments::default());
+        let checks = look(&Home::at(root.path()), &ModelArguments::default(), |_, _| Vec::new());
         assert_eq!(found(&checks, ".env"), [Finding::Warn]);
         assert!(!format!("{checks:?}").contains("0123456789"));
     }

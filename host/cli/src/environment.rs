@@ -1,6 +1,7 @@
 //! Variables: those of the process, and those of `.env` in the home folder where the process has none.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Where every variable is looked up.
@@ -15,7 +16,7 @@ impl Environment {
     pub(crate) fn read(dotenv: &Path) -> Self {
         match std::fs::read_to_string(dotenv) {
             Ok(text) => Self::parse(&text, dotenv),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Self::default(),
             Err(error) => {
                 Self { from_file: HashMap::new(), warnings: vec![format!("{} is not used: {error}", dotenv.display())] }
             }

@@ -218,7 +218,9 @@ impl Slot {
     /// The instance, made when there is none, with its clock set for the call.
     async fn live(&mut self, mut state: Call, deadline: Duration) -> Result<&mut Live, Failure> {
         if self.live.is_none() {
-            let live = self.make(state.clone()).await?;
+            let mut making = state.clone();
+            making.until = std::time::Instant::now() + self.recipe.limits.deadlines.start;
+            let live = self.make(making).await?;
             self.live = Some(live);
             self.start = Start::Resumed;
             state.until = std::time::Instant::now() + deadline;
@@ -308,7 +310,7 @@ fn reason(context: &Context, error: &wasmtime::Error, limits: Limits) -> Cause {
     if context.meter.refused {
         return Cause::Memory { limit: limits.memory };
     }
-    let said = context.stderr.tail();
+    let said = panic_text(&context.stderr.tail());
     if !said.is_empty() {
         return Cause::Trap { why: said };
     }
@@ -322,6 +324,12 @@ fn reason(context: &Context, error: &wasmtime::Error, limits: Limits) -> Cause {
             None => first_line(error),
         },
     }
+}
+
+/// A panic's words without the advice that only its author could follow.
+fn panic_text(stderr: &str) -> String {
+    let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: run with"));
+    lines.collect::<Vec<_>>().join(" ").trim_start_matches("thread '<unnamed>' (1) ").to_owned()
 }
 
 fn first_line(error: &wasmtime::Error) -> String {

@@ -61,7 +61,7 @@ impl Node {
         match serde_saphyr::from_str::<Option<Spanned<Raw>>>(text) {
             Ok(None) => Ok(Self { place: Place::default(), content: Content::Nothing, expanded: false }),
             Ok(Some(root)) => Ok(node(root)),
-            Err(error) => Err(broken(&error)),
+            Err(error) => Err(tab(text, broken(&error))),
         }
     }
 
@@ -139,6 +139,23 @@ fn broken(error: &serde_saphyr::Error) -> Broken {
     let text = text.split(" at line ").next().unwrap_or(&text);
     let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
     Broken { place, why }
+}
+
+/// A tab in an indentation is the commonest slip; the parser reports what it interrupts, which stands above it.
+fn tab(text: &str, broken: Broken) -> Broken {
+    let from = broken.place.map_or(1, |place| place.line).max(1);
+    let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let found = (1u64..)
+        .zip(text.lines())
+        .skip_while(|(number, _)| *number < from)
+        .find_map(|(line, content)| Some((line, content[..indentation(content)].find('\t')?)));
+    match found {
+        Some((line, before)) if broken.why.contains("tab") => Broken {
+            place: Some(Place { line, column: u64::try_from(before).map_or(1, |before| before + 1) }),
+            why: "the line is indented with a tab, and YAML wants blanks".to_owned(),
+        },
+        _ => broken,
+    }
 }
 
 fn node(raw: Spanned<Raw>) -> Node {
@@ -248,6 +265,15 @@ mod tests {
             assert!(!broken.why.is_empty() && !broken.why.contains('\n'), "{broken:?}");
         }
         assert_eq!(Node::parse("# nothing\n").unwrap().content, Content::Nothing);
+    }
+
+    #[test]
+    fn a_tab_is_found_where_it_stands() {
+        for (text, line, column) in [("a:\n  b: c\n\td: e\n", 3, 1), ("a:\n  b: 1\n  \tc: 2\n", 3, 3)] {
+            let broken = Node::parse(text).unwrap_err();
+            assert_eq!(broken.place, Some(Place { line, column }), "{text:?}: {broken:?}");
+            assert!(broken.why.contains("tab"), "{broken:?}");
+        }
     }
 
     #[test]

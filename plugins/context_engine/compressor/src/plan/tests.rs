@@ -268,7 +268,7 @@ impl World {
         let (headers, items) = (self.headers(), self.items());
         let ground = Ground::new(&headers, &items);
         let budget = Budget::of(&self.config, &self.pressure, ground.before());
-        for _ in 0..8 {
+        for _ in 0..=headers.len() {
             let base = self.prepared.as_ref().filter(|prepared| prepared.holds(&ground));
             let portion = Portion { input: self.pressure.context_length / 2, least: 150 };
             let work = work::next(&ground, &self.config, &budget, base, portion, self).unwrap();
