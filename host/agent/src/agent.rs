@@ -209,12 +209,12 @@ impl Agent {
     /// Ends work on the session: hooks and memories get what they have coming, in bounded time.
     pub async fn close(self) {
         /// Summaries for the next process are worth a moment; a prompt that comes back at once is worth more.
-        const ONE_SHOT: Duration = Duration::from_secs(5);
+        const ONE_SHOT: Duration = Duration::from_secs(10);
         const PATIENCE: Duration = Duration::from_secs(2);
         let Some(mut live) = self.live else { return };
         let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
         live.engine.finish(patience).await;
-        let _ = tokio::time::timeout(PATIENCE, live.toolbox.settle()).await;
+        let _ = tokio::time::timeout(PATIENCE, live.watchers.settle()).await;
         if let Some(syncing) = live.syncing.take() {
             let _ = tokio::time::timeout(PATIENCE, syncing).await;
         }

@@ -165,6 +165,20 @@ pub(crate) async fn make_room(
     Ok(())
 }
 
+/// After a turn, while the user reads: the engine may work ahead.
+pub(crate) async fn turn_ended(host: &Host, live: &mut Live, observer: &mut dyn Observer) {
+    if !host.settings.compression || !live.engine.may_be_asked() {
+        return;
+    }
+    let pressure = pressure(live, Moment::TurnEnd, host.model.context_length);
+    let plugin = Arc::clone(live.engine.plugin());
+    match live.ear.attend(observer, plugin.assess(&pressure)).await {
+        Ok(advice) if advice.prepare => prepare(live, request(live, pressure, None)),
+        Ok(_) => {}
+        Err(error) => engine_failed(live, &error),
+    }
+}
+
 fn is_full(live: &Live, window: u32) -> bool {
     live.journal.conversation().view_tokens(live.journal.view()) > limit(live, window)
 }

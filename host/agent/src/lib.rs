@@ -18,6 +18,7 @@ mod report;
 mod skills;
 mod toolbox;
 mod turn;
+mod watchers;
 
 pub use agent::{Agent, Begin, Host, Settings, Status, TurnEnd};
 pub use error::AgentError;

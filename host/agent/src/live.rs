@@ -16,12 +16,14 @@ use crate::journal::Journal;
 use crate::report::{self, Ear, Voice};
 use crate::skills::SkillShelf;
 use crate::toolbox::Toolbox;
+use crate::watchers::Watchers;
 
 pub(crate) struct Live {
     pub(crate) session: SessionId,
     pub(crate) journal: Journal,
     pub(crate) memories: Vec<Arc<dyn hermes_plugins::MemoryProvider>>,
     pub(crate) toolbox: Toolbox,
+    pub(crate) watchers: Arc<Watchers>,
     pub(crate) engine: Engine,
     pub(crate) frozen: Frozen,
     /// Estimate for system prompt and tools.
@@ -46,8 +48,10 @@ impl Live {
         let (voice, ear) = report::channel(&host.home, session.id.as_str());
         let plugins = host.plugins.start(&surroundings(host, &session, fresh, &journal, &voice))?;
         let SessionPlugins { engine, memories, tools, skills, hooks } = plugins;
-        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), &hooks).await;
-        for notice in notices {
+        let (watchers, unwatched) = Watchers::gather(&hooks).await;
+        let watchers = Arc::new(watchers);
+        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
+        for notice in unwatched.into_iter().chain(notices) {
             voice.notice(notice);
         }
         let frozen = match session.frozen.clone() {
@@ -73,6 +77,7 @@ impl Live {
             journal,
             memories,
             toolbox,
+            watchers,
             frozen,
             ear,
             voice,

@@ -6,21 +6,16 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, ToolCall, ToolSchema, tokens};
-use hermes_plugins::{
-    CallError, Cause, Effect, Event as HookEvent, Hooks, Invocation, Tool, ToolDone, ToolEvent, Tools, Verdict,
-};
-use tokio::task::JoinSet;
+use hermes_plugins::{CallError, Cause, Effect, Invocation, Tool, Tools};
 
 use crate::skills::{self, SkillShelf};
+use crate::watchers::Watchers;
 
 /// Everything that the model may call.
 pub(crate) struct Toolbox {
     offered: HashMap<String, Offered>,
     shelf: SkillShelf,
-    before: Vec<Arc<dyn Hooks>>,
-    after: Vec<Arc<dyn Hooks>>,
-    /// Events on their way to hooks that nobody waits for.
-    told: std::sync::Mutex<JoinSet<()>>,
+    watchers: Arc<Watchers>,
 }
 
 struct Offered {
@@ -40,7 +35,7 @@ impl Toolbox {
     pub(crate) async fn fill(
         plugins: &[Arc<dyn Tools>],
         shelf: SkillShelf,
-        hooks: &[Arc<dyn Hooks>],
+        watchers: Arc<Watchers>,
     ) -> (Self, Vec<String>) {
         let mut notices = Vec::new();
         let mut offered: HashMap<String, Offered> = HashMap::new();
@@ -72,18 +67,7 @@ impl Toolbox {
                 }
             }
         }
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        for hook in hooks {
-            match hook.interests().await {
-                Ok(interests) => {
-                    let wants = |event: &str| interests.iter().any(|interest| interest == event);
-                    before.extend(wants("before-tool").then(|| Arc::clone(hook)));
-                    after.extend(wants("after-tool").then(|| Arc::clone(hook)));
-                }
-                Err(error) => notices.push(format!("{error}; it watches nothing")),
-            }
-        }
-        (Self { offered, shelf, before, after, told: std::sync::Mutex::new(JoinSet::new()) }, notices)
+        (Self { offered, shelf, watchers }, notices)
     }
 
     /// What the model is told of: frozen for the session by whoever asks first.
@@ -132,7 +116,7 @@ impl Toolbox {
         let failed = result.is_err();
         let content = result.unwrap_or_else(|why| format!("error: {why}"));
         let answer = Answer { content, failed, elapsed_ms };
-        self.tell(call, &answer);
+        self.watchers.after_tool(call, &answer.content, answer.failed, answer.elapsed_ms);
         answer
     }
 
@@ -149,7 +133,7 @@ impl Toolbox {
             let names: Vec<String> = self.schemas().into_iter().map(|schema| schema.name).collect();
             return Err(format!("there is no tool `{}`; there are: {}", call.name, names.join(", ")));
         }
-        self.ask_hooks(call).await?;
+        self.watchers.before_tool(call).await?;
         let Some(offered) = offered else { return self.shelf.call(&call.name, &call.arguments).await };
         if offered.tool.effect == Effect::Dangerous {
             return Err(format!(
@@ -164,54 +148,11 @@ impl Toolbox {
             extra: Vec::new(),
         };
         let output = offered.plugin.call(invocation).await.map_err(|error| for_the_model(&error))?;
-        Ok(output.content)
+        Ok(match output.images.len() {
+            0 => output.content,
+            images => format!("{}\n[{images} images are left out: only text reaches the model]", output.content),
+        })
     }
-
-    /// A hook that fails is a hook that did not agree.
-    async fn ask_hooks(&self, call: &ToolCall) -> Result<(), String> {
-        for hook in &self.before {
-            match hook.on_event(HookEvent::BeforeTool(event(call))).await {
-                Ok(Verdict::Proceed) => {}
-                Ok(Verdict::Block(why)) => return Err(format!("blocked by `{}`: {why}", hook.name())),
-                Ok(Verdict::Ask(why)) => {
-                    return Err(format!(
-                        "`{}` wants the user to approve this, and nobody can be asked yet: {why}",
-                        hook.name()
-                    ));
-                }
-                Err(error) => return Err(format!("not run, because a hook could not be asked: {error}")),
-            }
-        }
-        Ok(())
-    }
-
-    fn tell(&self, call: &ToolCall, answer: &Answer) {
-        for hook in &self.after {
-            let hook = Arc::clone(hook);
-            let done = HookEvent::AfterTool(ToolDone {
-                event: event(call),
-                content: answer.content.clone(),
-                failed: answer.failed,
-                elapsed_ms: u32::try_from(answer.elapsed_ms).unwrap_or(u32::MAX),
-            });
-            let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            told.spawn(async move {
-                if let Err(error) = hook.on_event(done).await {
-                    tracing::warn!(%error, "a hook was not told of a tool call");
-                }
-            });
-        }
-    }
-
-    /// Waits until every hook was told.
-    pub(crate) async fn settle(&self) {
-        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        while told.join_next().await.is_some() {}
-    }
-}
-
-fn event(call: &ToolCall) -> ToolEvent {
-    ToolEvent { call_id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() }
 }
 
 /// A tool's own error as it is; a crash with the plugin's name.

@@ -1,5 +1,7 @@
 //! One turn: from what the user said to an answer without calls.
 
+use std::time::Instant;
+
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, MessageRange, ToolCall, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
@@ -35,10 +37,6 @@ pub(crate) async fn run(
     observer: &mut dyn Observer,
     interrupt: &Interrupt,
 ) -> Result<TurnEnd, AgentError> {
-    let text = text.trim_end();
-    if text.trim().is_empty() {
-        return Err(AgentError::EmptyMessage);
-    }
     live.engine.turn_begins();
     close_what_is_open(live)?;
     let said = user_message(host, live, text, observer).await?;
@@ -49,6 +47,9 @@ pub(crate) async fn run(
     let end = end?;
     if let TurnEnd::Answered { text: answer } = &end {
         hand_to_memories(live, first, text, answer);
+        if !host.settings.one_shot {
+            compaction::turn_ended(host, live, observer).await;
+        }
     }
     Ok(end)
 }
@@ -196,6 +197,8 @@ async fn ask(
         temperature: None,
         schema: None,
     };
+    live.watchers.before_model(&host.model.name);
+    let begun = Instant::now();
     let mut partial = String::new();
     let reply = {
         let mut on_delta = |delta: Delta<'_>| match delta {
@@ -214,6 +217,8 @@ async fn ask(
         }
     };
     let Some(reply) = reply else { return Ok(Replied::Stopped(partial)) };
+    let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    live.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
     live.engine.counted(estimate, reply.usage);
     if let Some(usage) = &reply.usage
         && let Err(error) = host.store.add_usage(&live.session, usage)

@@ -220,7 +220,7 @@ fn plugins(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
         Err(failure) => return vec![Check::fail("plugins", &failure)],
     };
     let runtime = Runtime::new(code.folder());
-    match Plugins::select(&runtime, &setup.catalog(), &setup.selection(flags)) {
+    match Plugins::select(&runtime, &setup.catalog(), &setup.selection(flags), &|_| {}) {
         Err(error) => vec![Check::fail("plugins", &error.into())],
         Ok(plugins) => {
             let fix = "correct or remove it; `hermes plugins list` shows all";

@@ -183,7 +183,8 @@ impl Launcher {
 
     /// Takes up a session with plugins of its own.
     pub(crate) async fn begin(&self, begin: Begin) -> Result<Agent, Failure> {
-        let plugins = Plugins::select(&self.runtime, &self.catalog, &self.selection)?;
+        let compiling = |name: &str| self.console.note(&format!("compiling the plugin `{name}` for its first use"));
+        let plugins = Plugins::select(&self.runtime, &self.catalog, &self.selection, &compiling)?;
         for notice in plugins.notices() {
             self.console.warning(notice);
         }

@@ -19,7 +19,7 @@ pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, CacheState, CallError, Cause, Effect, Event, Exports, Fault, FaultKind, Invocation, Limits, Moment,
     Outcome, Output, PlanRequest, Pressure, Progress, Query, Recollection, SessionInfo, Skill, SkillDocument, Start,
-    Timing, Tool, ToolDone, ToolEvent, TurnRecord, Verdict,
+    Timing, Tool, ToolDone, ToolEvent, TurnRecord, Verdict, model_answered,
 };
 pub use kinds::{ContextEngine, Hooks, MemoryProvider, Skills, Tools};
 pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};

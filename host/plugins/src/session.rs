@@ -97,10 +97,16 @@ const MEMORY_KIND: &str = "memory provider";
 
 impl Plugins {
     /// Resolves a selection. An engine or a provider that is not there is an error; another plugin that
-    /// cannot be used is left out with a notice.
-    pub fn select(runtime: &Runtime, catalog: &Catalog, selection: &Selection) -> Result<Self, PluginsError> {
+    /// cannot be used is left out with a notice. `compiling` is told of each plugin whose first use this is: that takes
+    /// a moment.
+    pub fn select(
+        runtime: &Runtime,
+        catalog: &Catalog,
+        selection: &Selection,
+        compiling: &dyn Fn(&str),
+    ) -> Result<Self, PluginsError> {
         let mut notices: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
-        let select = Select { runtime, catalog, selection };
+        let select = Select { runtime, catalog, selection, compiling };
         let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
         let mut memories = Vec::new();
         if selection.is_on(Selection::MEMORY) && selection.memory.as_deref() != Some(Selection::MEMORY) {
@@ -174,6 +180,7 @@ struct Select<'a> {
     runtime: &'a Runtime,
     catalog: &'a Catalog,
     selection: &'a Selection,
+    compiling: &'a dyn Fn(&str),
 }
 
 impl Select<'_> {
@@ -206,7 +213,11 @@ impl Select<'_> {
 
     fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
         let name = &found.manifest.name;
-        let loaded = self.runtime.load(&found.component()?).map_err(|source| PluginsError::Load {
+        let component = found.component()?;
+        if !self.runtime.is_compiled(&component) {
+            (self.compiling)(name);
+        }
+        let loaded = self.runtime.load(&component).map_err(|source| PluginsError::Load {
             name: name.clone(),
             place: found.origin.to_string(),
             source,

@@ -22,9 +22,17 @@ impl CodeCache {
         Self { folder, fingerprint: fingerprint(engine) }
     }
 
+    fn file(&self, bytes: &[u8]) -> PathBuf {
+        self.folder.join(format!("{}-{}.cwasm", blake3::hash(bytes).to_hex(), self.fingerprint))
+    }
+
+    pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
+        self.file(bytes).exists()
+    }
+
     /// The component behind these bytes: mapped when it was compiled before, else checked, compiled and kept.
     pub(crate) fn load(&self, engine: &Engine, bytes: &[u8]) -> Result<Component, LoadError> {
-        let file = self.folder.join(format!("{}-{}.cwasm", blake3::hash(bytes).to_hex(), self.fingerprint));
+        let file = self.file(bytes);
         if let Some(component) = self.map(engine, &file) {
             return Ok(component);
         }

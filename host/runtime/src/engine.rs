@@ -41,6 +41,11 @@ impl Runtime {
         Self { engine, linker, cache }
     }
 
+    /// Whether the component was compiled before, so that loading it is quick.
+    pub fn is_compiled(&self, bytes: &[u8]) -> bool {
+        self.cache.holds(bytes)
+    }
+
     /// Makes a component ready for instances: mapped when it was compiled before.
     pub fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, LoadError> {
         let component = self.cache.load(&self.engine, bytes)?;

@@ -8,7 +8,7 @@ use hermes_bindings::hermes::plugin as imported;
 use hermes_conversation::{Model, Usage};
 
 pub use exported::context_engine::{Advice, CacheState, Moment, Timing};
-pub use exported::hooks::{Event, Reply as ModelReply, ToolDone, ToolEvent, Verdict};
+pub use exported::hooks::{Event, Reply as ModelAnswered, ToolDone, ToolEvent, Verdict};
 pub use exported::lifecycle::{Ending, Start};
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
@@ -66,6 +66,11 @@ pub struct PlanRequest {
     pub focus: Option<String>,
     /// What memory providers want kept.
     pub memory_context: String,
+}
+
+/// What hooks are told of a model's reply.
+pub fn model_answered(model: &str, usage: Usage, elapsed_ms: u32) -> ModelAnswered {
+    ModelAnswered { model: model.to_owned(), usage: crate::convert::usage(usage), elapsed_ms }
 }
 
 /// What became of a plan.

@@ -3,6 +3,7 @@
 use hermes_plugin::context_engine::{Moment, Pressure};
 
 use crate::config::Config;
+use crate::ground::Ground;
 
 /// Where the window stands, in the tokens that the provider counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub(crate) struct Budget {
     pub(crate) tail_most: u32,
     /// For the first ones.
     pub(crate) head: u32,
+    /// Left of the goal for a summary, whatever stays.
+    pub(crate) text: u32,
     /// For what the user said, in a digest.
     pub(crate) said: u32,
     /// For tool calls, in a digest.
@@ -56,14 +59,18 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// `before` is what the view takes by the headers.
-    pub(crate) fn of(config: &Config, pressure: &Pressure, before: u32) -> Self {
+    pub(crate) fn of(config: &Config, pressure: &Pressure, ground: &Ground<'_>) -> Self {
+        Self::from_tokens(config, pressure, ground.before(), ground.least())
+    }
+
+    /// `before` is what the view takes by the headers, at most and at least.
+    pub(crate) fn from_tokens(config: &Config, pressure: &Pressure, before: u32, least: u32) -> Self {
         let marks = Marks::of(config, pressure);
         // Where the provider counts more than the headers say, the headers' tokens are larger than they look. Whether
         // its ruler holds for system prompt and tools too is not known: the smaller limit is right either way.
         let counted = pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens);
-        let scale = ratio(counted, before);
-        let skew = ratio(pressure.prompt_tokens, before.saturating_add(pressure.fixed_tokens));
+        let scale = ratio(counted, least);
+        let skew = ratio(pressure.prompt_tokens, least.saturating_add(pressure.fixed_tokens));
         let scaled = |tokens: u32| share(tokens, 1.0 / scale);
 
         let limit = scaled(marks.room).min(share(marks.usable, 1.0 / skew).saturating_sub(pressure.fixed_tokens));
@@ -91,6 +98,7 @@ impl Budget {
             tail: tail.min(share(goal, 0.5)),
             tail_most: share(tail, 1.5).min(ceiling),
             head: scaled(share(marks.usable, 0.10)).min(goal / 4),
+            text: scaled(summary_tokens(before, pressure.context_length)).max(goal / 5).min(share(goal, 0.4)),
             said: scaled(share(marks.usable, 0.15)).min(share(goal, 0.3)),
             calls: scaled(share(marks.usable, 0.05)).min(share(goal, 0.1)),
             earlier: share(goal, 0.25),
@@ -142,7 +150,8 @@ mod tests {
             let mut pressure = pressure(window, window / 8, fixed);
             let marks = Marks::of(&Config::default(), &pressure);
             pressure.prompt_tokens = marks.propose;
-            let budget = Budget::of(&Config::default(), &pressure, marks.propose - fixed);
+            let budget =
+                Budget::from_tokens(&Config::default(), &pressure, marks.propose - fixed, marks.propose - fixed);
             assert!(fixed + budget.goal < marks.prepare, "{window}, {fixed}: {marks:?} {budget:?}");
             assert!(budget.tail <= budget.tail_most && budget.tail_most <= share(marks.usable, 0.45));
         }
@@ -152,8 +161,8 @@ mod tests {
     fn a_provider_that_counts_more_makes_the_shares_smaller() {
         let mut pressure = pressure(100_000, 10_000, 0);
         pressure.prompt_tokens = 60_000;
-        let trusted = Budget::of(&Config::default(), &pressure, 60_000);
-        let doubled = Budget::of(&Config::default(), &pressure, 30_000);
+        let trusted = Budget::from_tokens(&Config::default(), &pressure, 60_000, 60_000);
+        let doubled = Budget::from_tokens(&Config::default(), &pressure, 30_000, 30_000);
         assert_eq!((doubled.goal, doubled.limit), (trusted.goal / 2, trusted.limit / 2));
     }
 

@@ -52,14 +52,14 @@ impl Config {
 fn share(key: &str, value: &Value, least: f64, most: f64) -> Result<f64, Error> {
     match value.as_f64() {
         Some(share) if (least..=most).contains(&share) => Ok(share),
-        _ => Err(Error::invalid(format!("`{key}` is {value}: it must be a number from {least} to {most}"))),
+        _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a number from {least} to {most}"))),
     }
 }
 
 fn count(key: &str, value: &Value) -> Result<usize, Error> {
     match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
         Some(count) if count <= 1_000 => Ok(count),
-        _ => Err(Error::invalid(format!("`{key}` is {value}: it must be a whole number from 0 to 1000"))),
+        _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a whole number from 0 to 1000"))),
     }
 }
 

@@ -96,7 +96,10 @@ fn main_argument(arguments: &str) -> Option<String> {
     let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return None };
     let telling = TELLING.iter().find_map(|key| arguments.get(*key)).or_else(|| arguments.values().next())?;
     let text = telling.as_str().map_or_else(|| telling.to_string(), str::to_owned);
-    Some(first_line(&text, 80))
+    // Which folder a command runs in tells less than the command.
+    let text =
+        text.strip_prefix("cd ").and_then(|rest| rest.split_once(" && ")).map_or(text.as_str(), |(_, command)| command);
+    Some(first_line(text, 80))
 }
 
 /// How a call went, as far as its result says so.
@@ -168,7 +171,10 @@ mod tests {
             user(1, "Fix the build. My key is ghp_0123456789abcdefghij0123456789."),
             calls(
                 2,
-                &[("a", "terminal", r#"{"command":"cargo build"}"#), ("b", "read_file", r#"{"path":"src/main.rs"}"#)],
+                &[
+                    ("a", "terminal", r#"{"command":"cd /a/b && cargo build"}"#),
+                    ("b", "read_file", r#"{"path":"src/main.rs"}"#),
+                ],
             ),
             result(3, "a", "terminal", r#"{"exit_code":101,"output":"error[E0425]"}"#),
             result(4, "b", "read_file", &"fn main() {}\n".repeat(40)),

@@ -86,6 +86,12 @@ impl<'a> Ground<'a> {
         messages.chain(self.summaries.iter().map(|summary| summary.tokens)).fold(0, u32::saturating_add)
     }
 
+    /// Tokens of the view where what is shown shorter costs nothing beside its text.
+    pub(crate) fn least(&self) -> u32 {
+        let shorter = self.standings.iter().filter(|standing| matches!(standing, Standing::Shorter(_))).count();
+        self.before().saturating_sub(EXCERPT_FRAME.saturating_mul(u32::try_from(shorter).unwrap_or(u32::MAX)))
+    }
+
     pub(crate) fn last_user(&self) -> Option<usize> {
         self.headers.iter().rposition(|header| header.role == Role::User)
     }
@@ -165,7 +171,7 @@ mod tests {
             Standing::AsSaid,
         ];
         assert_eq!(ground.standings, expected);
-        assert_eq!(ground.before(), 30 + 2 * 100 + 50 + 2 * 100);
+        assert_eq!((ground.before(), ground.least()), (30 + 2 * 100 + 50 + 2 * 100, 30 + 2 * 100 + 10 + 2 * 100));
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl ContextEngine for Compressor {
         let pressure = &request.pressure;
         let marks = Marks::of(&self.config, pressure);
         let ground = Ground::new(&self.headers, &request.view);
-        let budget = Budget::of(&self.config, pressure, ground.before());
+        let budget = Budget::of(&self.config, pressure, &ground);
         let shelf = shelf::read(&self.session)?;
         let focus = request.focus.as_deref().map(str::trim).filter(|focus| !focus.is_empty());
         // Another focus asks for another summary, from the messages themselves.
@@ -152,9 +152,9 @@ impl ContextEngine for Compressor {
                     shelf.retry_at = now.saturating_add(wait);
                 })?;
                 log::warn(format!(
-                    "no summary was written: {why}; it is tried again in {} minutes, and until then old messages are folded by \
-                     rule. `auxiliary.compression` names another model for it",
-                    shelf.retry_at.saturating_sub(now) / 60_000
+                    "no summary was written: {why}; it is tried again after {} s, until then old messages are folded by rule \
+                     (`auxiliary.compression.model` names another model for it)",
+                    shelf.retry_at.saturating_sub(now) / 1_000
                 ));
                 Ok(Progress::Done)
             }
@@ -168,7 +168,7 @@ impl ContextEngine for Compressor {
         let planner = Planner {
             ground: &ground,
             config: &self.config,
-            budget: Budget::of(&self.config, pressure, ground.before()),
+            budget: Budget::of(&self.config, pressure, &ground),
             prepared: shelf.valid(&ground),
             source: &Host,
         };
@@ -221,14 +221,19 @@ impl ContextEngine for Compressor {
     fn status(&self) -> String {
         let shelf = self.shelf();
         let prepared = shelf.valid(&Ground::new(&self.headers, &[]));
-        json!({
+        let mut status = json!({
             "threshold": self.config.threshold,
-            "threshold_tokens": self.marks.map(|marks| marks.propose),
             "prepared": prepared.is_some(),
-            "prepared_through": prepared.map(|prepared| prepared.last),
             "compactions": shelf.compactions,
-        })
-        .to_string()
+        });
+        // What this instance has not seen yet is left out rather than guessed.
+        if let Some(marks) = self.marks {
+            status["threshold_tokens"] = marks.propose.into();
+        }
+        if let Some(prepared) = prepared {
+            status["prepared_through"] = prepared.last.into();
+        }
+        status.to_string()
     }
 }
 

@@ -141,17 +141,11 @@ impl<S: Source> Planner<'_, S> {
         segments.extend(texts.into_iter().map(|(_, segment)| segment));
         segments.extend(self.messages(&stay, &excerpts, stay.head..ground.len()));
         let folded = (0..ground.len()).filter(|at| ground.is_shown(*at) && !stay.kept[*at]).count();
-        let reason = match (prepared, folded) {
-            (Some(_), _) => format!("{folded} messages were folded into a summary that was written ahead"),
-            (None, 0) => "the newest messages are shown shorter to fit the window".to_owned(),
-            (None, _) if excerpts.is_empty() => {
-                format!("{folded} messages were folded by rule: no summary was at hand")
-            }
-            (None, _) => {
-                format!(
-                    "{folded} messages were folded by rule, and the newest ones are shown shorter to fit the window"
-                )
-            }
+        let folded = if folded == 1 { "1 message was".to_owned() } else { format!("{folded} messages were") };
+        let reason = match prepared {
+            Some(_) => format!("{folded} folded into a summary that was written ahead"),
+            None if excerpts.is_empty() => format!("{folded} folded by rule: no summary was at hand"),
+            None => format!("{folded} folded by rule, and the newest ones are shown shorter to fit the window"),
         };
         Ok(Some(Draft { plan: Plan { segments, reason, extra: Vec::new() }, tokens, prepared: prepared.is_some() }))
     }

@@ -44,7 +44,8 @@ impl Stay {
             let newest = self.tail == ground.len();
             let few = ground.len() - self.tail < config.protect_last_n;
             let sum = spent.saturating_add(cost);
-            if !(newest || sum <= comfortable || few && sum <= most) {
+            let fits = self.tokens.saturating_add(cost) <= budget.goal.saturating_sub(budget.text);
+            if !(newest || fits && (sum <= comfortable || few && sum <= most)) {
                 break;
             }
             spent = sum;
@@ -59,7 +60,8 @@ impl Stay {
             let cost =
                 group.clone().filter(|at| !self.kept[*at]).map(|at| ground.cost(at)).fold(0, u32::saturating_add);
             spent = spent.saturating_add(cost);
-            if spent > budget.head || group.end > self.tail || group.clone().any(|at| !ground.is_shown(at)) {
+            let fits = self.tokens.saturating_add(cost) <= budget.goal.saturating_sub(budget.text);
+            if !fits || spent > budget.head || group.end > self.tail || group.clone().any(|at| !ground.is_shown(at)) {
                 return;
             }
             self.kept[group.clone()].fill(true);
@@ -98,7 +100,7 @@ mod tests {
     use crate::testing::{headers, pressure};
 
     fn budget(tail: u32, tail_most: u32, head: u32) -> Budget {
-        let budget = Budget::of(&Config::default(), &pressure(10_000, 0, 0), 8_000);
+        let budget = Budget::from_tokens(&Config::default(), &pressure(10_000, 0, 0), 8_000, 8_000);
         Budget { tail, tail_most, head, ..budget }
     }
 

@@ -133,7 +133,7 @@ mod tests {
         let config = Config { protect_last_n: 4, ..Config::default() };
         let mut pressure = pressure(12_000, 0, 0);
         pressure.prompt_tokens = ground.before();
-        let budget = Budget::of(&config, &pressure, ground.before());
+        let budget = Budget::of(&config, &pressure, &ground);
         next(&ground, &config, &budget, prepared, portion, &Texts).unwrap()
     }
 

@@ -205,7 +205,7 @@ impl World {
         let planner = Planner {
             ground: &ground,
             config: &self.config,
-            budget: Budget::of(&self.config, &self.pressure, before),
+            budget: Budget::of(&self.config, &self.pressure, &ground),
             prepared: self.prepared.as_ref().filter(|prepared| prepared.holds(&ground)),
             source: &*self,
         };
@@ -267,7 +267,7 @@ impl World {
     fn prepare(&mut self) {
         let (headers, items) = (self.headers(), self.items());
         let ground = Ground::new(&headers, &items);
-        let budget = Budget::of(&self.config, &self.pressure, ground.before());
+        let budget = Budget::of(&self.config, &self.pressure, &ground);
         for _ in 0..=headers.len() {
             let base = self.prepared.as_ref().filter(|prepared| prepared.holds(&ground));
             let portion = Portion { input: self.pressure.context_length / 2, least: 150 };
