@@ -121,9 +121,11 @@ fn pressure(live: &Live, moment: Moment, window: u32) -> Pressure {
 }
 
 fn request(live: &Live, pressure: Pressure, focus: Option<&str>) -> PlanRequest {
+    let conversation = live.journal.conversation();
+    let items = conversation.items(live.journal.view()).into_iter();
     PlanRequest {
         pressure,
-        view: live.journal.conversation().items(live.journal.view()),
+        view: items.map(|item| (item.clone(), conversation.item_tokens(&item))).collect(),
         focus: focus.map(str::to_owned),
         memory_context: String::new(),
     }

@@ -88,7 +88,7 @@ impl Instance {
 
     /// A step of slow work, for an instance in the background.
     pub async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
-        let request = convert::plan_request(request, convert::item_tokens);
+        let request = convert::plan_request(request);
         let answer =
             ask_engine!(self, "prepare", background, |live, engine| engine.call_prepare(&mut live.store, &request))?;
         self.answered("prepare", answer)
@@ -96,7 +96,7 @@ impl Instance {
 
     /// A new view, or none.
     pub async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
-        let request = convert::plan_request(request, convert::item_tokens);
+        let request = convert::plan_request(request);
         let answer = ask_engine!(self, "propose", turn, |live, engine| engine.call_propose(&mut live.store, &request))?;
         Ok(self.answered("propose", answer)?.map(convert::plan_back))
     }

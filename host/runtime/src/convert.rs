@@ -4,7 +4,7 @@ use hermes_bindings::exports::hermes::plugin::context_engine as engine;
 use hermes_bindings::exports::hermes::plugin::memory_provider as memory;
 use hermes_bindings::hermes::plugin::types as wit;
 use hermes_conversation::{
-    Excerpt, Header, Item, Message, MessageId, MessageRange, Model, Plan, Role, Segment, Summary, Usage, tokens,
+    Excerpt, Header, Item, Message, MessageId, MessageRange, Model, Plan, Role, Segment, Summary, Usage,
 };
 
 use crate::error::{Fault, FaultKind};
@@ -109,10 +109,10 @@ pub(crate) fn pressure(pressure: &Pressure) -> engine::Pressure {
     }
 }
 
-pub(crate) fn plan_request(request: &PlanRequest, tokens_of: impl Fn(&Item) -> u32) -> engine::Request {
+pub(crate) fn plan_request(request: &PlanRequest) -> engine::Request {
     engine::Request {
         pressure: pressure(&request.pressure),
-        view: request.view.iter().map(|item| shown(item, tokens_of(item))).collect(),
+        view: request.view.iter().map(|(item, tokens)| shown(item, *tokens)).collect(),
         focus: request.focus.clone(),
         memory_context: request.memory_context.clone(),
         extra: Vec::new(),
@@ -128,18 +128,6 @@ fn shown(item: &Item, tokens: u32) -> engine::Item {
             tokens,
             covers: summary.covers.iter().copied().map(range).collect(),
         }),
-    }
-}
-
-/// What an item costs, where the messages behind an excerpt are known by header only.
-pub(crate) fn item_tokens(item: &Item) -> u32 {
-    match item {
-        Item::Messages(_) => 0,
-        Item::Excerpt(excerpt) => {
-            let arguments = excerpt.arguments.iter().map(|(_, arguments)| tokens::of_text(arguments)).sum::<u32>();
-            arguments + excerpt.content.as_deref().map_or(0, tokens::of_text)
-        }
-        Item::Summary(summary) => tokens::of_summary(summary),
     }
 }
 

@@ -207,9 +207,9 @@ impl Slot {
         let cause = match outcome {
             Some(Ok(result)) => return Ok(result),
             Some(Err(Failure::Answer(cause))) => cause,
-            Some(Err(Failure::Trap(error))) => self.why(&error, &state, allowed),
+            Some(Err(Failure::Trap(error))) => self.why(&error, &state, deadline),
             None if state.is_cancelled() => Cause::Cancelled,
-            None => Cause::Deadline(allowed),
+            None => Cause::Deadline(deadline),
         };
         self.live = None;
         Err(self.recipe.error(name, cause))
@@ -282,13 +282,13 @@ impl Slot {
         Failure::Answer(reason(context, &error, self.recipe.limits))
     }
 
-    fn why(&self, error: &wasmtime::Error, state: &Call, allowed: Duration) -> Cause {
+    fn why(&self, error: &wasmtime::Error, state: &Call, deadline: Duration) -> Cause {
         if state.is_cancelled() {
             return Cause::Cancelled;
         }
         let Some(live) = &self.live else { return Cause::Trap { why: first_line(error) } };
         if matches!(error.downcast_ref(), Some(wasmtime::Trap::Interrupt)) {
-            return Cause::Deadline(allowed);
+            return Cause::Deadline(deadline);
         }
         reason(live.store.data(), error, self.recipe.limits)
     }

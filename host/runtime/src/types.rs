@@ -60,8 +60,8 @@ pub struct Pressure {
 pub struct PlanRequest {
     /// As for `assess`.
     pub pressure: Pressure,
-    /// The view in force.
-    pub view: Vec<hermes_conversation::Item>,
+    /// The view in force, with what each item costs in tokens.
+    pub view: Vec<(hermes_conversation::Item, u32)>,
     /// What the user wants kept, from `/compress FOCUS`.
     pub focus: Option<String>,
     /// What memory providers want kept.

@@ -265,7 +265,7 @@ impl Compressor {
         };
         let tail = if pressure.moment == Moment::Manual { 0 } else { share(marks.propose, self.config.target_ratio) };
         // A summary that is there already is brought up to date less often than a first one is written.
-        let least = least(pressure, marks).saturating_mul(if prepared.is_some() { 2 } else { 1 });
+        let least = least(pressure, marks).saturating_mul(if prepared.is_some() { 3 } else { 1 });
         new.saturating_sub(tail) >= least
     }
 
