@@ -213,3 +213,15 @@ fn a_skill_is_in_the_index_and_can_be_read() {
     assert!(prompt.contains("knots") && prompt.contains("How to tie a bowline."), "{prompt}");
     assert!(turns[1].trailing_results()[0].1.contains("The rabbit comes out of its hole."));
 }
+
+#[test]
+fn a_component_that_wants_more_than_plugins_get_is_refused_with_the_import_named() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    home.install_guest("greedy", "greedy", json!({}));
+    home.set("plugins.enabled", json!(["greedy"]));
+    home.hermes(&["-z", "hi"]).run().success().says(&["greedy", "wasi:filesystem/"]);
+    home.set("plugins.enabled", json!([]));
+    home.set("context.engine", json!("greedy"));
+    home.hermes(&["-z", "hi"]).run().refused().exits(5).says(&["greedy", "wasi:filesystem/"]);
+}
