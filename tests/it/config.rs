@@ -71,7 +71,7 @@ fn an_endpoint_that_is_down_is_told_within_seconds() {
     let url = dead_endpoint();
     home.use_endpoint(&url);
     let address = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
-    let output = home.hermes(&["-z", "Are you there?"]).timeout(Duration::from_secs(20)).run().refused().exits(MODEL);
+    let output = home.hermes(&["-z", "Are you there?"]).timeout(Duration::from_secs(60)).run().refused().exits(MODEL);
     let output = output.says(&[&address]);
     assert!(output.stdout.is_empty(), "something answered in its place\n{output}");
 }

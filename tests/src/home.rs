@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::process::Hermes;
 use crate::server::Server;
+use crate::warmth;
 
 /// The key of the scripted provider; no output may ever show it.
 pub const KEY: &str = "sk-scripted-0123456789abcdef0123456789";
@@ -18,6 +19,16 @@ pub type Snapshot = BTreeMap<PathBuf, Vec<u8>>;
 /// `$HERMES_HOME`, a workspace and an otherwise empty `$HOME`; gone when dropped.
 pub struct Home {
     root: tempfile::TempDir,
+    /// Shares compiled code with other homes.
+    warm: bool,
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if self.warm {
+            warmth::keep(&self.path());
+        }
+    }
 }
 
 impl Default for Home {
@@ -33,13 +44,15 @@ impl Home {
         for folder in ["user", "workspace"] {
             fs::create_dir(root.path().join(folder)).expect("a folder can be made in it");
         }
-        Self { root }
+        Self { root, warm: false }
     }
 
     /// One whose model is the scripted server.
     pub fn with(server: &Server) -> Self {
-        let home = Self::new();
+        let mut home = Self::new();
         home.use_endpoint(&server.url());
+        warmth::bring(&home.path());
+        home.warm = true;
         home
     }
 

@@ -10,6 +10,7 @@ pub mod oracle;
 mod process;
 mod reply;
 mod server;
+mod warmth;
 
 pub use home::{Home, KEY, Snapshot};
 pub use process::{Hermes, Output, Running};

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Generous: a test that reaches it has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A command about to be run.
 pub struct Hermes {
@@ -256,7 +256,7 @@ impl Capture {
 }
 
 /// `$HERMES_BIN`, or the binary beside the folder of this test.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("HERMES_BIN") {
         return binary.into();
     }

@@ -1,0 +1,51 @@
+//! Compiled code that tests hand on to each other: compiling every plugin in every home would take most of the time.
+//!
+//! Only homes with a scripted server share it; what a fresh home does is tested in fresh homes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::binary;
+
+/// Beside the binary; code of another build has another name.
+fn shared() -> PathBuf {
+    binary().with_file_name("test-code-cache")
+}
+
+fn own(home: &Path) -> PathBuf {
+    home.join("cache/code")
+}
+
+/// Gives a home the code that earlier tests have compiled.
+pub(crate) fn bring(home: &Path) {
+    // What goes wrong here costs time, not truth.
+    let _ = private_folder(&own(home)).and_then(|()| link_all(&shared(), &own(home)));
+}
+
+/// Keeps what a home has compiled.
+pub(crate) fn keep(home: &Path) {
+    let _ = private_folder(&shared()).and_then(|()| link_all(&own(home), &shared()));
+}
+
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn link_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|extension| extension == "cwasm")
+            && let Some(name) = file.file_name()
+        {
+            let place = to.join(name);
+            // A link is there whole or not at all; one that is there already is as good.
+            if !place.exists() && fs::hard_link(&file, &place).is_err() {
+                let copy = place.with_extension(format!("{}.part", std::process::id()));
+                fs::copy(&file, &copy)?;
+                fs::rename(&copy, &place)?;
+            }
+        }
+    }
+    Ok(())
+}
