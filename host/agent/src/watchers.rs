@@ -1,10 +1,10 @@
 //! Hooks: who is told of what. Only `before-tool` is waited for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hermes_conversation::{ToolCall, Usage};
 use hermes_plugins::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, oneshot};
 
 /// The hooks of a session, by what they want to be told of.
 pub(crate) struct Watchers {
@@ -12,8 +12,14 @@ pub(crate) struct Watchers {
     after_tool: Vec<Arc<dyn Hooks>>,
     before_model: Vec<Arc<dyn Hooks>>,
     after_model: Vec<Arc<dyn Hooks>>,
-    /// Events on their way to hooks that nobody waits for.
-    told: Mutex<JoinSet<()>>,
+    /// Events that nobody waits for, told in the order in which they happened.
+    queue: mpsc::UnboundedSender<Told>,
+}
+
+enum Told {
+    Event(Arc<dyn Hooks>, Event),
+    /// Answered when everything before it was told.
+    Settled(oneshot::Sender<()>),
 }
 
 impl Watchers {
@@ -24,7 +30,7 @@ impl Watchers {
             after_tool: Vec::new(),
             before_model: Vec::new(),
             after_model: Vec::new(),
-            told: Mutex::new(JoinSet::new()),
+            queue: teller(),
         };
         let mut notices = Vec::new();
         for hook in hooks {
@@ -87,22 +93,37 @@ impl Watchers {
     }
 
     fn tell(&self, hooks: &[Arc<dyn Hooks>], event: impl Fn() -> Event) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         for hook in hooks {
-            let (hook, event) = (Arc::clone(hook), event());
-            told.spawn(async move {
-                if let Err(error) = hook.on_event(event).await {
-                    tracing::warn!(%error, "a hook was not told of an event");
-                }
-            });
+            // The receiving task lives as long as this sender.
+            let _ = self.queue.send(Told::Event(Arc::clone(hook), event()));
         }
     }
 
     /// Waits until every hook was told.
     pub(crate) async fn settle(&self) {
-        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner));
-        while told.join_next().await.is_some() {}
+        let (settled, answer) = oneshot::channel();
+        if self.queue.send(Told::Settled(settled)).is_ok() {
+            let _ = answer.await;
+        }
     }
+}
+
+/// A task that tells one event after the other.
+fn teller() -> mpsc::UnboundedSender<Told> {
+    let (sender, mut queue) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(told) = queue.recv().await {
+            match told {
+                Told::Event(hook, event) => {
+                    if let Err(error) = hook.on_event(event).await {
+                        tracing::warn!(%error, "a hook was not told of an event");
+                    }
+                }
+                Told::Settled(settled) => drop(settled.send(())),
+            }
+        }
+    });
+    sender
 }
 
 fn event(call: &ToolCall) -> ToolEvent {
