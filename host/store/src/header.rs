@@ -44,9 +44,7 @@ pub(crate) fn inspect(path: &Path) -> Result<Standing, StoreError> {
     if metadata.len() < SMALLEST {
         return Err(StoreError::NotADatabase { path: path.to_owned() });
     }
-    let (found, version) = connect_immutable(path)
-        .and_then(|connection| Ok((application_id(&connection)?, migration::version(&connection)?)))
-        .map_err(|error| StoreError::sqlite(path, error))?;
+    let (found, version) = fields(path).map_err(|error| StoreError::sqlite(path, error))?;
     if found != APPLICATION_ID {
         return Err(StoreError::Foreign { path: path.to_owned(), found });
     }
@@ -68,6 +66,15 @@ pub(crate) fn connect_immutable(path: &Path) -> rusqlite::Result<Connection> {
     }
     uri.push_str("?immutable=1");
     Connection::open_with_flags(uri, flags)
+}
+
+/// The application id and the schema version.
+fn fields(path: &Path) -> rusqlite::Result<(u32, u32)> {
+    let connection = connect_immutable(path)?;
+    // While a checkpoint runs, and after one that was cut off, the file is shorter than its header says and only the
+    // log has the rest. Whoever may repair a schema is let past that, and nothing is read here but the header.
+    connection.pragma_update(None, "writable_schema", true)?;
+    Ok((application_id(&connection)?, migration::version(&connection)?))
 }
 
 fn application_id(connection: &Connection) -> rusqlite::Result<u32> {

@@ -332,3 +332,29 @@ fn the_store_is_told_by_its_application_id() {
     let id: u32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
     assert_eq!((id, id.to_be_bytes()), (APPLICATION_ID, *b"Hrms"));
 }
+
+/// A checkpoint copies the log's pages in order, the first one with the new size in front. Ended in between, the
+/// file is shorter than it says; the log beside it still has everything.
+#[test]
+fn a_process_that_was_killed_during_a_checkpoint_leaves_a_store_that_opens() {
+    const PAGE: usize = 4096;
+    let (home, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store::open(home.path()).unwrap();
+    let session = store.create_session(new_session()).unwrap().id;
+    store.append(&session, &[Draft::user("x".repeat(50 * PAGE), 1)]).unwrap();
+    let name = |suffix: &str| format!("state.db{suffix}");
+    for suffix in ["", "-wal"] {
+        fs::copy(home.path().join(name(suffix)), killed.path().join(name(suffix))).unwrap();
+    }
+    // Closing the last connection checkpoints: its first page is what the killed process got to write.
+    drop(store);
+    let done = fs::read(home.path().join("state.db")).unwrap();
+    let mut half = fs::read(killed.path().join("state.db")).unwrap();
+    assert!(half.len() < done.len());
+    half[..PAGE].copy_from_slice(&done[..PAGE]);
+    fs::write(killed.path().join("state.db"), half).unwrap();
+
+    for reopened in [Store::open_read_only(killed.path()).unwrap().unwrap(), Store::open(killed.path()).unwrap()] {
+        assert_eq!(reopened.conversation(&session).unwrap().len(), 1);
+    }
+}
