@@ -10,10 +10,6 @@ CREATE TABLE sessions (
     provider TEXT NOT NULL,
     model TEXT NOT NULL,
     context_length INTEGER NOT NULL,
-    -- The frozen part of every request, byte for byte; null until the first one is built.
-    system_prompt TEXT,
-    tools TEXT,
-    prompt_inputs TEXT,
     -- Unix time in milliseconds.
     started_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -24,6 +20,9 @@ CREATE TABLE sessions (
     cache_read_tokens INTEGER NOT NULL DEFAULT 0,
     cache_write_tokens INTEGER NOT NULL DEFAULT 0,
     reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    request_count INTEGER NOT NULL DEFAULT 0,
+    -- US dollars, of the requests whose price is known.
+    cost REAL NOT NULL DEFAULT 0,
     -- No action on delete: a session that others go on from stays.
     parent_id TEXT REFERENCES sessions (id),
     parent_kind TEXT CHECK (parent_kind IN ('branch', 'continuation', 'delegate')),
@@ -33,19 +32,37 @@ CREATE TABLE sessions (
     parent_view INTEGER,
     CHECK ((parent_id IS NULL) = (parent_kind IS NULL)),
     CHECK ((parent_id IS NULL) = (parent_view IS NULL)),
-    CHECK (parent_through IS NULL OR parent_kind IN ('branch', 'continuation')),
-    CHECK ((system_prompt IS NULL) = (tools IS NULL))
+    CHECK (parent_through IS NULL OR parent_kind IN ('branch', 'continuation'))
 ) STRICT;
 
 CREATE INDEX sessions_by_workspace ON sessions (workspace, updated_at);
 CREATE INDEX sessions_by_parent ON sessions (parent_id);
 
-CREATE TRIGGER sessions_stay_frozen
-BEFORE UPDATE OF system_prompt, tools ON sessions
-WHEN OLD.system_prompt IS NOT NULL
-    AND (NEW.system_prompt IS NOT OLD.system_prompt OR NEW.tools IS NOT OLD.tools)
+-- What all requests of a session begin with, byte for byte. The newest is in force; a rebuilt one is a row of its own.
+CREATE TABLE prompts (
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    -- Counts from 1 in each session.
+    number INTEGER NOT NULL,
+    system_prompt TEXT NOT NULL,
+    -- JSON: which layer takes how many bytes.
+    layers TEXT NOT NULL,
+    tools TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, number)
+) STRICT;
+
+CREATE TRIGGER prompts_never_change
+BEFORE UPDATE ON prompts
 BEGIN
-    SELECT RAISE(ABORT, 'the prompt and the tools of a session are frozen');
+    SELECT RAISE(ABORT, 'prompts are append-only: no update');
+END;
+
+CREATE TRIGGER prompts_stay_with_their_session
+BEFORE DELETE ON prompts
+WHEN EXISTS (SELECT 1 FROM sessions WHERE id = OLD.session_id)
+BEGIN
+    SELECT RAISE(ABORT, 'prompts are append-only: no delete while their session lives');
 END;
 
 CREATE TABLE messages (

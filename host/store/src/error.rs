@@ -149,9 +149,6 @@ pub enum StoreError {
         /// The message.
         message: MessageId,
     },
-    /// The prompt and the tools of a session were set before, to something else.
-    #[error("the system prompt and the tools of session {0} are frozen: a change needs a new session")]
-    AlreadyFrozen(SessionId),
     /// A summary key comes again with another text or other covers.
     #[error(
         "the summary `{key}` of session {session} is stored with another text or other covers; a new one needs a new key"

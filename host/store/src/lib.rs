@@ -34,12 +34,14 @@
 mod catalog;
 mod database;
 mod error;
+mod frozen;
 mod header;
 mod lease;
 mod lineage;
 mod log;
 mod migration;
 mod private;
+mod requests;
 mod session;
 #[cfg(test)]
 mod testing;
@@ -48,7 +50,9 @@ mod view;
 pub use catalog::SessionSummary;
 pub use database::Store;
 pub use error::StoreError;
+pub use frozen::Frozen;
 pub use header::APPLICATION_ID;
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
-pub use session::{Frozen, NewSession, Parent, ParentKind, Session, Totals};
+pub use requests::RequestRecord;
+pub use session::{NewSession, Parent, ParentKind, Session, Totals};

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One step; its number is the schema version that it leads to.
 pub(crate) struct Migration {
@@ -12,7 +12,10 @@ pub(crate) struct Migration {
 }
 
 /// All steps, oldest first.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration { number: 1, sql: include_str!("../schema/0001.sql") }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, sql: include_str!("../schema/0001.sql") },
+    Migration { number: 2, sql: include_str!("../schema/0002.sql") },
+];
 
 /// The schema version of a database, its write-ahead log included.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {

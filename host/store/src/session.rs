@@ -2,30 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use hermes_conversation::{MessageId, Model, SessionId, Usage};
+use hermes_conversation::{MessageId, Model, SessionId};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
 
 use crate::error::Fault;
+use crate::frozen::{self, Frozen};
 use crate::lineage;
 use crate::log::{corrupt, end_of, stands_in};
 use crate::{Store, StoreError};
 
 /// Longer titles are refused, not cut.
 const LONGEST_TITLE: usize = 100;
-
-/// What a session's requests all begin with, byte for byte.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Frozen {
-    /// The system prompt.
-    pub system_prompt: String,
-    /// The tools, as JSON text.
-    pub tools: String,
-    /// Hash of what the prompt was built from, to tell on resume what has changed since.
-    pub prompt_inputs: Option<String>,
-}
 
 /// How a session goes on from another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,7 +69,7 @@ pub struct NewSession {
     pub model: Model,
     /// Cleaned as by [`Store::set_title`].
     pub title: Option<String>,
-    /// None until [`Store::set_frozen`]; a branch takes over its parent's.
+    /// None until [`Store::freeze`]; a branch takes over its parent's.
     pub frozen: Option<Frozen>,
     /// Unix time in milliseconds; its id tells it in local time.
     pub started_at: u64,
@@ -88,7 +78,7 @@ pub struct NewSession {
 }
 
 /// Tokens of all requests of a session. What each counts is said at [`Usage`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "named as in `Usage`")]
 pub struct Totals {
     pub input: u64,
@@ -96,10 +86,14 @@ pub struct Totals {
     pub cache_read: u64,
     pub cache_write: u64,
     pub reasoning: u64,
+    /// Requests to the model.
+    pub requests: u64,
+    /// US dollars, of those whose price is known.
+    pub cost: f64,
 }
 
 /// A stored session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Session {
     /// `YYYYMMDD_HHMMSS_` in local time and six hexadecimal digits.
     pub id: SessionId,
@@ -138,7 +132,7 @@ impl Store {
         self.write(|connection| {
             let parent = new.parent.as_ref().map(|parent| settle(connection, parent)).transpose()?;
             let frozen = match (&new.frozen, &parent) {
-                (None, Some(parent)) if parent.kind != ParentKind::Delegate => frozen_of(connection, &parent.id)?,
+                (None, Some(parent)) if parent.kind != ParentKind::Delegate => frozen::newest(connection, &parent.id)?,
                 (frozen, _) => frozen.clone(),
             };
             let id = unused_id(connection, new.started_at)?;
@@ -147,9 +141,8 @@ impl Store {
             connection
                 .prepare_cached(
                     "INSERT INTO sessions (id, source, title, workspace, engine, provider, model, context_length, \
-                     system_prompt, tools, prompt_inputs, started_at, updated_at, parent_id, parent_kind, \
-                     parent_through, parent_view) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?14, ?15, ?16)",
+                     started_at, updated_at, parent_id, parent_kind, parent_through, parent_view) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13)",
                 )?
                 .execute(params![
                     id.as_str(),
@@ -160,15 +153,15 @@ impl Store {
                     new.model.provider,
                     new.model.name,
                     new.model.context_length,
-                    frozen.as_ref().map(|frozen| &frozen.system_prompt),
-                    frozen.as_ref().map(|frozen| &frozen.tools),
-                    frozen.as_ref().and_then(|frozen| frozen.prompt_inputs.as_ref()),
                     new.started_at.cast_signed(),
                     parent.as_ref().map(|parent| parent.id.as_str()),
                     parent.as_ref().map(|parent| parent.kind.as_str()),
                     parent.as_ref().and_then(|parent| parent.through).map(|id| id.0.cast_signed()),
                     parent.as_ref().map(|_| newest_view),
                 ])?;
+            if let Some(frozen) = &frozen {
+                frozen::put(connection, &id, frozen, new.started_at)?;
+            }
             session(connection, &id)
         })
     }
@@ -188,27 +181,6 @@ impl Store {
         })
     }
 
-    /// Adds what a request took.
-    pub fn add_usage(&self, id: &SessionId, usage: &Usage) -> Result<(), StoreError> {
-        self.write(|connection| {
-            let changed = connection
-                .prepare_cached(
-                    "UPDATE sessions SET input_tokens = input_tokens + ?2, output_tokens = output_tokens + ?3, \
-                     cache_read_tokens = cache_read_tokens + ?4, cache_write_tokens = cache_write_tokens + ?5, \
-                     reasoning_tokens = reasoning_tokens + ?6 WHERE id = ?1",
-                )?
-                .execute(params![
-                    id.as_str(),
-                    usage.input,
-                    usage.output,
-                    usage.cache_read,
-                    usage.cache_write,
-                    usage.reasoning
-                ])?;
-            known(changed, id)
-        })
-    }
-
     /// Another model answers from now on.
     pub fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), StoreError> {
         self.write(|connection| {
@@ -219,32 +191,18 @@ impl Store {
             known(changed, id)
         })
     }
-
-    /// Keeps what the session's requests begin with. It is set once: the same again changes nothing, anything
-    /// else is refused.
-    pub fn set_frozen(
-        &self,
-        id: &SessionId,
-        system_prompt: &str,
-        tools: &str,
-        prompt_inputs: Option<&str>,
-    ) -> Result<(), StoreError> {
-        self.write(|connection| {
-            if let Some(frozen) = frozen_of(connection, id)? {
-                let same = frozen.system_prompt == system_prompt && frozen.tools == tools;
-                return if same { Ok(()) } else { Err(StoreError::AlreadyFrozen(id.clone()).into()) };
-            }
-            let changed = connection.execute(
-                "UPDATE sessions SET system_prompt = ?2, tools = ?3, prompt_inputs = ?4 WHERE id = ?1",
-                params![id.as_str(), system_prompt, tools, prompt_inputs],
-            )?;
-            known(changed, id)
-        })
-    }
 }
 
-fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
+pub(crate) fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
     if changed == 0 { Err(StoreError::UnknownSession(id.0.clone()).into()) } else { Ok(()) }
+}
+
+/// Says so where it does not.
+pub(crate) fn exists(connection: &Connection, id: &SessionId) -> Result<(), Fault> {
+    let found: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
+        .query_row([id.as_str()], |row| row.get(0))?;
+    if found { Ok(()) } else { Err(StoreError::UnknownSession(id.0.clone()).into()) }
 }
 
 pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
@@ -284,8 +242,8 @@ fn unused_id(connection: &Connection, started_at: u64) -> Result<SessionId, Faul
 
 fn session(connection: &Connection, id: &SessionId) -> Result<Session, Fault> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS}, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens \
-         FROM sessions WHERE id = ?1"
+        "SELECT {COLUMNS}, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, \
+         request_count, cost FROM sessions WHERE id = ?1"
     ))?;
     let found = statement.query_row([id.as_str()], |row| {
         let mut session = from_row(row)?;
@@ -296,21 +254,13 @@ fn session(connection: &Connection, id: &SessionId) -> Result<Session, Fault> {
             cache_read: total(16)?,
             cache_write: total(17)?,
             reasoning: total(18)?,
+            requests: total(19)?,
+            cost: row.get(20)?,
         };
         Ok(session)
     });
     let session = found.optional()?.ok_or_else(|| StoreError::UnknownSession(id.0.clone()))?;
-    Ok(Session { frozen: frozen_of(connection, id)?, ..session })
-}
-
-fn frozen_of(connection: &Connection, id: &SessionId) -> Result<Option<Frozen>, Fault> {
-    let mut statement = connection.prepare_cached(
-        "SELECT system_prompt, tools, prompt_inputs FROM sessions WHERE id = ?1 AND system_prompt IS NOT NULL",
-    )?;
-    let frozen = statement.query_row([id.as_str()], |row| {
-        Ok(Frozen { system_prompt: row.get(0)?, tools: row.get(1)?, prompt_inputs: row.get(2)? })
-    });
-    Ok(frozen.optional()?)
+    Ok(Session { frozen: frozen::newest(connection, id)?, ..session })
 }
 
 /// From [`COLUMNS`]: without totals and frozen part, which lists do not read.
@@ -364,15 +314,18 @@ fn is_invisible(character: char) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::testing::{child, new_session, store};
+    use crate::RequestRecord;
+    use crate::testing::{new_session, store};
 
     #[test]
     fn a_session_comes_back_as_it_was_created() {
         let (_home, store) = store();
         let frozen = Frozen {
+            number: 1,
             system_prompt: "You are\0 Hermes.\n".into(),
+            layers: "[]".into(),
             tools: r#"[ {"name":"a"} ]"#.into(),
-            prompt_inputs: Some("cafe".into()),
+            reason: "new".into(),
         };
         let new = NewSession { title: Some(" a  title ".into()), frozen: Some(frozen.clone()), ..new_session() };
         let created = store.create_session(new.clone()).unwrap();
@@ -408,31 +361,12 @@ mod tests {
     }
 
     #[test]
-    fn usage_adds_up_and_a_model_is_replaced() {
+    fn a_model_is_replaced() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
-        let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 5 };
-        store.add_usage(&id, &usage).unwrap();
-        store.add_usage(&id, &usage).unwrap();
         let model = Model { provider: "openrouter".into(), name: "other".into(), context_length: 8 };
         store.update_model(&id, &model).unwrap();
-        let session = store.session(&id).unwrap();
-        let twice = Totals { input: 2 * u64::from(u32::MAX), output: 4, cache_read: 6, cache_write: 8, reasoning: 10 };
-        assert_eq!((session.totals, session.model), (twice, model));
-    }
-
-    #[test]
-    fn what_is_frozen_stays() {
-        let (_home, store) = store();
-        let parent = store.create_session(new_session()).unwrap();
-        assert_eq!(parent.frozen, None);
-        store.set_frozen(&parent.id, "prompt", "[]", None).unwrap();
-        store.set_frozen(&parent.id, "prompt", "[]", None).unwrap();
-        let error = store.set_frozen(&parent.id, "prompt", "[ ]", None).unwrap_err();
-        assert!(matches!(error, StoreError::AlreadyFrozen(id) if id == parent.id));
-        let frozen = store.session(&parent.id).unwrap().frozen;
-        assert_eq!(child(&store, &parent, ParentKind::Branch, None).frozen, frozen);
-        assert_eq!(child(&store, &parent, ParentKind::Delegate, None).frozen, None);
+        assert_eq!(store.session(&id).unwrap().model, model);
     }
 
     #[test]
@@ -443,9 +377,10 @@ mod tests {
         let results = [
             store.session(&id).map(drop),
             store.set_title(&id, "a"),
-            store.add_usage(&id, &Usage::default()),
+            store.record_request(&id, &RequestRecord::default()).map(drop),
+            store.requests(&id).map(drop),
             store.update_model(&id, &new_session().model),
-            store.set_frozen(&id, "", "", None),
+            store.freeze(&id, &Frozen::default(), 0).map(drop),
             store.append(&id, &[]).map(drop),
             store.conversation(&id).map(drop),
             store.view(&id).map(drop),

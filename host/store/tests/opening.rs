@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use hermes_conversation::{Draft, Model};
-use hermes_store::{APPLICATION_ID, NewSession, SCHEMA_VERSION, Store, StoreError};
+use hermes_store::{APPLICATION_ID, Frozen, NewSession, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
 
 /// Every file of a folder by name, with its bytes.
@@ -271,7 +271,7 @@ fn the_log_refuses_to_be_rewritten() {
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
     let written = store.append(&session, &[Draft::user("a", 1), Draft::user("b", 2)]).unwrap();
-    store.set_frozen(&session, "prompt", "[]", None).unwrap();
+    store.freeze(&session, &Frozen { system_prompt: "prompt".into(), ..Frozen::default() }, 3).unwrap();
 
     let other = Connection::open(store.path()).unwrap();
     for sql in [
@@ -282,8 +282,8 @@ fn the_log_refuses_to_be_rewritten() {
         "INSERT OR REPLACE INTO messages (id, session_id, role, content, origin, created_at) \
          SELECT id, session_id, role, 'c', origin, created_at FROM messages",
         "UPDATE OR REPLACE messages SET id = 2 WHERE id = 1",
-        "UPDATE sessions SET system_prompt = 'another'",
-        "UPDATE sessions SET tools = '[1]', system_prompt = NULL",
+        "UPDATE prompts SET system_prompt = 'another'",
+        "DELETE FROM prompts",
     ] {
         other.execute(sql, []).expect_err(sql);
     }

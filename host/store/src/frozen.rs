@@ -1,0 +1,119 @@
+//! What all requests of a session begin with: the system prompt and the tools, kept byte for byte. A rebuilt one is stored
+//! behind the earlier ones, so that every request can be put together again as it was sent.
+
+use hermes_conversation::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Serialize;
+
+use crate::error::Fault;
+use crate::session::exists;
+use crate::{Store, StoreError};
+
+/// What a session's requests all begin with, byte for byte.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Frozen {
+    /// Counts from 1 in each session; given by the store.
+    pub number: u64,
+    /// The system prompt.
+    pub system_prompt: String,
+    /// Which layer of the prompt takes how many bytes, as JSON text; the store does not look into it.
+    pub layers: String,
+    /// The tools, as JSON text.
+    pub tools: String,
+    /// Why it was built, in a line.
+    pub reason: String,
+}
+
+const COLUMNS: &str = "number, system_prompt, layers, tools, reason";
+
+impl Store {
+    /// Makes this what the session's requests begin with from now on. The same as before changes nothing.
+    ///
+    /// Answers the number under which it is stored; the one given is ignored.
+    pub fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<u64, StoreError> {
+        self.write(|connection| {
+            exists(connection, id)?;
+            put(connection, id, frozen, now)
+        })
+    }
+
+    /// One of the prompts that a session had, by its number.
+    pub fn frozen(&self, id: &SessionId, number: u64) -> Result<Option<Frozen>, StoreError> {
+        self.read(|connection| {
+            let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = ?1 AND number = ?2");
+            let mut statement = connection.prepare_cached(&sql)?;
+            Ok(statement.query_row(params![id.as_str(), number.cast_signed()], from_row).optional()?)
+        })
+    }
+}
+
+pub(crate) fn newest(connection: &Connection, id: &SessionId) -> Result<Option<Frozen>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = ?1 ORDER BY number DESC LIMIT 1");
+    Ok(connection.prepare_cached(&sql)?.query_row([id.as_str()], from_row).optional()?)
+}
+
+pub(crate) fn put(connection: &Connection, id: &SessionId, frozen: &Frozen, now: u64) -> Result<u64, Fault> {
+    let last = newest(connection, id)?;
+    let number = match last {
+        Some(last) if last.system_prompt == frozen.system_prompt && last.tools == frozen.tools => {
+            return Ok(last.number);
+        }
+        Some(last) => last.number + 1,
+        None => 1,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO prompts (session_id, number, system_prompt, layers, tools, reason, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            id.as_str(),
+            number.cast_signed(),
+            frozen.system_prompt,
+            frozen.layers,
+            frozen.tools,
+            frozen.reason,
+            now.cast_signed()
+        ])?;
+    Ok(number)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Frozen> {
+    Ok(Frozen {
+        number: row.get::<_, i64>(0)?.cast_unsigned(),
+        system_prompt: row.get(1)?,
+        layers: row.get(2)?,
+        tools: row.get(3)?,
+        reason: row.get(4)?,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ParentKind;
+    use crate::testing::{child, new_session, store};
+
+    fn frozen(system_prompt: &str, tools: &str) -> Frozen {
+        Frozen { system_prompt: system_prompt.into(), tools: tools.into(), ..Frozen::default() }
+    }
+
+    #[test]
+    fn a_prompt_stays_until_another_is_put_behind_it() {
+        let (_home, store) = store();
+        let parent = store.create_session(new_session()).unwrap();
+        assert_eq!(parent.frozen, None);
+        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[]"), 1).unwrap(), 1);
+        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[]"), 2).unwrap(), 1);
+        let branch = child(&store, &parent, ParentKind::Branch, None);
+        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[ ]"), 3).unwrap(), 2);
+
+        let newest = store.session(&parent.id).unwrap().frozen.unwrap();
+        assert_eq!((newest.number, newest.tools.as_str()), (2, "[ ]"));
+        assert_eq!(store.frozen(&parent.id, 1).unwrap().unwrap().tools, "[]");
+        assert_eq!(store.frozen(&parent.id, 3).unwrap(), None);
+        assert_eq!(branch.frozen.unwrap().tools, "[]");
+        assert_eq!(child(&store, &parent, ParentKind::Delegate, None).frozen, None);
+    }
+}

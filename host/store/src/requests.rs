@@ -1,0 +1,228 @@
+//! The ledger's rows: what every request of a session began with, and what the provider reported for it.
+
+use hermes_conversation::{MessageId, SessionId, Usage};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Serialize;
+
+use crate::error::Fault;
+use crate::session::{exists, known};
+use crate::{Store, StoreError};
+
+/// A request that was sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RequestRecord {
+    /// Counts from 1 in each session; given by the store.
+    pub number: u64,
+    /// Unix time in milliseconds.
+    pub sent_at: u64,
+    /// The provider's name.
+    pub provider: String,
+    /// The model's name.
+    pub model: String,
+    /// The wire format.
+    pub api_mode: String,
+    /// The number of its [`crate::Frozen`].
+    pub prompt: u64,
+    /// The number of its view; 0 for the whole log.
+    pub view: u64,
+    /// The last message in it.
+    pub through: Option<MessageId>,
+    /// Bytes of tools, system prompt and messages, without cache marks.
+    pub bytes: u64,
+    /// Hash of those bytes.
+    pub fingerprint: String,
+    /// Bytes that it has in common with the request before.
+    pub prefix_bytes: u64,
+    /// Why these are fewer than the request before had.
+    pub cause: Option<String>,
+    /// Who is to blame for that.
+    pub culprit: Option<String>,
+    /// Layers of this call alone, as JSON text.
+    pub ephemeral: Option<String>,
+    /// What the provider reported.
+    pub usage: Option<Usage>,
+    /// US dollars that it cost, where the price is known.
+    pub cost: Option<f64>,
+    /// US dollars that the cache spared.
+    pub saved: Option<f64>,
+    /// US dollars that the break cost.
+    pub lost: Option<f64>,
+}
+
+const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
+     cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost";
+
+impl Store {
+    /// Writes a request down and adds what it took to the session's totals. Answers its number; the one given is ignored.
+    pub fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError> {
+        self.write(|connection| {
+            count(connection, id, request)?;
+            let number: i64 = connection
+                .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM requests WHERE session_id = ?1")?
+                .query_row([id.as_str()], |row| row.get(0))?;
+            put(connection, id, number, request)?;
+            Ok(number.cast_unsigned())
+        })
+    }
+
+    /// All requests of a session, oldest first; those of a parent are the parent's.
+    pub fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError> {
+        self.read(|connection| {
+            exists(connection, id)?;
+            let sql = format!("SELECT {COLUMNS} FROM requests WHERE session_id = ?1 ORDER BY number");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let requests = statement.query_map([id.as_str()], from_row)?;
+            Ok(requests.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// The newest request of a session.
+    pub fn last_request(&self, id: &SessionId) -> Result<Option<RequestRecord>, StoreError> {
+        self.read(|connection| {
+            let sql = format!("SELECT {COLUMNS} FROM requests WHERE session_id = ?1 ORDER BY number DESC LIMIT 1");
+            Ok(connection.prepare_cached(&sql)?.query_row([id.as_str()], from_row).optional()?)
+        })
+    }
+}
+
+fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Result<(), Fault> {
+    let usage = request.usage.unwrap_or_default();
+    let changed = connection
+        .prepare_cached(
+            "UPDATE sessions SET input_tokens = input_tokens + ?2, output_tokens = output_tokens + ?3, \
+             cache_read_tokens = cache_read_tokens + ?4, cache_write_tokens = cache_write_tokens + ?5, \
+             reasoning_tokens = reasoning_tokens + ?6, request_count = request_count + 1, cost = cost + ?7 WHERE id = ?1",
+        )?
+        .execute(params![
+            id.as_str(),
+            usage.input,
+            usage.output,
+            usage.cache_read,
+            usage.cache_write,
+            usage.reasoning,
+            request.cost.unwrap_or(0.0)
+        ])?;
+    known(changed, id)
+}
+
+fn put(connection: &Connection, id: &SessionId, number: i64, request: &RequestRecord) -> Result<(), Fault> {
+    let usage = request.usage;
+    connection
+        .prepare_cached(&format!(
+            "INSERT INTO requests (session_id, {COLUMNS}) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+        ))?
+        .execute(params![
+            id.as_str(),
+            number,
+            request.sent_at.cast_signed(),
+            request.provider,
+            request.model,
+            request.api_mode,
+            request.prompt.cast_signed(),
+            request.view.cast_signed(),
+            request.through.map(|id| id.0.cast_signed()),
+            request.bytes.cast_signed(),
+            request.fingerprint,
+            request.prefix_bytes.cast_signed(),
+            request.cause,
+            request.culprit,
+            request.ephemeral,
+            usage.map(|usage| usage.input),
+            usage.map(|usage| usage.output),
+            usage.map(|usage| usage.cache_read),
+            usage.map(|usage| usage.cache_write),
+            request.cost,
+            request.saved,
+            request.lost,
+        ])?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
+    let number = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
+    let usage = match row.get::<_, Option<u32>>(14)? {
+        None => None,
+        Some(input) => Some(Usage {
+            input,
+            output: row.get(15)?,
+            cache_read: row.get(16)?,
+            cache_write: row.get(17)?,
+            ..Usage::default()
+        }),
+    };
+    Ok(RequestRecord {
+        number: number(0)?,
+        sent_at: number(1)?,
+        provider: row.get(2)?,
+        model: row.get(3)?,
+        api_mode: row.get(4)?,
+        prompt: number(5)?,
+        view: number(6)?,
+        through: row.get::<_, Option<i64>>(7)?.map(|id| MessageId(id.cast_unsigned())),
+        bytes: number(8)?,
+        fingerprint: row.get(9)?,
+        prefix_bytes: number(10)?,
+        cause: row.get(11)?,
+        culprit: row.get(12)?,
+        ephemeral: row.get(13)?,
+        usage,
+        cost: row.get(18)?,
+        saved: row.get(19)?,
+        lost: row.get(20)?,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Totals;
+    use crate::testing::{new_session, store};
+
+    #[test]
+    fn requests_are_numbered_in_order_and_add_up() {
+        let (_home, store) = store();
+        let id = store.create_session(new_session()).unwrap().id;
+        let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 0 };
+        let priced = RequestRecord {
+            sent_at: 5,
+            provider: "p".into(),
+            model: "m".into(),
+            api_mode: "chat_completions".into(),
+            prompt: 1,
+            view: 2,
+            through: Some(MessageId(7)),
+            bytes: 1_000,
+            fingerprint: "cafe".into(),
+            prefix_bytes: 900,
+            cause: Some("compaction".into()),
+            culprit: Some("compressor".into()),
+            ephemeral: Some("{}".into()),
+            usage: Some(usage),
+            cost: Some(0.5),
+            saved: Some(0.25),
+            lost: Some(0.125),
+            ..RequestRecord::default()
+        };
+        assert_eq!(store.record_request(&id, &priced).unwrap(), 1);
+        assert_eq!(store.record_request(&id, &RequestRecord::default()).unwrap(), 2);
+        assert_eq!(store.record_request(&id, &priced).unwrap(), 3);
+
+        let third = RequestRecord { number: 3, ..priced.clone() };
+        assert_eq!(store.last_request(&id).unwrap(), Some(third.clone()));
+        let first = RequestRecord { number: 1, ..priced };
+        let second = RequestRecord { number: 2, ..RequestRecord::default() };
+        assert_eq!(store.requests(&id).unwrap(), [first, second, third]);
+        let totals = Totals {
+            input: 2 * u64::from(u32::MAX),
+            output: 4,
+            cache_read: 6,
+            cache_write: 8,
+            reasoning: 0,
+            requests: 3,
+            cost: 1.0,
+        };
+        assert_eq!(store.session(&id).unwrap().totals, totals);
+    }
+}
