@@ -120,7 +120,7 @@ pub enum StoreError {
     #[error("no session id could be made: {0}")]
     Random(getrandom::Error),
     /// No session has this id or begins with it.
-    #[error("no session has the id `{0}`; `hermes sessions list` shows those that there are")]
+    #[error("no session has the id or title `{0}`; `hermes sessions list` shows those that there are")]
     UnknownSession(String),
     /// More than one session begins with it.
     #[error("`{prefix}` fits {} sessions: {}; give more of the id", candidates.len(), shown(candidates))]
@@ -149,6 +149,29 @@ pub enum StoreError {
         /// The message.
         message: MessageId,
     },
+    /// What is to be taken back does not begin with the user.
+    #[error(
+        "message {message} of session {session} is not the user's; take back one that is, with all that follows it"
+    )]
+    NotTheUsers {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        message: MessageId,
+    },
+    /// There is no rewind to undo.
+    #[error("nothing was taken back in session {0}")]
+    NothingRewound(SessionId),
+    /// What was taken back would come to stand in front of something newer.
+    #[error(
+        "something was said in session {session} since the last rewind, up to message {message}; take that back first"
+    )]
+    SaidSince {
+        /// The session.
+        session: SessionId,
+        /// The last message of its conversation.
+        message: MessageId,
+    },
     /// A summary key comes again with another text or other covers.
     #[error(
         "the summary `{key}` of session {session} is stored with another text or other covers; a new one needs a new key"
@@ -169,6 +192,16 @@ pub enum StoreError {
         length: usize,
         /// The limit.
         most: usize,
+    },
+    /// Another session has the title.
+    #[error("the title `{title}` belongs to session {holder}; choose another one, such as `{free}`")]
+    TitleTaken {
+        /// As given, cleaned.
+        title: String,
+        /// Who has it.
+        holder: SessionId,
+        /// The next of its row that nobody has.
+        free: String,
     },
     /// The workspace's path is no text, so that it could not be found again.
     #[error("the path {} is not valid Unicode; start from a folder whose name is", .0.display())]

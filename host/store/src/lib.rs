@@ -42,9 +42,11 @@ mod log;
 mod migration;
 mod private;
 mod requests;
+mod rewind;
 mod session;
 #[cfg(test)]
 mod testing;
+mod title;
 mod view;
 
 pub use catalog::SessionSummary;
