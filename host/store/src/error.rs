@@ -141,6 +141,18 @@ pub enum StoreError {
         /// Who holds it, where that could be read.
         pid: Option<u32>,
     },
+    /// Other sessions show messages of the one that is to be deleted.
+    #[error(
+        "session {session} cannot be deleted: {} from it, {}; delete them with it by `--with-children`, or keep it",
+        go_on(children.len()),
+        shown(children)
+    )]
+    HasChildren {
+        /// The session.
+        session: SessionId,
+        /// Those that stand on it.
+        children: Vec<SessionId>,
+    },
     /// A session is to go on from a message that the other conversation does not have.
     #[error("message {message} is not part of the conversation of session {session}")]
     NoSuchMessage {
@@ -210,6 +222,10 @@ pub enum StoreError {
 
 fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+fn go_on(children: usize) -> String {
+    if children == 1 { "a session goes on".to_owned() } else { format!("{children} sessions go on") }
 }
 
 /// The first few are enough to see what is missing.

@@ -33,6 +33,7 @@
 
 mod catalog;
 mod database;
+mod deletion;
 mod error;
 mod frozen;
 mod header;
@@ -40,12 +41,15 @@ mod lease;
 mod lineage;
 mod log;
 mod maintenance;
+mod meta;
 mod migration;
 mod private;
+mod prune;
 mod queue;
 mod requests;
 mod rewind;
 mod session;
+mod stats;
 #[cfg(test)]
 mod testing;
 mod title;
@@ -53,10 +57,13 @@ mod view;
 
 pub use catalog::SessionSummary;
 pub use database::Store;
+pub use deletion::Deletion;
 pub use error::StoreError;
 pub use frozen::Frozen;
 pub use header::APPLICATION_ID;
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
+pub use prune::{Kept, PruneFilter, Pruning};
 pub use requests::RequestRecord;
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
+pub use stats::{Messages, Sizes, Stats};

@@ -168,6 +168,28 @@ impl Store {
         })
     }
 
+    /// Stores a branch of a session: the same folder, engine and model, and its conversation up to a message or as
+    /// it stands. Without a title it gets the next number of its parent's.
+    pub fn branch(
+        &self,
+        of: &SessionId,
+        at: Option<MessageId>,
+        title: Option<&str>,
+        now: u64,
+    ) -> Result<Session, StoreError> {
+        let parent = self.session(of)?;
+        self.create_session(NewSession {
+            source: parent.source,
+            workspace: parent.workspace,
+            engine: parent.engine,
+            model: parent.model,
+            title: title.map(str::to_owned).or(parent.title),
+            frozen: None,
+            started_at: now,
+            parent: Some(Parent { id: of.clone(), kind: ParentKind::Branch, through: at }),
+        })
+    }
+
     /// A session by its id.
     pub fn session(&self, id: &SessionId) -> Result<Session, StoreError> {
         self.read(|connection| session(connection, id))
@@ -288,6 +310,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_conversation::Draft;
+
     use super::*;
     use crate::RequestRecord;
     use crate::testing::{new_session, store};
@@ -317,6 +341,23 @@ mod tests {
         let local = Timestamp::from_millisecond(1_795_300_000_000).unwrap().to_zoned(TimeZone::system());
         assert!(id.starts_with(&local.strftime("%Y%m%d_%H%M%S_").to_string()), "{id}");
         assert!(id.len() == 22 && id[16..].chars().all(|digit| "0123456789abcdef".contains(digit)), "{id}");
+    }
+
+    #[test]
+    fn a_branch_is_like_its_parent_and_has_the_next_number_of_its_title() {
+        let (_home, store) = store();
+        let frozen = Some(Frozen { system_prompt: "prompt".into(), ..Frozen::default() });
+        let new = NewSession { title: Some("Engine".into()), frozen, ..new_session() };
+        let parent = store.create_session(new).unwrap();
+        let said = store.append(&parent.id, &[Draft::user("a", 1), Draft::user("b", 2)]).unwrap();
+        let branch = store.branch(&parent.id, Some(said[0].id), None, 1_795_300_000_001).unwrap();
+        assert_eq!(branch.title.as_deref(), Some("Engine #2"));
+        assert_eq!(branch.frozen.unwrap().system_prompt, "prompt");
+        assert_eq!((branch.workspace, branch.engine, branch.model), (parent.workspace, parent.engine, parent.model));
+        assert_eq!(store.conversation(&branch.id).unwrap(), said[..1]);
+        let named = store.branch(&branch.id, None, Some("Another"), 3).unwrap();
+        assert_eq!(named.title.as_deref(), Some("Another"));
+        assert_eq!(store.conversation(&named.id).unwrap(), said[..1]);
     }
 
     #[test]
