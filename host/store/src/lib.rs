@@ -53,6 +53,7 @@ mod stats;
 #[cfg(test)]
 mod testing;
 mod title;
+mod transfer;
 mod view;
 
 pub use catalog::SessionSummary;
@@ -67,3 +68,4 @@ pub use prune::{Kept, PruneFilter, Pruning};
 pub use requests::RequestRecord;
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
 pub use stats::{Messages, Sizes, Stats};
+pub use transfer::{Exported, Imported, Layout};
