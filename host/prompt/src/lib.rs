@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ledger;
 mod skills;
 mod wording;
 

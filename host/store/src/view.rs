@@ -46,6 +46,11 @@ impl Store {
     /// A branch that has none of its own has the newest that its parent had at the time and that looks no
     /// further than the branch; without any, it is the empty one, which the whole conversation follows.
     pub fn view(&self, session: &SessionId) -> Result<View, StoreError> {
+        Ok(self.view_in_force(session)?.1)
+    }
+
+    /// The same with the row that it is stored in, counted over all sessions; 0 for the empty one.
+    pub fn view_in_force(&self, session: &SessionId) -> Result<(u64, View), StoreError> {
         self.read(|connection| {
             let mut newest = connection.prepare_cached(&format!(
                 "SELECT id, through FROM views WHERE {OF_STRETCH} ORDER BY number DESC LIMIT 1"
@@ -58,10 +63,27 @@ impl Store {
                     .optional()?;
                 if let Some((row, through)) = found {
                     let through = through.map(|id| MessageId(id.cast_unsigned()));
-                    return Ok(View { items: items(connection, row)?, through });
+                    return Ok((row.cast_unsigned(), View { items: items(connection, row)?, through }));
                 }
             }
-            Ok(View::default())
+            Ok((0, View::default()))
+        })
+    }
+
+    /// A view by the row that it is stored in; none where there is no such row.
+    pub fn view_at(&self, row: u64) -> Result<Option<View>, StoreError> {
+        if row == 0 {
+            return Ok(Some(View::default()));
+        }
+        self.read(|connection| {
+            let row = row.cast_signed();
+            let through: Option<Option<i64>> = connection
+                .prepare_cached("SELECT through FROM views WHERE id = ?1")?
+                .query_row([row], |found| found.get(0))
+                .optional()?;
+            let Some(through) = through else { return Ok(None) };
+            let through = through.map(|id| MessageId(id.cast_unsigned()));
+            Ok(Some(View { items: items(connection, row)?, through }))
         })
     }
 
