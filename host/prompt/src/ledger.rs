@@ -75,10 +75,12 @@ pub struct Sent<'a> {
     pub bytes: &'a [u8],
     /// Where the tools end in them.
     pub tools: usize,
-    /// Where the system prompt ends, before any layer of the call alone.
+    /// Where the system prompt ends, with any layer of the call alone behind it.
     pub system: usize,
     /// Provider, model and wire format in one text.
     pub model: &'a str,
+    /// The number of its system prompt.
+    pub prompt: u64,
     /// The number of its view.
     pub view: u64,
     /// The layers of the call alone.
@@ -124,15 +126,14 @@ pub fn compare(before: Option<&Sent<'_>>, now: &Sent<'_>, suspects: &Suspects<'_
     if prefix == before.bytes.len() {
         return Finding { prefix, cause: None, culprit: None };
     }
-    let tools_differ = before.tools != now.tools || prefix < now.tools;
-    let ephemeral_differs = before.ephemeral != now.ephemeral;
-    if tools_differ {
+    let in_the_prompt = prefix < before.system.min(now.system);
+    if before.tools != now.tools || prefix < now.tools {
         finding(Cause::ToolsChanged, suspects.prompt.to_owned())
-    } else if prefix < before.system.min(now.system) {
+    } else if in_the_prompt && before.prompt != now.prompt {
         finding(Cause::PromptRebuilt, suspects.prompt.to_owned())
-    } else if ephemeral_differs {
+    } else if before.ephemeral != now.ephemeral {
         finding(Cause::EphemeralLayer, suspects.ephemeral.to_owned())
-    } else if before.view != now.view {
+    } else if !in_the_prompt && before.view != now.view {
         finding(Cause::Compaction, suspects.view.to_owned())
     } else {
         finding(Cause::Unknown, format!("the bytes part at {prefix}"))
@@ -149,6 +150,22 @@ pub fn common(a: &[u8], b: &[u8]) -> usize {
     }
     let whole = a.chunks_exact(STRIDE).zip(b.chunks_exact(STRIDE)).take_while(|(a, b)| a == b).count() * STRIDE;
     whole + a[whole..].iter().zip(&b[whole..]).take_while(|(a, b)| a == b).count()
+}
+
+/// A hash over bytes that only grow: what was hashed before is not hashed again.
+#[derive(Debug, Clone, Default)]
+pub struct Fingerprint {
+    hasher: blake3::Hasher,
+    taken: usize,
+}
+
+impl Fingerprint {
+    /// The hash of all bytes; they must begin with those of the call before.
+    pub fn of(&mut self, bytes: &[u8]) -> String {
+        self.hasher.update(bytes.get(self.taken..).unwrap_or_default());
+        self.taken = bytes.len();
+        self.hasher.finalize().to_hex().to_string()
+    }
 }
 
 /// What a provider is known to do with prefixes.
@@ -190,7 +207,7 @@ mod tests {
     const SUSPECTS: Suspects<'_> = Suspects { view: "compressor", prompt: "memory: builtin", ephemeral: "prefill" };
 
     fn sent(bytes: &[u8]) -> Sent<'_> {
-        Sent { bytes, tools: 2, system: 4, model: "p/m", view: 0, ephemeral: None }
+        Sent { bytes, tools: 2, system: 4, model: "p/m", prompt: 1, view: 0, ephemeral: None }
     }
 
     fn cause(before: &Sent<'_>, now: &Sent<'_>) -> (usize, Option<Cause>, Option<String>) {
@@ -204,7 +221,10 @@ mod tests {
         let culprit = |text: &str| Some(text.to_owned());
         assert_eq!(cause(&before, &sent(b"ttssmmmmm")), (7, None, None));
         assert_eq!(cause(&before, &sent(b"tTssmmm")), (1, Some(Cause::ToolsChanged), culprit("memory: builtin")));
-        assert_eq!(cause(&before, &sent(b"ttsSmmm")), (3, Some(Cause::PromptRebuilt), culprit("memory: builtin")));
+        let rebuilt = Sent { prompt: 2, ..sent(b"ttsSmmm") };
+        assert_eq!(cause(&before, &rebuilt), (3, Some(Cause::PromptRebuilt), culprit("memory: builtin")));
+        let behind_the_prompt = Sent { ephemeral: Some("{}"), ..sent(b"ttsSmmm") };
+        assert_eq!(cause(&before, &behind_the_prompt), (3, Some(Cause::EphemeralLayer), culprit("prefill")));
         let folded = Sent { view: 1, ..sent(b"ttssmS") };
         assert_eq!(cause(&before, &folded), (5, Some(Cause::Compaction), culprit("compressor")));
         let prefilled = Sent { ephemeral: Some("[]"), ..sent(b"ttssPmmm") };
@@ -243,6 +263,15 @@ mod tests {
             assert_eq!(Cause::parse(cause.as_str()), Some(cause));
         }
         assert_eq!(Cause::parse("weather"), None);
+    }
+
+    #[test]
+    fn a_fingerprint_does_not_depend_on_the_steps_it_was_taken_in() {
+        let mut steps = Fingerprint::default();
+        let first = steps.of(b"tools");
+        assert_eq!(steps.of(b"tools"), first);
+        assert_eq!(steps.of(b"tools and more"), Fingerprint::default().of(b"tools and more"));
+        assert_ne!(steps.of(b"tools and more"), first);
     }
 
     proptest! {

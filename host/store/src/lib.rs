@@ -56,3 +56,4 @@ pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
 pub use requests::RequestRecord;
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
+pub use view::StoredView;

@@ -14,6 +14,17 @@ use crate::{Store, StoreError};
 /// The views of one stretch that belong to the conversation: no later ones, and none that looks further.
 const OF_STRETCH: &str = "views.session_id = ?1 AND views.id <= ?2 AND (views.through IS NULL OR views.through <= ?3)";
 
+/// A view as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredView {
+    /// Counted over all sessions; 0 for the empty one, which the whole conversation follows.
+    pub row: u64,
+    /// Who made it; empty for the empty one.
+    pub engine: String,
+    /// The view.
+    pub view: View,
+}
+
 impl Store {
     /// Stores a view and the summaries that are new in it; it is the session's view from now on.
     ///
@@ -46,27 +57,28 @@ impl Store {
     /// A branch that has none of its own has the newest that its parent had at the time and that looks no
     /// further than the branch; without any, it is the empty one, which the whole conversation follows.
     pub fn view(&self, session: &SessionId) -> Result<View, StoreError> {
-        Ok(self.view_in_force(session)?.1)
+        Ok(self.view_in_force(session)?.view)
     }
 
-    /// The same with the row that it is stored in, counted over all sessions; 0 for the empty one.
-    pub fn view_in_force(&self, session: &SessionId) -> Result<(u64, View), StoreError> {
+    /// The same, with where it is stored and who made it.
+    pub fn view_in_force(&self, session: &SessionId) -> Result<StoredView, StoreError> {
         self.read(|connection| {
             let mut newest = connection.prepare_cached(&format!(
-                "SELECT id, through FROM views WHERE {OF_STRETCH} ORDER BY number DESC LIMIT 1"
+                "SELECT id, through, engine FROM views WHERE {OF_STRETCH} ORDER BY number DESC LIMIT 1"
             ))?;
             for stretch in lineage::of(connection, session)? {
-                let found: Option<(i64, Option<i64>)> = newest
+                let found: Option<(i64, Option<i64>, String)> = newest
                     .query_row(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
-                        Ok((row.get(0)?, row.get(1)?))
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
                     })
                     .optional()?;
-                if let Some((row, through)) = found {
+                if let Some((row, through, engine)) = found {
                     let through = through.map(|id| MessageId(id.cast_unsigned()));
-                    return Ok((row.cast_unsigned(), View { items: items(connection, row)?, through }));
+                    let view = View { items: items(connection, row)?, through };
+                    return Ok(StoredView { row: row.cast_unsigned(), engine, view });
                 }
             }
-            Ok((0, View::default()))
+            Ok(StoredView::default())
         })
     }
 
