@@ -219,6 +219,26 @@ mod tests {
         assert_eq!(counts(cache.bill(&body(90, &[2, 89]))), (3, 87, 0));
     }
 
+    /// The place of each mark among the blocks of a conversation that grows by bursts, and what was lost by it.
+    fn lost(marks: impl Fn(usize, usize) -> Vec<usize>) -> u64 {
+        let mut cache = BreakpointCache::new();
+        let (mut length, mut before, mut lost) = (3, 0, 0);
+        for burst in [2, 2, 80, 2, 41, 2] {
+            let previous = length;
+            length += burst;
+            let bill = cache.bill(&body(length, &marks(previous, length)));
+            lost += before - bill.read.min(before);
+            before = bill.prompt;
+        }
+        lost
+    }
+
+    #[test]
+    fn marks_on_the_last_blocks_alone_lose_a_burst_and_one_where_the_last_request_ended_does_not() {
+        assert!(lost(|_, length| vec![0, length - 3, length - 2, length - 1]) > 0);
+        assert_eq!(lost(|previous, length| vec![0, 1, previous - 1, length - 1]), 0);
+    }
+
     #[test]
     fn nothing_is_found_behind_a_mark() {
         let mut cache = BreakpointCache::new();
