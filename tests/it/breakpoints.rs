@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermes_tests::oracle::{assert_valid_anthropic_request, marks};
+use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_marked_request, marks};
 use hermes_tests::wire::Wire;
 use hermes_tests::{BreakpointCache, Home, KEY, Request, Server, unmarked};
 use serde_json::json;
@@ -69,6 +69,28 @@ fn every_request_reads_all_that_the_one_before_it_was() {
     ledger.assert_used_as_reported(&turns);
     for pair in ledger.requests.windows(2) {
         assert_eq!(pair[1]["prefix_bytes"], pair[0]["bytes"]);
+    }
+}
+
+#[test]
+fn a_gateway_that_takes_marks_gets_them_by_chat_completions() {
+    let server = server();
+    let home = workday::home(Home::with(&server));
+    home.set("model.provider", json!("openrouter"));
+    // Around the burst.
+    for number in [0, workday::BURST - 1, workday::BURST, workday::BURST + 1] {
+        workday::turn(&home, number, &[]).run().success();
+    }
+    let turns = server.turns();
+    assert_eq!(turns.len(), 8);
+    for request in &turns {
+        assert_eq!(request.wire, Wire::ChatCompletions);
+        assert_valid_marked_request(&request.body);
+    }
+    for pair in turns.windows(2) {
+        assert_extends_on_the_wire(&pair[0], &pair[1]);
+        let (before, after) = (pair[0].billed(), pair[1].billed());
+        assert!(after.read >= before.prompt - before.last, "{after:?} after {before:?}");
     }
 }
 

@@ -59,7 +59,7 @@ fn where_nothing_but_the_date_has_changed_nothing_is_told() {
     assert_eq!(told(&output), [""; 0], "{output}");
     let turns = server.turns();
     assert_eq!(turns.last().unwrap().messages()[0], turns[0].messages()[0]);
-    assert!(turns[0].system_text().contains("2026-11-21"), "{}", turns[0].system_text());
+    assert!(turns[0].system_text().contains("21 November 2026"), "{}", turns[0].system_text());
 }
 
 #[test]

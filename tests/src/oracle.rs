@@ -58,6 +58,14 @@ pub fn assert_valid_request(body: &Value) {
     }
 }
 
+/// The same for a gateway that takes cache marks: contents may be lists of marked texts.
+#[track_caller]
+pub fn assert_valid_marked_request(body: &Value) {
+    if let Err(broken) = check_marked_request(body) {
+        panic!("a gateway would refuse this request: {broken}\n{}", outline(body));
+    }
+}
+
 /// Panics unless the request fits the window by an estimate of its own: a token for every four bytes of text.
 #[track_caller]
 pub fn assert_fits(body: &Value, window: usize) {
@@ -101,6 +109,24 @@ pub fn check_request(body: &Value) -> Result<(), String> {
     }
     let messages = request.get("messages").and_then(Value::as_array).ok_or("there are no messages")?;
     Conversation::default().check(messages)
+}
+
+/// Why a gateway that takes cache marks would refuse the request, if it would.
+pub fn check_marked_request(body: &Value) -> Result<(), String> {
+    anthropic::check_marks(body)?;
+    let mut plain = body.clone();
+    for (at, message) in plain["messages"].as_array_mut().into_iter().flatten().enumerate() {
+        let Some(parts) = message["content"].as_array() else { continue };
+        let mut text = String::new();
+        for part in parts {
+            let place = format!("message {at}, part");
+            let part = object(part, &place)?;
+            only(part, &["type", "text", "cache_control"], &place)?;
+            text.push_str(self::text(part, "text", &place)?);
+        }
+        message["content"] = text.into();
+    }
+    check_request(&plain)
 }
 
 /// About how many tokens the request is: a quarter of the bytes of its system prompt, messages and tools.
@@ -383,6 +409,25 @@ mod tests {
             bad.pointer_mut(place).unwrap()[key] = json!("x");
             assert!(check_request(&bad).unwrap_err().contains(key), "{place} {key}");
         }
+    }
+
+    #[test]
+    fn a_gateway_takes_marks_in_parts_of_contents_and_nowhere_else() {
+        let mark = json!({"type": "ephemeral"});
+        let mut good = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
+        for at in [0, 1, 3] {
+            let text = format!("text {at}");
+            good["messages"][at]["content"] = json!([{"type": "text", "text": text, "cache_control": mark}]);
+        }
+        assert_eq!(check_marked_request(&good), Ok(()));
+        assert!(check_request(&good).is_err());
+        for (place, rule) in [("/messages/2", "no key `cache_control`"), ("/tools/0", "no key `cache_control`")] {
+            let mut bad = good.clone();
+            bad.pointer_mut(place).unwrap()["cache_control"] = mark.clone();
+            assert!(check_marked_request(&bad).unwrap_err().contains(rule), "{place}");
+        }
+        good["messages"][1]["content"][0]["text"] = json!("");
+        assert!(check_marked_request(&good).unwrap_err().contains("a mark on an empty text"));
     }
 
     #[test]

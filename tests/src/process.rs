@@ -34,7 +34,7 @@ impl Hermes {
         self
     }
 
-    /// Runs at a moment of the test's choice, such as `2026-11-21T23:50:00Z`, at which its clock stands still.
+    /// Runs at a moment of the test's choice, such as `2026-11-21T23:50:00Z`, from which its clock goes on.
     pub fn at(self, moment: &str) -> Self {
         self.env("HERMES_CLOCK", moment)
     }

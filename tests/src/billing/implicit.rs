@@ -13,17 +13,18 @@ pub struct ImplicitCache {
     silent: bool,
 }
 
-/// What a request has in common with the earlier one that it shares most with.
+/// What a request has in common with an earlier one: with the one whose text it shares most of, and with the one of
+/// the same model that it shares most messages with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overlap {
     /// Bytes of tools and messages as they were written, one behind the other, without the bracket that closes the
     /// messages.
     pub of_bytes: usize,
-    /// The first of them that the earlier request had too.
+    /// The first of them that an earlier request had too, whatever its model: this measures texts, not a cache.
     pub bytes: usize,
     /// Messages, the system prompt among them.
     pub of_messages: usize,
-    /// The first of them that the earlier request had too; none if it had other tools.
+    /// The first of them that a cache can hold; none after other tools or another model.
     pub messages: usize,
 }
 
@@ -53,9 +54,13 @@ impl ImplicitCache {
 
     pub(crate) fn bill(&mut self, raw: &[u8]) -> Bill {
         let prompt = Prompt::read(raw);
-        let none = Overlap { of_bytes: prompt.bytes(), of_messages: prompt.each.len(), ..Overlap::default() };
-        let overlap = self.seen.iter().map(|earlier| prompt.overlap(earlier)).max_by_key(|overlap| overlap.bytes);
-        let overlap = overlap.unwrap_or(none);
+        let most = |of: fn(&Prompt, &Prompt) -> usize| self.seen.iter().map(|earlier| of(&prompt, earlier)).max();
+        let overlap = Overlap {
+            of_bytes: prompt.bytes(),
+            bytes: most(Prompt::common_bytes).unwrap_or(0),
+            of_messages: prompt.each.len(),
+            messages: most(Prompt::common_messages).unwrap_or(0),
+        };
         let bill = Bill {
             prompt: prompt.tokens(prompt.each.len()),
             read: if overlap.messages == 0 { 0 } else { prompt.tokens(overlap.messages) },
@@ -89,16 +94,15 @@ impl Prompt {
         tokens(self.tools.len()) + self.each[..messages].iter().map(|message| tokens(message.len())).sum::<u64>()
     }
 
-    fn overlap(&self, earlier: &Self) -> Overlap {
-        let mut overlap = Overlap { of_bytes: self.bytes(), of_messages: self.each.len(), ..Overlap::default() };
-        if self.model == earlier.model {
-            overlap.bytes = common(self.tools.as_bytes(), earlier.tools.as_bytes());
-            if self.tools == earlier.tools {
-                overlap.bytes += common(self.messages.as_bytes(), earlier.messages.as_bytes());
-                overlap.messages = common(&self.each, &earlier.each);
-            }
-        }
-        overlap
+    fn common_bytes(&self, earlier: &Self) -> usize {
+        let tools = common(self.tools.as_bytes(), earlier.tools.as_bytes());
+        let all = self.tools == earlier.tools;
+        tools + if all { common(self.messages.as_bytes(), earlier.messages.as_bytes()) } else { 0 }
+    }
+
+    fn common_messages(&self, earlier: &Self) -> usize {
+        let same = self.model == earlier.model && self.tools == earlier.tools;
+        if same { common(&self.each, &earlier.each) } else { 0 }
     }
 }
 
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tools_or_another_model_leave_nothing_of_the_messages() {
+    fn other_tools_or_another_model_leave_nothing_to_read() {
         let mut cache = ImplicitCache::new();
         let messages = [r#"{"role":"system"}"#];
         cache.bill(&body("m", TOOLS, &messages));
@@ -156,7 +160,8 @@ mod tests {
         let overlap_of_tools = TOOLS.find("length").unwrap();
         let found = overlap(&mut cache, &body("m", &other, &messages));
         assert_eq!((found.bytes, found.messages), (overlap_of_tools, 0));
-        assert_eq!(overlap(&mut cache, &body("n", TOOLS, &messages)).bytes, 0);
+        let found = overlap(&mut cache, &body("n", TOOLS, &messages));
+        assert_eq!((found.bytes, found.messages), (found.of_bytes, 0));
         assert_eq!(overlap(&mut cache, br#"{"model":"m","messages":[{"role":"system"}]}"#).bytes, 0);
     }
 

@@ -99,7 +99,7 @@ fn check_tools(tools: &Value) -> Result<(), String> {
 }
 
 /// In the order in which they are read: tools, system, messages.
-fn check_marks(body: &Value) -> Result<(), String> {
+pub(super) fn check_marks(body: &Value) -> Result<(), String> {
     let mut marks = Vec::new();
     for part in ["tools", "system", "messages"] {
         collect_marks(&body[part], part, &mut marks)?;
