@@ -11,33 +11,37 @@ pub(crate) struct Family {
     pub(crate) output: u32,
     /// Whether sampling parameters are taken; otherwise they are refused.
     pub(crate) sampling: bool,
+    /// Whether a call can be demanded; models that always think refuse that.
+    pub(crate) forced_calls: bool,
 }
 
-const fn family(part: &'static str, output: u32, sampling: bool) -> Family {
-    Family { part, output, sampling }
+const fn older(part: &'static str, output: u32) -> Family {
+    Family { part, output, sampling: true, forced_calls: true }
 }
 
-/// The longest part that fits counts. Without a beta header, which is not sent, 3.7 writes 64,000.
+const fn without_sampling(part: &'static str, output: u32) -> Family {
+    Family { sampling: false, ..older(part, output) }
+}
+
+/// The longest part that fits counts; what is new is taken for the strictest. Without a beta header, which is not sent,
+/// 3.7 writes 64,000.
 const FAMILIES: &[Family] = &[
-    family("claude", 128_000, false),
-    family("claude-3", 4_096, true),
-    family("claude-3-5", 8_192, true),
-    family("claude-3-7", 64_000, true),
-    family("claude-haiku-4", 64_000, true),
-    family("claude-opus-4", 32_000, true),
-    family("claude-opus-4-5", 64_000, true),
-    family("claude-opus-4-6", 128_000, true),
-    family("claude-opus-4-7", 128_000, false),
-    family("claude-opus-4-8", 128_000, false),
-    family("claude-opus-4-9", 128_000, false),
-    family("claude-sonnet-4", 64_000, true),
-    family("claude-sonnet-4-7", 64_000, false),
-    family("claude-sonnet-4-8", 64_000, false),
-    family("minimax", 131_072, true),
-    family("qwen3", 65_536, true),
+    Family { part: "claude", output: 128_000, sampling: false, forced_calls: false },
+    older("claude-3", 4_096),
+    older("claude-3-5", 8_192),
+    older("claude-3-7", 64_000),
+    older("claude-haiku-4", 64_000),
+    older("claude-opus-4", 32_000),
+    older("claude-opus-4-5", 64_000),
+    older("claude-opus-4-6", 128_000),
+    without_sampling("claude-opus-4-7", 128_000),
+    without_sampling("claude-opus-4-8", 128_000),
+    older("claude-sonnet-4", 64_000),
+    older("minimax", 131_072),
+    older("qwen3", 65_536),
 ];
 
-const UNKNOWN: Family = family("", 128_000, true);
+const UNKNOWN: Family = older("", 128_000);
 
 /// The family of a model, however its name writes versions.
 pub(crate) fn of(model: &str) -> Family {

@@ -189,10 +189,13 @@ impl Prefix {
             }
         }
         let end_of_tools = bytes.len();
-        let marks = match style.mode {
+        let mut marks = match style.mode {
             ApiMode::ChatCompletions => wire::chat::system(&mut bytes, style, &system),
             ApiMode::AnthropicMessages => wire::messages::system(&mut bytes, &system),
         };
+        if system.pieces()[0].is_empty() {
+            marks.stable_end = end_of_tools;
+        }
         Ok(Self {
             style,
             tools: end_of_tools,
@@ -266,7 +269,8 @@ impl Prefix {
         self.tools
     }
 
-    /// Where the text of the system prompt's stable tier ends in [`Prefix::bytes`].
+    /// Where the text of the system prompt's stable tier ends in [`Prefix::bytes`]; the end of the tools where there
+    /// is none.
     pub fn stable_end(&self) -> usize {
         self.marks.stable_end
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    ApiMode, Delta, Known, ModelError, Provider, Reply, Request, Route, Style, assembly,
+    ApiMode, Delta, Known, ModelError, OnDelta, Provider, Reply, Request, Route, Style, assembly,
     endpoint::{Endpoint, Patience},
     wire::{self, Dialect},
 };
@@ -19,6 +19,20 @@ impl Remote {
     /// A provider for a route that names an endpoint. Nothing is sent yet.
     pub(crate) fn new(route: &Route, patience: Patience) -> Result<Self, ModelError> {
         Ok(Self { style: route.style(), dialect: dialect(route), endpoint: Endpoint::new(route, patience)? })
+    }
+}
+
+impl Remote {
+    async fn chat(&self, request: &Request<'_>, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
+        let body = wire::body(request, &self.dialect)?;
+        self.endpoint.complete(body, request.model, assembly::chat::Assembly::default, on_delta).await
+    }
+
+    async fn messages(&self, request: &Request<'_>, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
+        let body = wire::body(request, &self.dialect)?;
+        let formed = request.schema.is_some();
+        let assembly = || assembly::messages::Assembly::new(formed);
+        self.endpoint.complete(body, request.model, assembly, on_delta).await
     }
 }
 
@@ -45,15 +59,17 @@ impl Provider for Remote {
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
         request.fits(self.style)?;
-        let body = wire::body(request, &self.dialect)?;
         match self.style.mode {
-            ApiMode::ChatCompletions => {
-                self.endpoint.complete(body, request.model, assembly::chat::Assembly::default, on_delta).await
-            }
+            ApiMode::ChatCompletions => self.chat(request, on_delta).await,
             ApiMode::AnthropicMessages => {
-                let formed = request.schema.is_some();
-                let assembly = || assembly::messages::Assembly::new(formed);
-                self.endpoint.complete(body, request.model, assembly, on_delta).await
+                let replied = self.messages(request, on_delta).await;
+                // The prompt fits and only the cap does not, which was set by an estimate.
+                if let Err(ModelError::TooLong { message }) = &replied
+                    && let Some(room) = wire::messages::output_room(message)
+                {
+                    return self.messages(&Request { max_tokens: Some(room), ..*request }, on_delta).await;
+                }
+                replied
             }
         }
     }

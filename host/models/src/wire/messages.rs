@@ -74,15 +74,15 @@ pub(super) fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, 
         }
         Some(schema) => Some([ReplyTool {
             name: REPLY_TOOL,
-            description: "Gives the reply.",
+            description: "Gives the reply. Call it once; what is written outside of it is lost.",
             input_schema: raw("schema of the reply", schema)?,
         }]),
     };
     let tool_choice = match (&tools, has_tools) {
-        (Some(_), _) => {
+        (Some(_), _) if family.forced_calls => {
             Some(ToolChoice { r#type: "tool", name: Some(REPLY_TOOL), disable_parallel_tool_use: Some(true) })
         }
-        (None, true) => Some(ToolChoice { r#type: "auto", name: None, disable_parallel_tool_use: None }),
+        (Some(_), _) | (None, true) => Some(ToolChoice { r#type: "auto", name: None, disable_parallel_tool_use: None }),
         (None, false) => None,
     };
     // Chat completions count to two.
@@ -106,6 +106,17 @@ fn max_tokens(request: &Request<'_>, dialect: &Dialect, family: u32) -> u32 {
     let prompt = u32::try_from(request.prefix.bytes().len() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
     let room = window.saturating_sub(prompt).max(LEAST_OUTPUT);
     wanted.min(room).min(window.saturating_sub(1)).max(1)
+}
+
+/// How much of a reply fits, where the API says that prompt and cap together do not: `188240 + 21333 > 200000`.
+pub(crate) fn output_room(message: &str) -> Option<u32> {
+    let (_, sum) = message.split_once("exceed context limit:")?;
+    let mut numbers = sum
+        .split(|character: char| !character.is_ascii_digit())
+        .filter(|number| !number.is_empty())
+        .map(|number| number.parse::<u32>().ok());
+    let (prompt, _cap, window) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    window.checked_sub(prompt).filter(|room| *room >= LEAST_OUTPUT)
 }
 
 /// A schema that has to be taken apart: its keys in their order, each value as it is written.
