@@ -17,6 +17,8 @@ use tokio::{
 use super::*;
 use crate::{Breakpoints, Finish, Prefix, System, Wanted, connect, resolve};
 
+mod messages;
+
 /// What the server writes on one connection; it closes behind the last piece.
 type Script = Vec<Vec<u8>>;
 
@@ -80,6 +82,7 @@ fn route(base_url: &str, pairs: &[(&str, &str)]) -> Route {
     for (name, value) in pairs {
         match *name {
             "api_key" => config.api_key = Some((*value).to_owned()),
+            "api_mode" => config.api_mode = Some((*value).to_owned()),
             other => panic!("no field {other}"),
         }
     }
