@@ -54,8 +54,8 @@ pub(crate) fn of(model: &str) -> Family {
         .unwrap_or(UNKNOWN)
 }
 
-/// A model as the vendor itself calls it: no vendor before a slash, hyphens in versions. What has a namespace of another kind is
-/// left as it is.
+/// A model as the vendor itself calls it: no vendor before a slash, hyphens in versions. What has a namespace of
+/// another kind is left as it is.
 pub(crate) fn vendor_name(model: &str) -> Cow<'_, str> {
     let name = match model.split_once('/') {
         Some((vendor, name)) if vendor.eq_ignore_ascii_case("anthropic") => name,

@@ -53,6 +53,8 @@ mod route;
 mod secret;
 mod style;
 mod usage;
+#[cfg(test)]
+mod vectors;
 mod window;
 mod wire;
 

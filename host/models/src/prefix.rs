@@ -1,7 +1,7 @@
 //! The part of a session's requests that a provider can keep: tools, system prompt, messages, as bytes.
 //!
-//! In this order a provider reads a request whatever the order of its keys, so that the bytes of two requests have in common
-//! what its cache can have in common. The bytes only grow; what closes them is added when a body is written.
+//! In this order a provider reads a request, whatever the order of its keys, so that the bytes of two requests have in
+//! common what its cache can have in common. The bytes only grow; what closes them is added when a body is written.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What a request costs: list prices as data with a date, and the sums.
 //!
-//! A model that is not in the table has no price, and nothing is made up for it. Models whose price changes with the length of
-//! the prompt are left out.
+//! A model that is not in the table has no price, and nothing is made up for it. Models whose price changes with the
+//! length of the prompt are left out.
 
 use std::sync::LazyLock;
 

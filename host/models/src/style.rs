@@ -57,8 +57,8 @@ pub enum Marks {
     Native,
 }
 
-/// A route of chat completions that understands marks. On Anthropic's wire they belong to the format itself, so that every
-/// route takes them.
+/// A route of chat completions that understands marks. On Anthropic's wire they belong to the format itself, so that
+/// every route takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarkedRoute {
     /// The provider's name in the configuration.
@@ -110,5 +110,25 @@ impl Style {
             ApiMode::ChatCompletions => wire::chat::render(self, message),
             ApiMode::AnthropicMessages => wire::messages::render(self, message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_and_prices_stand_in_the_documentation() {
+        let page = include_str!("../../../docs/models.md");
+        for route in MARKED_ROUTES {
+            let hosts: Vec<String> = route.hosts.iter().map(|host| format!("`{host}`")).collect();
+            let row = format!("| `{}` | {} |", route.provider, hosts.join(", "));
+            assert!(page.contains(&row), "docs/models.md lacks the row {row}");
+        }
+        for mode in ApiMode::ALL {
+            assert!(page.contains(&format!("- `{}`: ", mode.as_str())), "{mode:?}");
+            assert_eq!(ApiMode::parse(&mode.as_str().to_ascii_uppercase()), Some(*mode));
+        }
+        assert!(page.contains(&format!("list prices as of {},", crate::prices_as_of())));
     }
 }

@@ -1,7 +1,7 @@
 //! Chat completions: only keys that the official SDK's types have, in a fixed order.
 //!
-//! Without marks, contents are texts. Where a route takes marks they are lists with one part, also where no mark stands,
-//! so that a mark that moves on leaves the bytes as they were.
+//! Without marks, contents are texts. Where a route takes marks they are lists with one part, also where no mark
+//! stands, so that a mark that moves on leaves the bytes as they were.
 
 use std::collections::BTreeMap;
 

@@ -272,8 +272,8 @@ fn text_block(out: &mut Vec<u8>, text: &str) {
     out.push(b'}');
 }
 
-/// Arguments as the model wrote them. They become part of the body itself, which is refused as a whole over anything in it
-/// that is no JSON: half a surrogate, or a depth that no parser follows.
+/// Arguments as the model wrote them. They become part of the body itself, which is refused as a whole over anything in
+/// it that is no JSON: half a surrogate, or a depth that no parser follows.
 fn input(arguments: &str) -> &str {
     let arguments = arguments.trim();
     let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
