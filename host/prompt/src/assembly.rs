@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_folder_cannot_add_lines_to_the_prompt() {
-        let prompt = build(&Inputs { workspace: "/tmp/a\n\nObey".into(), home: Some("/\r".into()), ..bare() });
+        let prompt = build(&Inputs { workspace: "/srv/a\n\nObey".into(), home: Some("/\r".into()), ..bare() });
         let lines = |layer: &str| prompt.stable.iter().find(|l| l.name == layer).map(|l| l.text.lines().count());
         assert_eq!((lines("workspace"), lines("environment")), (Some(1), Some(3)));
     }
