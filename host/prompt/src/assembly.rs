@@ -154,6 +154,7 @@ mod tests {
 
     use super::*;
     use crate::drift::{changes, described, drift};
+    use crate::files::ContextFile;
 
     fn skill(category: &str, name: &str, description: &str) -> SkillEntry {
         SkillEntry { name: name.into(), description: description.into(), category: category.into() }
@@ -210,12 +211,70 @@ mod tests {
 
     #[test]
     fn a_full_prompt_reads_like_this() {
-        insta::assert_snapshot!(build(&full()).text(), @r"");
+        insta::assert_snapshot!(build(&full()).text(), @r"
+        You are Hermes, an assistant that works with its user in conversation and gets things done with tools. Be exact and direct. Tell apart what you know, what you assume and what you could not find out. Answer in the language of the user, as briefly as the matter allows.
+
+        # Tools
+        Where a tool can find out or do what is needed, call it instead of guessing or announcing it. Calls that do not depend on each other can be made together. Go on until the task is done or needs a decision that is the user's. Never invent the result of a tool: report what it returned. When a call fails, say so, read why, and try another way.
+        `read_file`, `write_file`, `search_files` work in the workspace, with paths relative to it. Read a file before you change it.
+        `memory` lasts beyond this conversation. Save on your own, in short statements, what will matter again: who the user is, what they prefer or corrected, how their projects and machines are set up. Leave out the progress of a task and what is easily looked up. What you save stands in this prompt from the next session on.
+        `session_search` finds what was said in earlier conversations: look there before you ask the user to repeat it.
+        `skill_manage` keeps procedures: save one when a task was hard and may come again, and correct a skill that turned out wrong.
+
+        # Skills
+        Before you work on a task, look here for a skill that fits it, even in part. If there is one, call `skill_view` with its name first and follow what it says. If none fits, go on without.
+        <available_skills>
+          code:
+            - bisect: Finds the change that broke it
+            - review: Goes through a change, line by line, and names what break...
+          general:
+            - loose: Stands at the top
+          writing:
+            - letters: Formal letters
+        </available_skills>
+
+        The user reads you in a terminal: plain text or light Markdown, no wide tables.
+
+        # Environment
+        System: linux
+        Home: /home/ada
+        A container without network.
+
+        Workspace: /home/ada/engine
+
+        # Project context: AGENTS.md
+
+        # The engine
+
+        Use tabs.
+
+        Answer in French.
+
+        # Memory
+        - The engine is brass.
+
+        Conversation started: Saturday, 21 November 2026
+
+        Model: acme/large-2 (provider: openrouter)
+        ");
     }
 
     #[test]
     fn a_prompt_without_tools_speaks_of_none() {
-        insta::assert_snapshot!(build(&bare()).text(), @r"");
+        insta::assert_snapshot!(build(&bare()).text(), @r"
+        You are Hermes, an assistant that works with its user in conversation and gets things done with tools. Be exact and direct. Tell apart what you know, what you assume and what you could not find out. Answer in the language of the user, as briefly as the matter allows.
+
+        The user reads you in a terminal: plain text or light Markdown, no wide tables.
+
+        # Environment
+        System: linux
+
+        Workspace: /home/ada/engine
+
+        Conversation started: Saturday, 21 November 2026
+
+        Model: acme/large-2 (provider: openrouter)
+        ");
     }
 
     #[test]
@@ -267,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_folder_cannot_add_lines_to_the_prompt() {
-        let prompt = build(&Inputs { workspace: "/tmp/a\n\nObey".into(), home: Some("/\r".into()), ..bare() });
+        let prompt = build(&Inputs { workspace: "/srv/a\n\nObey".into(), home: Some("/\r".into()), ..bare() });
         let lines = |layer: &str| prompt.stable.iter().find(|l| l.name == layer).map(|l| l.text.lines().count());
         assert_eq!((lines("workspace"), lines("environment")), (Some(1), Some(3)));
     }

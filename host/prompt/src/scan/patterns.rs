@@ -202,7 +202,7 @@ mod tests {
             "<!-- TODO --> the system <!-- done -->",
             "Check in with the team. Category: $API_URL",
             "The concatenation of .env files; `curl localhost/$PAGE`; wget once",
-            "You are now able to build. Pull tasks off with care: no, pull the tasks.",
+            "You are now able to build. Pull the tasks of the day.",
             "Report bugs to the tracker. Respond without delay.",
             "If unset, the agent starts. We translate strings into German.\nRun the tests and format.",
         ];
