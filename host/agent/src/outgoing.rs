@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use hermes_conversation::{Conversation, Item, MessageId, Model, Role, SessionId, Shown, Usage, View, render};
-use hermes_models::{ApiMode, Breakpoints, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
+use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
 use hermes_plugins::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
 use hermes_store::{Frozen, RequestRecord, Session, Store, StoreError};
@@ -205,7 +205,7 @@ impl Outgoing {
             }
             None => None,
         };
-        let reports = before.as_ref().and_then(|before| before.usage).is_some_and(|usage| reports(&usage));
+        let reports = terms.style.marks == Marks::Native || store.cache_was_reported(&session.id)?;
         drop(conversation);
         Ok(Self { terms, built, rendered, before, reports })
     }

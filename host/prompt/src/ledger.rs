@@ -181,16 +181,15 @@ pub struct Keeping {
 pub fn missed(before: &Usage, now: &Usage, elapsed: Duration, keeping: Keeping) -> Option<(Cause, Option<String>)> {
     /// Providers cache nothing below about this many tokens, and in steps above it.
     const LEAST: u32 = 2_048;
-    if now.cache_read == 0 && elapsed > keeping.ttl {
-        let minutes = elapsed.as_secs() / 60;
-        return Some((Cause::Expired, Some(format!("{minutes} minutes since the request before"))));
-    }
+    let late = elapsed > keeping.ttl;
     let expected = before.input.min(now.input);
-    if !keeping.reports || expected < LEAST || now.cache_read >= expected / 2 {
+    if !keeping.reports || (expected < LEAST && !late) || now.cache_read >= expected / 2 {
         return None;
     }
-    let cause = if elapsed > keeping.ttl { Cause::Expired } else { Cause::Unknown };
-    Some((cause, Some("the provider read less than it was sent before".to_owned())))
+    if late {
+        return Some((Cause::Expired, Some(format!("{} minutes since the request before", elapsed.as_secs() / 60))));
+    }
+    Some((Cause::Unknown, Some("the provider read less than it was sent before".to_owned())))
 }
 
 /// Tokens that would have been read from the cache, had nothing moved: what a break costs is their price.
@@ -250,7 +249,8 @@ mod tests {
         assert_eq!(judged(usage(10_500, 9_984), 10, keeping), None);
         assert_eq!(judged(usage(10_500, 0), 10, keeping), Some(Cause::Unknown));
         assert_eq!(judged(usage(10_500, 0), 10, silent), None);
-        assert_eq!(judged(usage(10_500, 0), 301, silent), Some(Cause::Expired));
+        assert_eq!(judged(usage(10_500, 0), 301, silent), None);
+        assert_eq!(judged(usage(10_500, 0), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 2_000), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 10_000), 3_000, keeping), None);
         assert_eq!(judged(usage(1_500, 0), 10, keeping), None);

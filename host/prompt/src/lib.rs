@@ -37,6 +37,7 @@ mod drift;
 mod error;
 pub mod files;
 pub mod hints;
+pub mod ledger;
 mod notice;
 pub mod scan;
 pub mod shape;

@@ -76,6 +76,15 @@ impl Store {
         })
     }
 
+    /// Whether a provider ever said of a request of the session that it read or wrote its cache.
+    pub fn cache_was_reported(&self, id: &SessionId) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM requests WHERE session_id = ?1 \
+                       AND (cache_read_tokens > 0 OR cache_write_tokens > 0))";
+            Ok(connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0))?)
+        })
+    }
+
     /// The newest request of a session.
     pub fn last_request(&self, id: &SessionId) -> Result<Option<RequestRecord>, StoreError> {
         self.read(|connection| {
@@ -184,6 +193,7 @@ mod tests {
     fn requests_are_numbered_in_order_and_add_up() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
+        assert!(!store.cache_was_reported(&id).unwrap());
         let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 0 };
         let priced = RequestRecord {
             sent_at: 5,
@@ -206,6 +216,7 @@ mod tests {
             ..RequestRecord::default()
         };
         assert_eq!(store.record_request(&id, &priced).unwrap(), 1);
+        assert!(store.cache_was_reported(&id).unwrap());
         assert_eq!(store.record_request(&id, &RequestRecord::default()).unwrap(), 2);
         assert_eq!(store.record_request(&id, &priced).unwrap(), 3);
 
