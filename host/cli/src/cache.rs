@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use hermes_conversation::tokens;
 use hermes_store::{RequestRecord, Session, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -56,6 +57,14 @@ fn sum(requests: &[RequestRecord], of: impl Fn(&RequestRecord) -> Option<f64>) -
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
+/// What the layers of a call alone cost: the full price where they moved or nothing was kept, else that of a cache.
+fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
+    let tokens = tokens::of_text(request.ephemeral.as_ref()?);
+    let price = hermes_models::price(&request.provider, &request.model)?;
+    let each = if request.cause.is_some() { price.input } else { price.cache_read };
+    Some(f64::from(tokens) * each / 1e6)
+}
+
 fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
     let rows: Vec<Value> = requests
         .iter()
@@ -72,7 +81,9 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
                 "prefix_bytes": request.prefix_bytes,
                 "cause": request.cause,
                 "culprit": request.culprit,
-                "ephemeral_bytes": request.ephemeral.as_ref().map_or(0, String::len),
+                "ephemeral": request.ephemeral.as_ref().map(|layers| {
+                    json!({"tokens": tokens::of_text(layers), "cost": ephemeral_cost(request)})
+                }),
                 "usage": request.usage.map(|usage| json!({
                     "input": usage.input,
                     "output": usage.output,
@@ -125,7 +136,10 @@ fn row(request: &RequestRecord, console: Console) -> String {
         (Some(cause), Some(culprit)) => format!("{cause}: {}", text::shortened(&line(culprit), 60)),
     };
     let tone = if request.cause.is_none() || request.number == 1 { Tone::Good } else { Tone::Warning };
-    let alone = if request.ephemeral.is_some() { " (+ layers of this call alone)" } else { "" };
+    let alone = request.ephemeral.as_ref().map_or_else(String::new, |layers| {
+        let cost = ephemeral_cost(request).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
+        format!("  (layers of this call alone: {} tokens{cost})", grouped(u64::from(tokens::of_text(layers))))
+    });
     format!(
         "{:>4}  {}{}  {:>5.1}%  {:>11}  {:>11}  {:>9}  {}{alone}\n",
         request.number,
@@ -195,6 +209,20 @@ mod tests {
         assert_eq!(words[0], "7");
         assert_eq!(&words[2..], ["25.0%", "20,000", "1,024", "$0.0123", "compaction:", "compressor"]);
         assert_eq!(words[1].chars().filter(|block| *block == '█').count(), WIDTH / 4);
+    }
+
+    #[test]
+    fn layers_of_a_call_alone_are_priced_by_whether_they_moved() {
+        let sent = |cause| RequestRecord {
+            provider: "anthropic".into(),
+            model: "claude-sonnet-4-5".into(),
+            ephemeral: Some("{\"system\":\"be brief and answer in rhymes, whatever happens\"}".into()),
+            ..request(2, 100, 50, cause)
+        };
+        let (moved, kept) = (ephemeral_cost(&sent(Some("ephemeral-layer"))), ephemeral_cost(&sent(None)));
+        let (Some(moved), Some(kept)) = (moved, kept) else { panic!("the price is known") };
+        assert!(moved > 5.0 * kept && kept > 0.0, "{moved} {kept}");
+        assert_eq!(ephemeral_cost(&request(2, 100, 50, None)), None);
     }
 
     #[test]
