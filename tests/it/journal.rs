@@ -13,16 +13,15 @@ pub(crate) fn texts<'a>(messages: &'a [Value], role: &str) -> Vec<&'a str> {
 /// Only for requests that nothing was compacted in.
 #[track_caller]
 pub(crate) fn assert_logged(log: &[Value], request: &Request) {
-    let sent = &request.messages()[1..];
+    let sent = request.conversation();
     assert!(log.len() >= sent.len(), "{} messages were sent, {} are in the log", sent.len(), log.len());
     for (at, (sent, logged)) in sent.iter().zip(log).enumerate() {
-        assert_eq!(sent["role"], logged["role"], "message {at} has another role in the log");
-        let (sent_text, logged_text) = (sent["content"].as_str(), logged["content"].as_str());
-        let (sent_text, logged_text) = (sent_text.unwrap_or_default(), logged_text.unwrap_or_default());
+        assert_eq!(sent.role, logged["role"].as_str().unwrap(), "message {at} has another role in the log");
+        let text = logged["content"].as_str().unwrap_or_default();
         // What was recalled for a message stands behind it in the request only.
-        assert!(sent_text.starts_with(logged_text), "message {at}: `{logged_text}` is logged, `{sent_text}` was sent");
-        assert_eq!(call_ids(sent), call_ids(logged), "message {at} makes other calls in the log");
-        assert_eq!(sent["tool_call_id"].as_str(), logged["tool_call_id"].as_str(), "message {at} answers another call");
+        assert!(sent.text.starts_with(text), "message {at}: `{text}` is logged, `{}` was sent", sent.text);
+        assert_eq!(sent.calls, call_ids(logged), "message {at} makes other calls in the log");
+        assert_eq!(sent.answers.as_deref(), logged["tool_call_id"].as_str(), "message {at} answers another call");
     }
 }
 

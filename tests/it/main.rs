@@ -5,9 +5,16 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrows;
+mod breakpoints;
 mod compaction;
 mod config;
 mod crash;
+mod frozen;
 mod journal;
+mod layers;
+mod ledger;
 mod plugins;
+mod prefix;
+mod random_kills;
 mod turns;
+mod workday;

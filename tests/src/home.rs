@@ -56,6 +56,14 @@ impl Home {
         home
     }
 
+    /// One whose model is the scripted server by Anthropic's messages.
+    pub fn with_anthropic(server: &Server) -> Self {
+        let home = Self::with(server);
+        home.set("model.api_mode", json!("anthropic_messages"));
+        home.set("model.base_url", json!(server.anthropic_url()));
+        home
+    }
+
     /// `$HERMES_HOME`.
     pub fn path(&self) -> PathBuf {
         self.root.path().join("home")
@@ -141,6 +149,13 @@ impl Home {
         let sessions = self.sessions_json();
         let id = sessions.first().and_then(|session| session["id"].as_str());
         id.unwrap_or_else(|| panic!("there is no session with an id: {sessions:?}")).to_owned()
+    }
+
+    /// `hermes cache ID --json`.
+    #[track_caller]
+    pub fn cache_json(&self, id: &str) -> Value {
+        let shown = self.hermes(&["cache", id, "--json"]).run().success();
+        serde_json::from_str(&shown.stdout).unwrap_or_else(|error| panic!("no JSON: {error}\n{shown}"))
     }
 
     /// `hermes sessions show ID --json`.

@@ -1,8 +1,15 @@
 //! What a provider accepts, by rules written down once more: none of this is shared with the host.
 
+mod anthropic;
+
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+
+use crate::request::unmarked;
+use crate::wire::{list, texts};
+
+pub use anthropic::{assert_valid_anthropic_request, check_anthropic_request, marks};
 
 /// The parameters of a chat completion in the official SDK's types.
 const PARAMETERS: &[&str] = &[
@@ -51,6 +58,14 @@ pub fn assert_valid_request(body: &Value) {
     }
 }
 
+/// The same for a gateway that takes cache marks: contents may be lists of marked texts.
+#[track_caller]
+pub fn assert_valid_marked_request(body: &Value) {
+    if let Err(broken) = check_marked_request(body) {
+        panic!("a gateway would refuse this request: {broken}\n{}", outline(body));
+    }
+}
+
 /// Panics unless the request fits the window by an estimate of its own: a token for every four bytes of text.
 #[track_caller]
 pub fn assert_fits(body: &Value, window: usize) {
@@ -58,12 +73,16 @@ pub fn assert_fits(body: &Value, window: usize) {
     assert!(tokens <= window, "about {tokens} tokens do not fit a window of {window}\n{}", outline(body));
 }
 
-/// Panics unless the later request begins with all that the earlier one said: same tools, same messages, byte for byte.
+/// Panics unless the later request begins with all that the earlier one said: same tools, same system prompt, same
+/// messages, byte for byte. Cache marks, which move from request to request, are no part of what is said.
 #[track_caller]
 pub fn assert_extends(earlier: &Value, later: &Value) {
-    assert_eq!(earlier["tools"].to_string(), later["tools"].to_string(), "the tools changed");
+    for part in ["tools", "system"] {
+        let [earlier, later] = [earlier, later].map(|body| unmarked(&body[part].to_string()));
+        assert_eq!(earlier, later, "`{part}` changed between two requests");
+    }
     let messages = |body: &Value| -> Vec<String> {
-        body["messages"].as_array().map_or_else(Vec::new, |list| list.iter().map(Value::to_string).collect())
+        list(&body["messages"]).iter().map(|message| unmarked(&message.to_string())).collect()
     };
     let (earlier, later) = (messages(earlier), messages(later));
     assert!(later.len() >= earlier.len(), "{} messages became {}", earlier.len(), later.len());
@@ -92,19 +111,42 @@ pub fn check_request(body: &Value) -> Result<(), String> {
     Conversation::default().check(messages)
 }
 
-/// About how many tokens the request is: a quarter of the bytes of its messages and tools.
+/// Why a gateway that takes cache marks would refuse the request, if it would.
+pub fn check_marked_request(body: &Value) -> Result<(), String> {
+    anthropic::check_marks(body)?;
+    let mut plain = body.clone();
+    for (at, message) in plain["messages"].as_array_mut().into_iter().flatten().enumerate() {
+        let Some(parts) = message["content"].as_array() else { continue };
+        let mut text = String::new();
+        for part in parts {
+            let place = format!("message {at}, part");
+            let part = object(part, &place)?;
+            only(part, &["type", "text", "cache_control"], &place)?;
+            text.push_str(self::text(part, "text", &place)?);
+        }
+        message["content"] = text.into();
+    }
+    check_request(&plain)
+}
+
+/// About how many tokens the request is: a quarter of the bytes of its system prompt, messages and tools.
 pub fn tokens(body: &Value) -> usize {
-    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    let said: usize = messages
+    let words = |content: &Value| texts(content).iter().map(|text| text.len()).sum::<usize>();
+    let said: usize = list(&body["messages"])
         .iter()
         .map(|message| {
-            let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
-            let called: usize = calls.iter().map(|call| call["function"].to_string().len()).sum();
-            message["content"].as_str().map_or(0, str::len) + called
+            let calls: usize = list(&message["tool_calls"]).iter().map(|call| call["function"].to_string().len()).sum();
+            let blocks = list(&message["content"]).iter();
+            let blocks = blocks.map(|block| match block["type"].as_str() {
+                Some("tool_use") => block["name"].to_string().len() + block["input"].to_string().len(),
+                Some("tool_result") => words(&block["content"]),
+                _ => 0,
+            });
+            words(&message["content"]) + calls + blocks.sum::<usize>()
         })
         .sum();
     let tools = if body["tools"].is_null() { 0 } else { body["tools"].to_string().len() };
-    (said + tools) / 4
+    (said + words(&body["system"]) + tools) / 4
 }
 
 fn check_tools(tools: &Value) -> Result<(), String> {
@@ -258,8 +300,7 @@ fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Result<(), S
 
 /// A line for each message, for whoever reads the failure.
 fn outline(body: &Value) -> String {
-    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    let lines = messages.iter().enumerate().map(|(at, message)| {
+    let lines = list(&body["messages"]).iter().enumerate().map(|(at, message)| {
         let line: String = message.to_string().chars().take(160).collect();
         format!("{at:>4} {line}")
     });
@@ -371,6 +412,25 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_takes_marks_in_parts_of_contents_and_nowhere_else() {
+        let mark = json!({"type": "ephemeral"});
+        let mut good = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
+        for at in [0, 1, 3] {
+            let text = format!("text {at}");
+            good["messages"][at]["content"] = json!([{"type": "text", "text": text, "cache_control": mark}]);
+        }
+        assert_eq!(check_marked_request(&good), Ok(()));
+        assert!(check_request(&good).is_err());
+        for (place, rule) in [("/messages/2", "no key `cache_control`"), ("/tools/0", "no key `cache_control`")] {
+            let mut bad = good.clone();
+            bad.pointer_mut(place).unwrap()["cache_control"] = mark.clone();
+            assert!(check_marked_request(&bad).unwrap_err().contains(rule), "{place}");
+        }
+        good["messages"][1]["content"][0]["text"] = json!("");
+        assert!(check_marked_request(&good).unwrap_err().contains("a mark on an empty text"));
+    }
+
+    #[test]
     fn arguments_and_schemas_must_be_objects() {
         let mut bad = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
         for arguments in ["", "[]", "{\"a\":", "null"] {
@@ -400,5 +460,19 @@ mod tests {
         assert_fits(&large, 1_100);
         assert!(std::panic::catch_unwind(|| assert_fits(&large, 1_000)).is_err());
         assert!(tokens(&request(json!([system(), user("a"), calls(&["a"]), result("a")]))) > tokens(&small));
+        // The shapes differ by a few bytes only.
+        let [chat, anthropic] = crate::wire::examples::both().map(|body| tokens(&body));
+        assert!(chat.abs_diff(anthropic) < 20, "{chat} and {anthropic}");
+    }
+
+    #[test]
+    fn marks_may_move_and_nothing_else() {
+        let [_, earlier] = crate::wire::examples::both();
+        let mut later = earlier.clone();
+        later["system"][0].as_object_mut().unwrap().shift_remove("cache_control");
+        later["messages"][2]["content"][1]["cache_control"] = json!({"type": "ephemeral"});
+        assert_extends(&earlier, &later);
+        later["system"][0]["text"] = json!("You  ");
+        assert!(std::panic::catch_unwind(|| assert_extends(&earlier, &later)).is_err());
     }
 }

@@ -34,6 +34,11 @@ impl Hermes {
         self
     }
 
+    /// Runs at a moment of the test's choice, such as `2026-11-21T23:50:00Z`, from which its clock goes on.
+    pub fn at(self, moment: &str) -> Self {
+        self.env("HERMES_CLOCK", moment)
+    }
+
     /// Runs in another folder.
     pub fn current_dir(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);

@@ -1,8 +1,15 @@
 //! Replies of the scripted server: what is said, and how the telling goes wrong.
+//!
+//! A script does not say by which API it is asked: the same reply is told in the shape that the request wants.
+
+mod anthropic;
+mod chat;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use crate::wire::Wire;
 
 /// A call that the scripted model makes.
 #[derive(Debug, Clone)]
@@ -29,6 +36,7 @@ pub struct Reply {
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Completion(Completion),
+    Error { status: u16, message: String },
     Raw { status: u16, content_type: &'static str, body: String },
 }
 
@@ -65,7 +73,7 @@ impl Reply {
 
     /// A refusal, in the shape that the official API gives it.
     pub fn error(status: u16, message: &str) -> Self {
-        Self::json(status, &json!({"error": {"message": message, "type": "scripted", "param": null, "code": null}}))
+        Self { kind: Kind::Error { status, message: message.to_owned() }, headers: Vec::new() }
     }
 
     /// Any JSON, whatever the request asked for.
@@ -119,6 +127,11 @@ impl Reply {
         self
     }
 
+    pub(crate) fn with_headers_of(mut self, other: &Self) -> Self {
+        self.headers.extend_from_slice(&other.headers);
+        self
+    }
+
     pub(crate) fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
@@ -126,79 +139,57 @@ impl Reply {
     fn with(mut self, change: impl FnOnce(&mut Completion)) -> Self {
         match &mut self.kind {
             Kind::Completion(completion) => change(completion),
-            Kind::Raw { .. } => panic!("a raw reply has neither words nor frames: use Reply::text or Reply::calls"),
+            Kind::Error { .. } | Kind::Raw { .. } => {
+                panic!("a refusal or a raw reply has neither words nor frames: use Reply::text or Reply::calls")
+            }
         }
         self
     }
 }
 
 impl Completion {
-    fn finish(&self) -> &'static str {
-        if self.calls.is_empty() { "stop" } else { "tool_calls" }
+    /// Tokens of the reply, a quarter of its bytes unless the script says otherwise.
+    pub(crate) fn tokens(&self) -> u64 {
+        let said: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        self.usage.map_or((said + self.text.len()) as u64 / 4 + 1, |(_, reply)| reply)
     }
 
-    fn usage(&self, request_bytes: usize) -> Value {
-        let (prompt, reply) = self.usage.unwrap_or_else(|| {
-            let said: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
-            (request_bytes as u64 / 4, (said + self.text.len()) as u64 / 4 + 1)
-        });
-        json!({"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply})
+    /// Whether the script says what the reply is to be billed.
+    pub(crate) fn has_usage(&self) -> bool {
+        self.usage.is_some()
     }
 
-    /// The payloads of the events, the closing mark not among them.
-    pub(crate) fn frames(&self, request: &Value, request_bytes: usize) -> Vec<String> {
-        let model = &request["model"];
-        let frame = |choices: Value, usage: Value| {
-            let mut frame = json!({
-                "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model,
-                "choices": choices,
-            });
-            if !usage.is_null() {
-                frame["usage"] = usage;
-            }
-            frame.to_string()
-        };
-        let delta = |delta: Value, finish: Value| {
-            frame(json!([{"index": 0, "delta": delta, "finish_reason": finish}]), Value::Null)
-        };
+    /// Tokens of the prompt, a quarter of the request's bytes unless the script says otherwise.
+    pub(crate) fn prompt_tokens(&self, request_bytes: usize) -> u64 {
+        self.usage.map_or(request_bytes as u64 / 4, |(prompt, _)| prompt)
+    }
 
-        let mut frames = vec![delta(json!({"role": "assistant", "content": ""}), Value::Null)];
-        frames.extend(pieces(&self.text, self.step).map(|piece| delta(json!({"content": piece}), Value::Null)));
-        for (index, call) in self.calls.iter().enumerate() {
-            let opening = json!({"tool_calls": [{
-                "index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""},
-            }]});
-            frames.push(delta(opening, Value::Null));
-            frames.extend(pieces(&call.arguments, self.step).map(|piece| {
-                delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}), Value::Null)
-            }));
+    /// The events of a stream as they go over the wire, the closing one among them.
+    pub(crate) fn events(&self, wire: Wire, request: &Value, usage: &Value) -> Vec<String> {
+        match wire {
+            Wire::ChatCompletions => self.chat_events(request, usage),
+            Wire::AnthropicMessages => self.anthropic_events(request, usage),
         }
-        frames.push(delta(json!({}), self.finish().into()));
-        if request["stream_options"]["include_usage"] == true {
-            frames.push(frame(json!([]), self.usage(request_bytes)));
-        }
-        frames
     }
 
     /// The same, in one piece.
-    pub(crate) fn whole(&self, request: &Value, request_bytes: usize) -> Value {
-        let calls: Vec<Value> = self
-            .calls
-            .iter()
-            .map(|call| {
-                json!({"id": call.id, "type": "function",
-                       "function": {"name": call.name, "arguments": call.arguments}})
-            })
-            .collect();
-        let mut message = json!({"role": "assistant", "content": self.text});
-        if !calls.is_empty() {
-            message["tool_calls"] = calls.into();
+    pub(crate) fn whole(&self, wire: Wire, request: &Value, usage: &Value) -> Value {
+        match wire {
+            Wire::ChatCompletions => self.chat_whole(request, usage),
+            Wire::AnthropicMessages => self.anthropic_whole(request, usage),
         }
-        json!({
-            "id": "chatcmpl-scripted", "object": "chat.completion", "created": 1_700_000_000, "model": request["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": self.finish()}],
-            "usage": self.usage(request_bytes),
-        })
+    }
+}
+
+/// A refusal in the shape of an API.
+pub(crate) fn refusal(wire: Wire, status: u16, message: &str) -> Value {
+    match wire {
+        Wire::ChatCompletions => {
+            json!({"error": {"message": message, "type": "scripted", "param": null, "code": null}})
+        }
+        Wire::AnthropicMessages => {
+            json!({"type": "error", "error": {"type": anthropic::error_type(status), "message": message}})
+        }
     }
 }
 
@@ -206,36 +197,4 @@ fn pieces(text: &str, step: usize) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     let pieces: Vec<String> = characters.chunks(step).map(|piece| piece.iter().collect()).collect();
     pieces.into_iter()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    fn frames(reply: &Reply, request: &Value) -> Vec<Value> {
-        let Kind::Completion(completion) = &reply.kind else { panic!("no completion") };
-        completion.frames(request, 400).iter().map(|frame| serde_json::from_str(frame).unwrap()).collect()
-    }
-
-    #[test]
-    fn the_pieces_of_a_stream_add_up_to_what_was_scripted() {
-        let arguments = json!({"path": "a long/päth.txt"});
-        let reply = Reply::calls([Call::new("c1", "read_file", &arguments)]).saying("Grüße, a moment").in_steps_of(3);
-        let frames = frames(&reply, &json!({"model": "m"}));
-        let told =
-            |pointer: &str| frames.iter().filter_map(|frame| frame.pointer(pointer)?.as_str()).collect::<String>();
-        assert_eq!(told("/choices/0/delta/content"), "Grüße, a moment");
-        assert_eq!(told("/choices/0/delta/tool_calls/0/function/arguments"), arguments.to_string());
-        assert_eq!(told("/choices/0/finish_reason"), "tool_calls");
-        assert!(frames.iter().all(|frame| frame.get("usage").is_none()));
-    }
-
-    #[test]
-    fn usage_comes_in_a_last_frame_without_choices_if_it_was_asked_for() {
-        let request = json!({"model": "m", "stream_options": {"include_usage": true}});
-        let frames = frames(&Reply::text("hi").usage(7, 2), &request);
-        let last = frames.last().unwrap();
-        assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(9)));
-    }
 }

@@ -1,4 +1,6 @@
-//! A chat-completions server on loopback that follows a script and keeps what it was asked.
+//! A model server on loopback that follows a script and keeps what it was asked.
+//!
+//! It answers chat completions at `/v1/chat/completions` and Anthropic's messages at `/v1/messages`, from one script.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,68 +16,13 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::reply::{Completion, Fault, Kind, Reply};
+use crate::billing::{Bill, Cache};
+use crate::reply::{Completion, Fault, Kind, Reply, refusal};
+use crate::request::Request;
+use crate::wire::{Wire, is_auxiliary};
 
 /// How long a test waits for a request that should come: far longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A request as it arrived.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Parsed.
-    pub body: Value,
-    /// As it came over the wire.
-    pub raw: Bytes,
-    /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-}
-
-impl Request {
-    /// The messages; empty if there are none.
-    pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
-    }
-
-    /// The content of the last message of the user.
-    pub fn last_user_text(&self) -> &str {
-        let last = self.messages().iter().rev().find(|message| message["role"] == "user");
-        last.and_then(|message| message["content"].as_str()).unwrap_or_default()
-    }
-
-    /// The results at the end of the request: id and content of each tool message, in order.
-    pub fn trailing_results(&self) -> Vec<(&str, &str)> {
-        let messages = self.messages();
-        let first = messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
-        messages[first..]
-            .iter()
-            .map(|message| {
-                let text = |key: &str| message[key].as_str().unwrap_or_default();
-                (text("tool_call_id"), text("content"))
-            })
-            .collect()
-    }
-
-    /// The names of the tools that are offered.
-    pub fn tool_names(&self) -> Vec<&str> {
-        let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
-        tools.iter().filter_map(|tool| tool.pointer("/function/name")?.as_str()).collect()
-    }
-
-    /// The first value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    /// See [`is_auxiliary`].
-    pub fn is_auxiliary(&self) -> bool {
-        is_auxiliary(&self.body)
-    }
-}
-
-/// True for what is no request of the conversation, such as a plugin's for a summary: it offers no tools.
-pub fn is_auxiliary(body: &Value) -> bool {
-    body["tools"].as_array().is_none_or(Vec::is_empty)
-}
 
 /// An address at which nobody listens.
 pub fn dead_endpoint() -> String {
@@ -88,6 +35,7 @@ type Script = Box<dyn Fn(&Value, usize) -> Reply + Send + Sync>;
 
 struct Shared {
     script: Script,
+    cache: Mutex<Option<Cache>>,
     log: Mutex<Log>,
     changed: Condvar,
 }
@@ -105,6 +53,10 @@ impl Shared {
     fn log(&self) -> MutexGuard<'_, Log> {
         // A script that panicked has failed its test already.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Option<Cache>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, change: impl FnOnce(&mut Log)) {
@@ -127,7 +79,12 @@ impl Server {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");
         listener.set_nonblocking(true).expect("a socket can be made non-blocking");
-        let shared = Arc::new(Shared { script: Box::new(script), log: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            cache: Mutex::default(),
+            log: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let (stop, stopped) = oneshot::channel();
         let state = Arc::clone(&shared);
         let thread = std::thread::spawn(move || serve(listener, state, stopped));
@@ -148,9 +105,27 @@ impl Server {
         })
     }
 
-    /// For `model.base_url`.
+    /// Gives it a cache: from now on each reply is billed.
+    pub fn with_cache(self, cache: impl Into<Cache>) -> Self {
+        *self.shared.cache() = Some(cache.into());
+        self
+    }
+
+    /// Moves the clock of its cache.
+    pub fn advance(&self, time: Duration) {
+        if let Some(cache) = self.shared.cache().as_mut() {
+            cache.advance(time);
+        }
+    }
+
+    /// For `model.base_url` of chat completions.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// For `model.base_url` of Anthropic's messages: what the vendor's SDK takes, and puts `/v1/messages` behind.
+    pub fn anthropic_url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Every request so far.
@@ -220,25 +195,28 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, raw: Bytes) -> Response {
-    if uri.path() != "/v1/chat/completions" {
-        return whole(&Reply::error(404, &format!("{} is not served", uri.path())), None);
-    }
-    let Ok(body) = serde_json::from_slice::<Value>(&raw) else {
-        return whole(&Reply::error(400, "the body is not JSON"), None);
+    let Some(wire) = Wire::at(uri.path()) else {
+        let refused = refusal(Wire::ChatCompletions, 404, &format!("{} is not served", uri.path()));
+        return whole(&Reply::json(404, &refused), None);
     };
-    let request = Request { body: body.clone(), raw: raw.clone(), headers: texts(&headers) };
+    let Ok(body) = serde_json::from_slice::<Value>(&raw) else {
+        return whole(&Reply::json(400, &refusal(wire, 400, "the body is not JSON")), None);
+    };
+    let mut request = Request { wire, body: body.clone(), raw, headers: texts(&headers), bill: None };
     let mut number = 0;
     shared.change(|log| {
         number = log.requests.len();
-        log.requests.push(request);
+        log.requests.push(request.clone());
     });
     let reply = (shared.script)(&body, number);
     match &reply.kind {
-        Kind::Completion(completion) if body["stream"] == true => {
-            let frames = completion.frames(&body, raw.len());
-            response(&reply, Body::from_stream(streamed(frames, completion, shared)))
-        }
         Kind::Completion(completion) => {
+            let usage = bill(&shared, &mut request, completion);
+            shared.change(|log| log.requests[number].bill = request.bill);
+            if body["stream"] == true {
+                let events = completion.events(wire, &body, &usage);
+                return response(&reply, Body::from_stream(streamed(events, completion, shared)));
+            }
             if !completion.pause.is_zero() {
                 tokio::time::sleep(completion.pause).await;
             }
@@ -254,9 +232,32 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
                 }
                 None => {}
             }
-            whole(&Reply::json(200, &completion.whole(&body, raw.len())), Some(shared))
+            whole(&Reply::json(200, &completion.whole(wire, &body, &usage)), Some(shared))
+        }
+        Kind::Error { status, message } => {
+            let refused = Reply::json(*status, &refusal(wire, *status, message));
+            whole(&refused.with_headers_of(&reply), Some(shared))
         }
         Kind::Raw { .. } => whole(&reply, Some(shared)),
+    }
+}
+
+/// What the request costs, noted in it; as the reply is to tell it. What a script says itself goes first.
+fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Value {
+    let mut cache = shared.cache();
+    let mut told = Bill { prompt: completion.prompt_tokens(request.raw.len()), ..Bill::default() };
+    let mut reported = false;
+    if let Some(cache) = cache.as_mut() {
+        let bill = cache.bill(request);
+        request.bill = Some(bill);
+        if !completion.has_usage() {
+            told = bill;
+            reported = cache.reports();
+        }
+    }
+    match request.wire {
+        Wire::ChatCompletions => told.chat_usage(completion.tokens(), reported),
+        Wire::AnthropicMessages => told.anthropic_usage(completion.tokens()),
     }
 }
 
@@ -275,8 +276,6 @@ fn streamed(
     shared: Arc<Shared>,
 ) -> impl stream::Stream<Item = std::io::Result<String>> + Send + use<> {
     let (pause, fault) = (completion.pause, completion.fault);
-    let frames = frames.into_iter().chain(["[DONE]".to_owned()]).map(|frame| format!("data: {frame}\n\n"));
-    let frames: Vec<String> = frames.collect();
     stream::iter(0..=frames.len()).then(move |number| {
         let frame = frames.get(number).cloned();
         let shared = Arc::clone(&shared);
@@ -311,6 +310,7 @@ fn streamed(
 fn response(reply: &Reply, body: Body) -> Response {
     let (status, content_type) = match &reply.kind {
         Kind::Completion(_) => (200, "text/event-stream"),
+        Kind::Error { status, .. } => (*status, "application/json"),
         Kind::Raw { status, content_type, .. } => (*status, *content_type),
     };
     let mut response = Response::new(body);
@@ -337,12 +337,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::billing::{BreakpointCache, ImplicitCache};
 
     /// What a client with no opinions reads; the second is false if the connection broke.
     fn post(server: &Server, body: &Value) -> (String, bool) {
+        post_to(server, "/v1/chat/completions", body)
+    }
+
+    fn post_to(server: &Server, path: &str, body: &Value) -> (String, bool) {
         let mut stream = TcpStream::connect(server.address).unwrap();
         let body = body.to_string();
-        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: test\r\nconnection: close\r\nx-test: yes\r\n";
+        let head = format!("POST {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nx-test: yes\r\n");
         write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
         let mut reply = String::new();
         let read = stream.read_to_string(&mut reply).is_ok();
@@ -381,6 +386,59 @@ mod tests {
         assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("retry-after: 7"), "{refused}");
         assert!(post(&server, &ask(true)).0.contains("no more replies"));
         assert_eq!((server.requests().len(), server.turns().len()), (4, 3));
+    }
+
+    #[test]
+    fn one_script_is_told_by_both_apis() {
+        let server = Server::answering(|_, number| match number {
+            0..4 => Reply::text("the same words").in_steps_of(100),
+            _ => Reply::error(529, "overloaded"),
+        });
+        for streaming in [true, false] {
+            for path in ["/v1/chat/completions", "/v1/messages"] {
+                let (told, _) = post_to(&server, path, &ask(streaming));
+                assert!(told.contains("the same words"), "{told}");
+                let events = ["event: message_start\ndata: {", "event: message_stop\ndata: {"];
+                let expected = streaming && path == "/v1/messages";
+                assert!(events.iter().all(|event| told.contains(event) == expected), "{told}");
+            }
+        }
+        let (refused, _) = post_to(&server, "/v1/messages", &ask(true));
+        assert!(refused.starts_with("HTTP/1.1 529") && refused.contains("overloaded_error"), "{refused}");
+        assert!(post_to(&server, "/v1/v1/messages", &ask(true)).0.starts_with("HTTP/1.1 404"));
+        let wires: Vec<Wire> = server.requests().iter().map(|request| request.wire).collect();
+        let [chat, anthropic] = [Wire::ChatCompletions, Wire::AnthropicMessages];
+        assert_eq!(wires, [chat, anthropic, chat, anthropic, anthropic]);
+    }
+
+    #[test]
+    fn a_server_with_a_cache_bills_what_it_answers_and_tells_so() {
+        let server =
+            Server::answering(|_, number| if number == 0 { Reply::error(500, "no") } else { Reply::text("hi") });
+        let server = server.with_cache(BreakpointCache::new());
+        let mut body = ask(false);
+        body["messages"][0]["content"] =
+            json!([{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]);
+        for read in [false, false, true] {
+            let (told, _) = post_to(&server, "/v1/messages", &body);
+            let bill = server.requests().pop().unwrap().bill;
+            assert_eq!(bill.is_some_and(|bill| bill.read > 0), read, "{told}");
+            if let Some(bill) = bill {
+                assert_eq!(bill.read + bill.written, bill.prompt);
+                assert!(told.contains(&format!("\"cache_read_input_tokens\":{}", bill.read)), "{told}");
+                assert!(told.contains("\"input_tokens\":0"), "{told}");
+            }
+        }
+        server.advance(Duration::from_secs(300));
+        post_to(&server, "/v1/messages", &body);
+        assert_eq!(server.requests().pop().unwrap().billed().read, 0);
+
+        let server = Server::answering(|_, _| Reply::text("hi")).with_cache(ImplicitCache::new());
+        let first = post(&server, &ask(false)).0;
+        let second = post(&server, &ask(false)).0;
+        let prompt = server.requests()[0].billed().prompt;
+        assert!(first.contains("\"cached_tokens\":0"), "{first}");
+        assert!(second.contains(&format!("\"cached_tokens\":{prompt}")), "{second}");
     }
 
     #[test]

@@ -26,7 +26,9 @@ usage: cargo xtask COMMAND
   build         a complete release binary: target/release/hermes
   plugins       build the guests and stage them: target/bundled, target/test-guests
   bench startup [--peer COMMAND] [--runs N]
-                wall time and memory of `hermes --version` and of a one-shot turn";
+                wall time and memory of `hermes --version` and of a one-shot turn
+  bench assembly
+                putting a request together at 10, 1,000 and 10,000 messages";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,12 +51,20 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
+        ["bench", "assembly"] => measured(&repository, "hermes-models", &["--example", "assembly"]),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
             Ok(())
         }
         unknown => bail!("no such command: `{}`\n{HELP}", unknown.join(" ")),
     }
+}
+
+/// Runs a measurement that is kept beside what it measures, as released code would run.
+fn measured(repository: &Repository, package: &str, what: &[&str]) -> Result<()> {
+    let mut run = repository.cargo();
+    run.args(["run", "--release", "--quiet", "--package", package]).args(what);
+    cargo::must(run)
 }
 
 fn build(repository: &Repository) -> Result<()> {

@@ -6,15 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{Model, SessionId};
-use hermes_models::Provider;
+use hermes_models::{Provider, Ttl};
 use hermes_plugins::Plugins;
-use hermes_store::{NewSession, Parent, ParentKind, Store};
+use hermes_prompt::PlatformHint;
+use hermes_store::{NewSession, Parent, ParentKind, Session, Store, Totals};
 
+use crate::clock::Clock;
 use crate::compaction;
 use crate::error::AgentError;
 use crate::event::Observer;
+use crate::freezing::{self, Opening};
 use crate::interrupt::Interrupt;
-use crate::live::Live;
+use crate::journal::Journal;
+use crate::live::{Live, Plugged};
+use crate::outgoing::Ephemeral;
 use crate::turn;
 
 /// What the loop obeys.
@@ -28,10 +33,31 @@ pub struct Settings {
     pub platform: String,
     /// The process ends after one turn.
     pub one_shot: bool,
-    /// The user's own part of the system prompt.
-    pub system_message: Option<String>,
     /// Names of the models that serve plugins, by task.
     pub auxiliary_models: HashMap<String, String>,
+    /// What the prompt is built from beside what plugins and files say.
+    pub prompt: PromptSettings,
+    /// Layers of a single call.
+    pub ephemeral: Ephemeral,
+    /// How long providers are asked to keep a prefix.
+    pub cache_ttl: Ttl,
+    /// The time of day.
+    pub clock: Clock,
+}
+
+/// What the prompt is built from beside what plugins and files say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptSettings {
+    /// The user's own part.
+    pub system_message: Option<String>,
+    /// What to say of the platform instead of, or behind, the built-in words.
+    pub platform_hint: PlatformHint,
+    /// What to say of the machine.
+    pub environment_hint: Option<String>,
+    /// Whether project files are read.
+    pub context_files: bool,
+    /// Characters that a project file may take; none for a share of the window.
+    pub context_file_max_chars: Option<usize>,
 }
 
 /// What an agent works with.
@@ -80,6 +106,51 @@ pub enum TurnEnd {
     },
 }
 
+/// What the requests of a session begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Openings {
+    /// As it is stored; none where no session was asked for, or nothing was built for it yet.
+    pub stored: Option<Opening>,
+    /// As it would be built now.
+    pub now: Opening,
+    /// What should be known about it.
+    pub notices: Vec<String>,
+}
+
+/// What a session's requests begin with, and what they would begin with if it began now. Nothing is changed.
+pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathBuf) -> Result<Openings, AgentError> {
+    let (session, history) = match session {
+        Some(id) => {
+            let session = host.store.session(id)?;
+            let history = Journal::open(&host.store, &session)?.history();
+            (session, history)
+        }
+        None => (unsaved(host, workspace), Journal::empty(&host.store).history()),
+    };
+    let (plugged, mut ear) = Plugged::start(host, &session, false, history).await?;
+    let (now, told) = freezing::build(host, &session.workspace, &plugged).await;
+    let notices = ear.notices().into_iter().chain(told).collect();
+    Ok(Openings { stored: session.frozen.as_ref().map(Opening::restore), now, notices })
+}
+
+/// A session that is not there.
+fn unsaved(host: &Host, workspace: PathBuf) -> Session {
+    Session {
+        id: SessionId(String::new()),
+        source: host.settings.platform.clone(),
+        title: None,
+        workspace,
+        engine: host.engine.clone(),
+        model: host.model.clone(),
+        frozen: None,
+        started_at: 0,
+        updated_at: 0,
+        message_count: 0,
+        totals: Totals::default(),
+        parent: None,
+    }
+}
+
 /// What a status line shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
@@ -100,11 +171,6 @@ pub struct Agent {
     host: Host,
     workspace: PathBuf,
     live: Option<Live>,
-}
-
-/// Unix time in milliseconds.
-pub(crate) fn now() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
 impl Agent {
@@ -133,7 +199,7 @@ impl Agent {
             model: host.model.clone(),
             title: None,
             frozen: None,
-            started_at: now(),
+            started_at: host.settings.clock.now(),
             parent,
         })?;
         Live::start(host, session, true).await
@@ -170,6 +236,14 @@ impl Agent {
             Some(live) => compaction::compress(&self.host, live, focus, observer).await,
             None => Ok(false),
         }
+    }
+
+    /// Builds the prompt of the session anew, with all that has changed since: what changed, or none.
+    pub async fn rebuild_prompt(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, AgentError> {
+        let Some(live) = &mut self.live else { return Ok(None) };
+        let changed = freezing::rebuild(&self.host, live).await;
+        live.ear.drain(observer);
+        changed
     }
 
     /// For the status line.
@@ -214,7 +288,7 @@ impl Agent {
         let Some(mut live) = self.live else { return };
         let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
         live.engine.finish(patience).await;
-        let _ = tokio::time::timeout(PATIENCE, live.watchers.settle()).await;
+        let _ = tokio::time::timeout(PATIENCE, live.plugged.watchers.settle()).await;
         if let Some(syncing) = live.syncing.take() {
             let _ = tokio::time::timeout(PATIENCE, syncing).await;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hermes_conversation::{Model, Role, Shown, tokens};
-use hermes_models::{Finish, ModelError, Provider, Request};
+use hermes_models::{Breakpoints, Finish, ModelError, Prefix, Provider, Request, System};
 use hermes_plugins::services::{self, ModelReply, ModelRequest, Models};
 use hermes_plugins::{Fault, FaultKind};
 
@@ -34,11 +34,12 @@ impl Models for Auxiliary {
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
         let model = self.resolve(&request.task)?;
         let (system, messages) = prompt(request.messages);
+        let prefix = Prefix::of(self.provider.style(), System::plain(&system), &messages);
+        let prefix = prefix.map_err(|error| fault(error.into()))?;
         let asked = Request {
             model: &model.name,
-            system: &system,
-            tools: "",
-            messages: &messages,
+            prefix: &prefix,
+            breakpoints: Breakpoints::default(),
             max_tokens: request.max_tokens,
             temperature: request.temperature,
             schema: request.schema.as_deref(),

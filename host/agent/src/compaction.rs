@@ -1,20 +1,19 @@
 //! Making room in the window: the engine is asked, its plan is checked, and the host has a plan of its own.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hermes_conversation::plan::{self, Ground};
 use hermes_conversation::{Plan, Refusal, Usage, last_resort};
-use hermes_plugins::{CacheState, CallError, ContextEngine, Moment, Outcome, PlanRequest, Pressure, Progress, Timing};
+use hermes_plugins::{CallError, ContextEngine, Moment, Outcome, PlanRequest, Pressure, Progress, Timing};
 use tokio::task::JoinHandle;
 
 use crate::agent::Host;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
+use crate::freezing;
 use crate::live::Live;
 
-/// How long providers keep a prefix that was just sent.
-const WARM: Duration = Duration::from_secs(300);
 /// Failures and refusals in a row after which an engine is not asked any more.
 const STRIKES: u32 = 3;
 
@@ -25,8 +24,8 @@ pub(crate) struct Engine {
     /// It failed in this turn: it is asked again in the next one.
     resting: bool,
     preparing: Option<JoinHandle<()>>,
-    /// Tokens of the last request and when it was answered.
-    sent: Option<(u32, Instant)>,
+    /// Tokens of the last request.
+    sent: Option<u32>,
     last_usage: Option<Usage>,
     /// How much more the provider counts than the estimate says; never less than 1.
     skew: f64,
@@ -52,7 +51,7 @@ impl Engine {
             self.skew = (f64::from(usage.input) / f64::from(estimate.max(1))).clamp(1.0, 2.0);
             self.last_usage = Some(usage);
         }
-        self.sent = Some((self.scaled(estimate), Instant::now()));
+        self.sent = Some(self.scaled(estimate));
     }
 
     fn scaled(&self, estimate: u32) -> u32 {
@@ -107,7 +106,6 @@ pub(crate) fn estimate(live: &Live) -> u32 {
 
 fn pressure(live: &Live, moment: Moment, window: u32) -> Pressure {
     let engine = &live.engine;
-    let warm = engine.sent.filter(|(_, when)| when.elapsed() < WARM).map_or(0, |(tokens, _)| tokens);
     Pressure {
         moment,
         prompt_tokens: next_request(live),
@@ -115,7 +113,7 @@ fn pressure(live: &Live, moment: Moment, window: u32) -> Pressure {
         fixed_tokens: live.fixed_tokens,
         context_length: window,
         reserve: reserve(window),
-        cache: CacheState { warm_tokens: warm, warm_until: None, read_price: 0.1, write_price: 1.25, breaking: false },
+        cache: live.outgoing.cache_state(&live.frozen, &live.journal, live.clock.now()),
         last: engine.last_usage,
     }
 }
@@ -145,7 +143,7 @@ pub(crate) async fn make_room(
         let plugin = Arc::clone(live.engine.plugin());
         match live.ear.attend(observer, plugin.assess(&pressure)).await {
             Ok(advice) => {
-                let cold = pressure.cache.warm_tokens == 0;
+                let cold = pressure.cache.warm_tokens == 0 || pressure.cache.breaking;
                 let wanted = match advice.propose {
                     Timing::Now => true,
                     Timing::Boundary => cold,
@@ -164,7 +162,7 @@ pub(crate) async fn make_room(
     if is_full(live, window) || (overflow && !shrunk(live)) {
         fold_by_rule(live, window, overflow, observer)?;
     }
-    Ok(())
+    freezing::after_compaction(host, live).await
 }
 
 /// After a turn, while the user reads: the engine may work ahead.
@@ -187,7 +185,7 @@ fn is_full(live: &Live, window: u32) -> bool {
 
 /// Whether the view is smaller than what was last sent.
 fn shrunk(live: &Live) -> bool {
-    live.engine.sent.is_some_and(|(tokens, _)| next_request(live) < tokens / 10 * 9)
+    live.engine.sent.is_some_and(|tokens| next_request(live) < tokens / 10 * 9)
 }
 
 /// `/compress`: now, whatever the window says. True when a new view was adopted.
@@ -213,6 +211,7 @@ pub(crate) async fn compress(
         }
     }
     let adopted = propose(host, live, pressure, focus, true, observer).await?;
+    freezing::after_compaction(host, live).await?;
     live.ear.drain(observer);
     Ok(adopted)
 }
@@ -223,7 +222,7 @@ fn prepare(live: &mut Live, request: PlanRequest) {
         return;
     }
     let plugin = Arc::clone(live.engine.plugin());
-    let voice = live.voice.clone();
+    let voice = live.plugged.voice.clone();
     live.engine.preparing = Some(tokio::spawn(async move {
         loop {
             match plugin.prepare(&request).await {
@@ -262,7 +261,7 @@ async fn propose(
         }
         Err(refusal) => {
             live.engine.failed();
-            live.voice.notice(format!(
+            live.plugged.voice.notice(format!(
                 "the plan of the context engine `{}` was refused: {refusal}; the view stays as it was",
                 plugin.name()
             ));
@@ -271,7 +270,7 @@ async fn propose(
         }
     };
     if let Err(error) = live.ear.attend(observer, plugin.settled(&outcome)).await {
-        live.voice.notice(error.to_string());
+        live.plugged.voice.notice(error.to_string());
     }
     Ok(adopted)
 }
@@ -332,13 +331,13 @@ fn adopt(
 
 fn engine_failed(live: &mut Live, error: &CallError) {
     live.engine.failed();
-    live.voice.notice(format!("{error}; the turn goes on without it"));
+    live.plugged.voice.notice(format!("{error}; the turn goes on without it"));
     tell_of_suspension(live);
 }
 
 fn tell_of_suspension(live: &Live) {
     if live.engine.strikes == STRIKES {
-        live.voice.notice(format!(
+        live.plugged.voice.notice(format!(
             "the context engine `{}` failed {STRIKES} times in a row and is not asked any more in this session: when the window \
              is full, older messages are folded by rule; `context.engine` selects another one",
             live.engine.plugin().name()

@@ -6,14 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use hermes_conversation::{Conversation, Draft, Header, Item, Message, MessageId, MessageRange, Summary, View};
 use hermes_plugins::services::History;
 use hermes_plugins::{Fault, FaultKind};
-use hermes_store::{Session, Store, StoreError};
+use hermes_store::{Session, Store, StoreError, StoredView};
 
 /// The log of one session, its view, and the summaries that views of it had.
 pub(crate) struct Journal {
     store: Arc<Store>,
     session: hermes_conversation::SessionId,
     conversation: Arc<RwLock<Conversation>>,
-    view: View,
+    view: StoredView,
     summaries: HashMap<String, Summary>,
 }
 
@@ -21,11 +21,22 @@ impl Journal {
     pub(crate) fn open(store: &Arc<Store>, session: &Session) -> Result<Self, StoreError> {
         Ok(Self {
             conversation: Arc::new(RwLock::new(Conversation::new(store.conversation(&session.id)?))),
-            view: store.view(&session.id)?,
+            view: store.view_in_force(&session.id)?,
             summaries: store.summaries(&session.id)?,
             session: session.id.clone(),
             store: Arc::clone(store),
         })
+    }
+
+    /// One of a session that is not there, for plugins that are only asked what they have.
+    pub(crate) fn empty(store: &Arc<Store>) -> Self {
+        Self {
+            conversation: Arc::default(),
+            view: StoredView::default(),
+            summaries: HashMap::new(),
+            session: hermes_conversation::SessionId(String::new()),
+            store: Arc::clone(store),
+        }
     }
 
     /// Stores messages, then takes them into the conversation.
@@ -47,7 +58,8 @@ impl Journal {
         for summary in view.summaries() {
             self.summaries.insert(summary.key.clone(), summary.clone());
         }
-        self.view = view;
+        self.view = self.store.view_in_force(&self.session)?;
+        debug_assert_eq!(self.view.view, view, "what was stored is in force");
         Ok(())
     }
 
@@ -56,6 +68,11 @@ impl Journal {
     }
 
     pub(crate) fn view(&self) -> &View {
+        &self.view.view
+    }
+
+    /// The same, with where it is stored and who made it.
+    pub(crate) fn stored_view(&self) -> &StoredView {
         &self.view
     }
 
@@ -66,12 +83,12 @@ impl Journal {
     /// How many messages the view shows, and how many summaries.
     pub(crate) fn shown(&self) -> (usize, usize) {
         let conversation = self.conversation();
-        let messages = conversation.items(&self.view).into_iter().map(|item| match item {
+        let messages = conversation.items(self.view()).into_iter().map(|item| match item {
             Item::Messages(range) => conversation.span(range).len(),
             Item::Excerpt(_) => 1,
             Item::Summary(_) => 0,
         });
-        (messages.sum(), self.view.summaries().count())
+        (messages.sum(), self.view().summaries().count())
     }
 
     /// What plugins read of it.

@@ -7,20 +7,26 @@
 
 mod agent;
 mod auxiliary;
+mod clock;
 mod compaction;
 mod error;
 mod event;
+mod freezing;
 mod interrupt;
 mod journal;
 mod live;
 mod memory;
+mod outgoing;
 mod report;
 mod skills;
 mod toolbox;
 mod turn;
 mod watchers;
 
-pub use agent::{Agent, Begin, Host, Settings, Status, TurnEnd};
+pub use agent::{Agent, Begin, Host, Openings, PromptSettings, Settings, Status, TurnEnd, openings};
+pub use clock::Clock;
 pub use error::AgentError;
 pub use event::{Event, Observer};
+pub use freezing::Opening;
 pub use interrupt::Interrupt;
+pub use outgoing::Ephemeral;

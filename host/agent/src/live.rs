@@ -1,37 +1,72 @@
 //! A session at work: its lease, its log, its plugins, and the prefix that all its requests share.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use hermes_conversation::{Model, SessionId, closing, tokens};
-use hermes_plugins::{SessionInfo, SessionPlugins, Start, Surroundings};
-use hermes_prompt::{Inputs, ProviderBlock, SkillEntry};
+use hermes_conversation::{SessionId, closing};
+use hermes_plugins::services::History;
+use hermes_plugins::{ContextEngine, MemoryProvider, SessionInfo, SessionPlugins, Start, Surroundings};
+use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
 
 use crate::agent::Host;
 use crate::auxiliary::Auxiliary;
+use crate::clock::Clock;
 use crate::compaction::Engine;
 use crate::error::AgentError;
+use crate::freezing;
 use crate::journal::Journal;
+use crate::outgoing::{Outgoing, Terms};
 use crate::report::{self, Ear, Voice};
 use crate::skills::SkillShelf;
 use crate::toolbox::Toolbox;
 use crate::watchers::Watchers;
 
-pub(crate) struct Live {
-    pub(crate) session: SessionId,
-    pub(crate) journal: Journal,
-    pub(crate) memories: Vec<Arc<dyn hermes_plugins::MemoryProvider>>,
+/// The plugins of a session, started.
+pub(crate) struct Plugged {
+    pub(crate) engine: Arc<dyn ContextEngine>,
+    pub(crate) memories: Vec<Arc<dyn MemoryProvider>>,
     pub(crate) toolbox: Toolbox,
     pub(crate) watchers: Arc<Watchers>,
+    pub(crate) voice: Voice,
+}
+
+pub(crate) struct Live {
+    pub(crate) session: SessionId,
+    pub(crate) workspace: PathBuf,
+    pub(crate) journal: Journal,
+    pub(crate) plugged: Plugged,
     pub(crate) engine: Engine,
     pub(crate) frozen: Frozen,
+    pub(crate) outgoing: Outgoing,
     /// Estimate for system prompt and tools.
     pub(crate) fixed_tokens: u32,
+    /// What the model is told of folders that it comes to; none where project files are not read.
+    pub(crate) hints: Option<SubdirectoryHints>,
     pub(crate) ear: Ear,
-    pub(crate) voice: Voice,
+    pub(crate) clock: Clock,
     pub(crate) syncing: Option<tokio::task::JoinHandle<()>>,
     _lease: Lease,
+}
+
+impl Plugged {
+    pub(crate) async fn start(
+        host: &Host,
+        session: &Session,
+        fresh: bool,
+        history: Arc<dyn History>,
+    ) -> Result<(Self, Ear), AgentError> {
+        let (voice, ear) = report::channel(&host.home, session.id.as_str());
+        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice))?;
+        let SessionPlugins { engine, memories, tools, skills, hooks } = plugins;
+        let (watchers, unwatched) = Watchers::gather(&hooks).await;
+        let watchers = Arc::new(watchers);
+        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
+        for notice in unwatched.into_iter().chain(notices) {
+            voice.notice(notice);
+        }
+        Ok((Self { engine, memories, toolbox, watchers, voice }, ear))
+    }
 }
 
 impl Live {
@@ -40,54 +75,50 @@ impl Live {
         if !session.workspace.is_dir() {
             return Err(AgentError::Workspace { folder: session.workspace });
         }
+        let clock = host.settings.clock;
         let lease = host.store.lease(&session.id)?;
         let journal = Journal::open(&host.store, &session)?;
-        let closing = closing::close(&journal.conversation(), crate::agent::now());
+        let closing = closing::close(&journal.conversation(), clock.now());
         journal.append(&closing)?;
 
-        let (voice, ear) = report::channel(&host.home, session.id.as_str());
-        let plugins = host.plugins.start(&surroundings(host, &session, fresh, &journal, &voice))?;
-        let SessionPlugins { engine, memories, tools, skills, hooks } = plugins;
-        let (watchers, unwatched) = Watchers::gather(&hooks).await;
-        let watchers = Arc::new(watchers);
-        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
-        for notice in unwatched.into_iter().chain(notices) {
-            voice.notice(notice);
-        }
-        let frozen = match session.frozen.clone() {
-            Some(frozen) => frozen,
-            None => {
-                let frozen = freeze(host, &session.workspace, &memories, &toolbox, &voice).await;
-                host.store.set_frozen(
-                    &session.id,
-                    &frozen.system_prompt,
-                    &frozen.tools,
-                    frozen.prompt_inputs.as_deref(),
-                )?;
-                frozen
-            }
+        let (plugged, ear) = Plugged::start(host, &session, fresh, journal.history()).await?;
+        let frozen = freezing::thaw(host, &session, &plugged).await?;
+        let terms = Terms {
+            style: host.provider.style(),
+            model: host.model.clone(),
+            ephemeral: host.settings.ephemeral.clone(),
+            ttl: host.settings.cache_ttl,
         };
+        let outgoing = Outgoing::begin(&host.store, &session, terms, &frozen, &journal)?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model)?;
         }
+        let mut hints =
+            if host.settings.prompt.context_files { SubdirectoryHints::new(&session.workspace, []).ok() } else { None };
+        if let Some(hints) = &mut hints {
+            journal.conversation().messages().iter().filter_map(|message| message.sent.as_deref()).for_each(|sent| {
+                hints.learn(sent);
+            });
+        }
         Ok(Self {
-            fixed_tokens: tokens::of_text(&frozen.system_prompt) + tokens::of_text(&frozen.tools),
-            engine: Engine::new(engine),
+            fixed_tokens: freezing::fixed_tokens(&frozen),
+            engine: Engine::new(Arc::clone(&plugged.engine)),
             session: session.id,
+            workspace: session.workspace,
             journal,
-            memories,
-            toolbox,
-            watchers,
+            plugged,
             frozen,
+            outgoing,
+            hints,
             ear,
-            voice,
+            clock,
             syncing: None,
             _lease: lease,
         })
     }
 }
 
-fn surroundings(host: &Host, session: &Session, fresh: bool, journal: &Journal, voice: &Voice) -> Surroundings {
+fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn History>, voice: &Voice) -> Surroundings {
     let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
     let start = match parent {
         Some(parent) if fresh => Start::Continued(parent.id.to_string()),
@@ -113,50 +144,7 @@ fn surroundings(host: &Host, session: &Session, fresh: bool, journal: &Journal, 
             model: host.model.clone(),
             names: host.settings.auxiliary_models.clone(),
         }),
-        history: journal.history(),
+        history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
-    }
-}
-
-/// Builds what all requests of a session begin with. Made once: memory, skills and the date change nothing in it later.
-async fn freeze(
-    host: &Host,
-    workspace: &Path,
-    memories: &[Arc<dyn hermes_plugins::MemoryProvider>],
-    toolbox: &Toolbox,
-    voice: &Voice,
-) -> Frozen {
-    let mut blocks = Vec::new();
-    for memory in memories {
-        match memory.system_prompt().await {
-            Ok(text) if text.trim().is_empty() => {}
-            Ok(text) => blocks.push(ProviderBlock { plugin: memory.name().to_owned(), text }),
-            Err(error) => voice.notice(format!("{error}; its part of the system prompt is left out for this session")),
-        }
-    }
-    let (skills, failed) = toolbox.shelf().index().await;
-    for error in failed {
-        voice.notice(format!("{error}; its skills are left out of the system prompt"));
-    }
-    let schemas = toolbox.schemas();
-    let inputs = Inputs {
-        identity: None,
-        tools: schemas.iter().map(|schema| schema.name.clone()).collect(),
-        skills: skills
-            .into_iter()
-            .map(|(_, skill)| SkillEntry { name: skill.name, description: skill.description, category: skill.category })
-            .collect(),
-        platform: host.settings.platform.clone(),
-        os: std::env::consts::OS.to_owned(),
-        workspace: workspace.to_owned(),
-        system_message: host.settings.system_message.clone(),
-        provider_blocks: blocks,
-        date: jiff::Zoned::now().date(),
-        model: Model::clone(&host.model),
-    };
-    Frozen {
-        system_prompt: hermes_prompt::build(&inputs).text(),
-        tools: hermes_models::tools_json(&schemas),
-        prompt_inputs: Some(hermes_prompt::inputs_hash(&inputs)),
     }
 }

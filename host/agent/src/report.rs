@@ -65,6 +65,12 @@ impl Ear {
         }
     }
 
+    /// The notices so far, where nobody observes.
+    pub(crate) fn notices(&mut self) -> Vec<String> {
+        let said = std::iter::from_fn(|| self.receiver.try_recv().ok());
+        said.filter_map(|said| if let Said::Notice(text) = said { Some(text) } else { None }).collect()
+    }
+
     /// Waits for work and passes on what is said meanwhile.
     pub(crate) async fn attend<T>(&mut self, observer: &mut dyn Observer, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);

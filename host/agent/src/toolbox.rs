@@ -180,8 +180,16 @@ fn shares(window: u32) -> (u32, u32) {
     ((window / 100 * 15).clamp(1_500, 25_000), (window / 100 * 30).clamp(3_000, 50_000))
 }
 
-/// The result of a call in its final form: what is too long for the window is cut for the model and kept in full.
-pub(crate) fn result(call: &ToolCall, answer: &Answer, of: usize, window: u32, now: u64) -> Draft {
+/// The result of a call in its final form: what is too long for the window is cut for the model and kept in full, and what
+/// is to be known of the place that the call touched stands behind it.
+pub(crate) fn result(
+    call: &ToolCall,
+    answer: &Answer,
+    of: usize,
+    window: u32,
+    hint: Option<String>,
+    now: u64,
+) -> Draft {
     let (each, all) = shares(window);
     let budget = each.min(all / u32::try_from(of.max(1)).unwrap_or(u32::MAX)).max(100);
     let mut draft = Draft::result(call, answer.content.clone(), now);
@@ -190,6 +198,9 @@ pub(crate) fn result(call: &ToolCall, answer: &Answer, of: usize, window: u32, n
         draft.sent = Some("(no output)".to_owned());
     } else {
         draft.sent = cut(&draft.content, budget);
+    }
+    if let Some(hint) = hint {
+        draft.sent = Some(format!("{}\n\n{hint}", draft.text_sent()));
     }
     draft
 }
@@ -226,11 +237,19 @@ mod tests {
         let content: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
         let answer = Answer { content: content.clone(), failed: false, elapsed_ms: 1 };
-        let draft = result(&call, &answer, 2, 12_000, 7);
+        let draft = result(&call, &answer, 2, 12_000, None, 7);
         assert_eq!(draft.content, content);
         let sent = draft.text_sent();
         assert!(tokens::of_text(sent) <= 1_800, "{}", tokens::of_text(sent));
         assert!(sent.starts_with("line 0\n") && sent.ends_with("line 19999\n") && sent.contains("left out"));
+    }
+
+    #[test]
+    fn a_hint_stands_behind_what_is_sent_and_not_in_what_is_searched() {
+        let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
+        let answer = Answer { content: "found".to_owned(), failed: false, elapsed_ms: 1 };
+        let draft = result(&call, &answer, 1, 12_000, Some("[hint]".to_owned()), 7);
+        assert_eq!((draft.content.as_str(), draft.text_sent()), ("found", "found\n\n[hint]"));
     }
 
     #[test]

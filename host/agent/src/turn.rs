@@ -3,16 +3,18 @@
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, MessageRange, ToolCall, closing, render, tokens, validity};
+use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugins::{Moment, Query, TurnRecord};
+use hermes_prompt::hints::SubdirectoryHints;
 
-use crate::agent::{Host, TurnEnd, now};
+use crate::agent::{Host, TurnEnd};
 use crate::compaction;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
+use crate::outgoing::Departed;
 use crate::{memory, toolbox};
 
 /// How often a request that the provider finds too long is folded and sent again.
@@ -56,7 +58,7 @@ pub(crate) async fn run(
 
 /// An error in an earlier turn of this process may have left one open.
 fn close_what_is_open(live: &Live) -> Result<(), AgentError> {
-    let drafts = closing::close(&live.journal.conversation(), now());
+    let drafts = closing::close(&live.journal.conversation(), live.clock.now());
     live.journal.append(&drafts)?;
     Ok(())
 }
@@ -76,13 +78,13 @@ async fn user_message(
     if size > room {
         return Err(AgentError::MessageTooLong { tokens: size, room, window });
     }
-    let mut draft = Draft::user(text, now());
+    let mut draft = Draft::user(text, live.clock.now());
     let turn = live.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
-    let (recalled, failed) = live.ear.attend(observer, memory::recall(&live.memories, &query)).await;
+    let (recalled, failed) = live.ear.attend(observer, memory::recall(&live.plugged.memories, &query)).await;
     for error in failed {
-        live.voice.notice(format!("{error}; the turn goes on without it"));
+        live.plugged.voice.notice(format!("{error}; the turn goes on without it"));
     }
     draft.sent = memory::with_recollections(text, &recalled, budget);
     Ok(draft)
@@ -102,7 +104,7 @@ async fn answer(
             Replied::Stopped(partial) => return stopped(live, &partial),
         };
         observer.event(Event::ReplyDone);
-        let (draft, calls) = assistant_message(reply);
+        let (draft, calls) = assistant_message(reply, live.clock.now());
         let text = draft.content.clone();
         live.journal.append(&[draft])?;
         if calls.is_empty() {
@@ -117,7 +119,7 @@ async fn answer(
     let steps = host.settings.max_turns;
     let note =
         format!("[Stopped after {steps} steps of this turn, the limit of agent.max_turns. Say \"go on\" to continue.]");
-    live.journal.append(&[Draft::assistant(&note, Vec::new(), now()).by_host()])?;
+    live.journal.append(&[Draft::assistant(&note, Vec::new(), live.clock.now()).by_host()])?;
     Ok(TurnEnd::OutOfBudget { steps })
 }
 
@@ -125,18 +127,18 @@ async fn answer(
 fn stopped(live: &Live, partial: &str) -> Result<TurnEnd, AgentError> {
     let partial = partial.trim_end();
     let note = if partial.is_empty() { STOPPED.to_owned() } else { format!("{partial}\n\n{STOPPED}") };
-    live.journal.append(&[Draft::assistant(note, Vec::new(), now()).by_host()])?;
+    live.journal.append(&[Draft::assistant(note, Vec::new(), live.clock.now()).by_host()])?;
     Ok(TurnEnd::Interrupted)
 }
 
-fn assistant_message(reply: Reply) -> (Draft, Vec<ToolCall>) {
+fn assistant_message(reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
     let Reply { mut text, reasoning, mut tool_calls, finish, .. } = reply;
     if finish == Finish::Length && !tool_calls.is_empty() {
         // Its last call may be cut in the middle of an argument: half a call is never run.
         tool_calls.clear();
         text = if text.is_empty() { CUT_CALLS.to_owned() } else { format!("{text}\n\n{CUT_CALLS}") };
     }
-    let mut draft = Draft::assistant(text, tool_calls.clone(), now());
+    let mut draft = Draft::assistant(text, tool_calls.clone(), now);
     draft.reasoning = reasoning;
     (draft, tool_calls)
 }
@@ -182,22 +184,19 @@ async fn ask(
     observer: &mut dyn Observer,
     interrupt: &Interrupt,
 ) -> Result<Replied, ModelError> {
-    let shown = render::render(&live.journal.conversation(), live.journal.view());
-    if let Err(invalid) = validity::check(&shown) {
-        tracing::error!(%invalid, "the request is not what every provider accepts");
-        debug_assert!(false, "{invalid}");
-    }
+    live.outgoing.catch_up(&live.frozen, &live.journal)?;
+    check_validity(live);
     let estimate = compaction::estimate(live);
+    let departed = live.outgoing.depart(&live.frozen, &live.journal, live.clock.now());
     let request = Request {
         model: &host.model.name,
-        system: &live.frozen.system_prompt,
-        tools: &live.frozen.tools,
-        messages: &shown,
+        prefix: live.outgoing.prefix(),
+        breakpoints: live.outgoing.breakpoints(),
         max_tokens: None,
         temperature: None,
         schema: None,
     };
-    live.watchers.before_model(&host.model.name);
+    live.plugged.watchers.before_model(&host.model.name);
     let begun = Instant::now();
     let mut partial = String::new();
     let reply = {
@@ -216,17 +215,34 @@ async fn ask(
             reply = host.provider.complete(&request, &mut on_delta) => Some(reply?),
         }
     };
-    let Some(reply) = reply else { return Ok(Replied::Stopped(partial)) };
+    let Some(reply) = reply else {
+        account(host, live, departed, None);
+        return Ok(Replied::Stopped(partial));
+    };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    live.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
+    live.plugged.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
     live.engine.counted(estimate, reply.usage);
-    if let Some(usage) = &reply.usage
-        && let Err(error) = host.store.add_usage(&live.session, usage)
-    {
-        // The conversation matters more than its bill.
-        tracing::warn!(%error, "the usage of a reply was not recorded");
-    }
+    account(host, live, departed, reply.usage);
     Ok(Replied::Whole(Box::new(reply)))
+}
+
+/// Writes the request into the ledger.
+fn account(host: &Host, live: &mut Live, departed: Departed, usage: Option<Usage>) {
+    let record = live.outgoing.arrived(departed, usage);
+    if let Err(error) = host.store.record_request(&live.session, &record) {
+        // The conversation matters more than its bill.
+        tracing::warn!(%error, "a request was not written into the ledger");
+    }
+}
+
+/// In development builds every request is looked at whole: what is sent is put together piece by piece.
+fn check_validity(live: &Live) {
+    if cfg!(debug_assertions) {
+        let shown = render::render(&live.journal.conversation(), live.journal.view());
+        if let Err(invalid) = validity::check(&shown) {
+            debug_assert!(false, "the request is not what every provider accepts: {invalid}");
+        }
+    }
 }
 
 /// Runs the calls of a reply, each result stored in the order of the calls. False when the user stopped them.
@@ -238,7 +254,8 @@ async fn run_tools(
     interrupt: &Interrupt,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
-    let Live { toolbox, ear, journal, .. } = live;
+    let Live { plugged, ear, journal, hints, clock, .. } = live;
+    let toolbox = &plugged.toolbox;
     for run in toolbox.runs(calls) {
         for call in run {
             observer.event(Event::ToolStarted { name: &call.name, arguments: &call.arguments });
@@ -251,7 +268,11 @@ async fn run_tools(
                 next = ear.attend(observer, answers.next()) => next,
             };
             let Some((call, answer)) = next else { break };
-            journal.append(&[toolbox::result(call, &answer, calls.len(), window, now())])?;
+            let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
+            for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
+                plugged.voice.notice(notice.to_string());
+            }
+            journal.append(&[toolbox::result(call, &answer, calls.len(), window, hint, clock.now())])?;
             observer.event(Event::ToolFinished {
                 name: &call.name,
                 content: &answer.content,
@@ -275,7 +296,7 @@ fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user
             messages: MessageRange::new(first, last.id),
         }
     };
-    let (memories, voice, before) = (live.memories.clone(), live.voice.clone(), live.syncing.take());
+    let (memories, voice, before) = (live.plugged.memories.clone(), live.plugged.voice.clone(), live.syncing.take());
     live.syncing = Some(tokio::spawn(async move {
         if let Some(before) = before {
             // Only its order matters here: what it said, it said.

@@ -83,6 +83,16 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
+    /// What the requests of a session begin with
+    Prompt(PromptArguments),
+    /// What was read from the provider's prompt cache, request by request
+    Cache {
+        /// The session's id or the beginning of it; without one, the newest of this folder
+        id: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Plugins that there are
     Plugins {
         #[command(subcommand)]
@@ -101,6 +111,25 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Which prompt, and how it is shown.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PromptArguments {
+    /// A session, as it is stored; without one, what a new session would begin with
+    pub(crate) id: Option<String>,
+    /// What has changed since the prompt of a session was built
+    #[arg(long, value_name = "ID", conflicts_with_all = ["id", "rebuild"])]
+    pub(crate) diff: Option<String>,
+    /// Build the prompt of a session anew
+    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    pub(crate) rebuild: Option<String>,
+    /// As JSON, with the texts
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The prompt itself
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) text: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -194,7 +223,7 @@ impl Arguments {
             if resume.is_some() || *continue_newest || *branch {
                 return refused("--resume, --continue or --branch");
             }
-            if !matches!(command, Command::Doctor { .. }) && *model != ModelArguments::default() {
+            if !matches!(command, Command::Doctor { .. } | Command::Prompt(_)) && *model != ModelArguments::default() {
                 return refused("an option for the model or the engine");
             }
         }
@@ -207,6 +236,8 @@ impl Command {
         match self {
             Self::Chat { .. } => "chat",
             Self::Sessions { .. } => "sessions",
+            Self::Prompt(_) => "prompt",
+            Self::Cache { .. } => "cache",
             Self::Plugins { .. } => "plugins",
             Self::Config { .. } => "config",
             Self::Doctor { .. } => "doctor",

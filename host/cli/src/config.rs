@@ -124,6 +124,16 @@ impl Config {
         }
     }
 
+    /// What `platform_hints` says of a platform: words instead of the built-in ones, and words behind them.
+    pub(crate) fn platform_hint(&self, platform: &str) -> Option<(Option<String>, Option<String>)> {
+        let hints = self.value("platform_hints")?;
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        match hints.get(platform)? {
+            Value::Object(hint) => Some((text(hint.get("replace")), text(hint.get("append")))),
+            hint => Some((None, text(Some(hint)))),
+        }
+    }
+
     /// All that is in force, nested as in the file; keys that nothing sets are null. Keys and tokens are redacted.
     pub(crate) fn shown(&self) -> Value {
         let mut root = Map::new();
@@ -269,7 +279,7 @@ impl Check<'_> {
             (Wants::Count(least), Value::Number(number)) => number.as_u64().is_some_and(|count| count >= least),
             (Wants::Share, Value::Number(number)) => number.as_f64().is_some_and(|share| share > 0.0 && share <= 1.0),
             (Wants::Texts, Value::Array(items)) => items.iter().all(Value::is_string),
-            (Wants::Sections, Value::Object(_)) => true,
+            (Wants::Sections | Wants::Hints, Value::Object(_)) => true,
             _ => false,
         };
         if !fits {
@@ -298,7 +308,31 @@ impl Check<'_> {
                 }
             }
         }
+        if let (Wants::Hints, Content::Section(entries)) = (key.wants, &node.content) {
+            for (name, _, entry) in entries {
+                self.check_hint(&format!("{path}.{name}"), entry)?;
+            }
+        }
         Ok(value)
+    }
+
+    /// A text, or a section of `replace` and `append`.
+    fn check_hint(&self, path: &str, node: &Node) -> Result<(), Failure> {
+        match &node.content {
+            Content::Text(_) | Content::Nothing => Ok(()),
+            Content::Section(entries) => entries.iter().try_for_each(|(name, place, entry)| {
+                let known = name == "replace" || name == "append";
+                if !known {
+                    let why = format!("`{path}.{name}` is no part of a hint");
+                    return Err(refusal(self.file, Some(*place), why, "a hint has `replace`, `append` or both"));
+                }
+                match &entry.content {
+                    Content::Text(_) | Content::Nothing => Ok(()),
+                    other => Err(self.wrong(&format!("{path}.{name}"), entry.place, other, "a text")),
+                }
+            }),
+            other => Err(self.wrong(path, node.place, other, "a text or a section")),
+        }
     }
 }
 
@@ -315,6 +349,21 @@ mod tests {
             "HERMES_T_WINDOW" => Some("12000".to_owned()),
             _ => None,
         })
+    }
+
+    #[test]
+    fn a_hint_is_a_text_or_says_whether_it_replaces() {
+        let text = |text: &str| Some(text.to_owned());
+        let config = parse("platform_hints:\n  cli: more\n  serve: {replace: other, append: and more}\n").unwrap();
+        assert_eq!(config.platform_hint("cli"), Some((None, text("more"))));
+        assert_eq!(config.platform_hint("serve"), Some((text("other"), text("and more"))));
+        assert_eq!(config.platform_hint("cron"), None);
+        for wrong in
+            ["platform_hints: {cli: 3}", "platform_hints: {cli: {instead: x}}", "platform_hints: {cli: {replace: [x]}}"]
+        {
+            let failure = parse(wrong).unwrap_err();
+            assert!(failure.why.contains("platform_hints.cli"), "{failure}");
+        }
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hermes_agent::{Agent, Begin, Host, Settings};
-use hermes_models::{Provider, Route, Source, Wanted};
+use hermes_agent::{Agent, Begin, Clock, Host, PromptSettings, Settings};
+use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
 use hermes_plugins::{Catalog, Plugins, Selection};
+use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ use crate::bundled::BUNDLED;
 use crate::config::Config;
 use crate::console::Console;
 use crate::environment::Environment;
+use crate::ephemeral;
 use crate::failure::{Failure, Kind};
 use crate::home::Home;
 use crate::logging;
@@ -89,16 +91,55 @@ impl Setup {
         Catalog::find(BUNDLED, &self.home.plugins())
     }
 
-    fn settings(&self, one_shot: bool) -> Settings {
-        let model = self.config.text("auxiliary.compression.model");
-        Settings {
-            max_turns: self.config.count("agent.max_turns").unwrap_or(u32::MAX),
-            compression: self.config.flag("compression.enabled"),
-            platform: "cli".to_owned(),
+    fn settings(&self, one_shot: bool) -> Result<Settings, Failure> {
+        const PLATFORM: &str = "cli";
+        let config = &self.config;
+        let model = config.text("auxiliary.compression.model");
+        let hint = config.platform_hint(PLATFORM);
+        Ok(Settings {
+            max_turns: config.count("agent.max_turns").unwrap_or(u32::MAX),
+            compression: config.flag("compression.enabled"),
+            platform: PLATFORM.to_owned(),
             one_shot,
-            system_message: self.config.text("prompt.system_message"),
             auxiliary_models: model.map(|model| HashMap::from([("compression".to_owned(), model)])).unwrap_or_default(),
-        }
+            prompt: PromptSettings {
+                system_message: config.text("prompt.system_message"),
+                platform_hint: hint
+                    .map_or_else(PlatformHint::default, |(replace, append)| PlatformHint { replace, append }),
+                environment_hint: config.text("agent.environment_hint"),
+                context_files: config.flag("prompt.context_files"),
+                context_file_max_chars: config.count("context_file_max_chars").map(|most| most as usize),
+            },
+            ephemeral: ephemeral::read(config, &self.environment)?,
+            cache_ttl: self.cache_ttl()?,
+            clock: self.clock()?,
+        })
+    }
+
+    fn cache_ttl(&self) -> Result<Ttl, Failure> {
+        let given = self.config.text("prompt_caching.cache_ttl");
+        given.map_or(Ok(Ttl::default()), |given| given.parse()).map_err(|error: UnknownTtl| {
+            let what = format!("{} cannot be used", self.config.file().display());
+            Failure::new(Kind::Configuration, what, error.to_string(), "correct `prompt_caching.cache_ttl`")
+        })
+    }
+
+    /// `HERMES_CLOCK` sets another moment, for tests of what a new day changes.
+    fn clock(&self) -> Result<Clock, Failure> {
+        const VARIABLE: &str = "HERMES_CLOCK";
+        let Some(moment) = std::env::var_os(VARIABLE).filter(|moment| !moment.is_empty()) else {
+            return Ok(Clock::default());
+        };
+        let moment = moment.to_string_lossy();
+        moment.parse().map(Clock::set_to).map_err(|error| {
+            let why = format!("{VARIABLE} is `{moment}`: {error}");
+            Failure::new(
+                Kind::Configuration,
+                "the time cannot be told",
+                why,
+                "unset it, or give a moment such as 2026-11-22T10:00:00Z",
+            )
+        })
     }
 }
 
@@ -164,7 +205,7 @@ impl Launcher {
         }
         Ok(Self {
             selection: setup.selection(flags),
-            settings: setup.settings(one_shot),
+            settings: setup.settings(one_shot)?,
             runtime: Runtime::new(setup.home.code()),
             catalog: setup.catalog(),
             setup,
@@ -181,14 +222,29 @@ impl Launcher {
         &self.setup
     }
 
+    /// The conversations.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The folder that new sessions work in.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.workspace.clone()
+    }
+
     /// Takes up a session with plugins of its own.
     pub(crate) async fn begin(&self, begin: Begin) -> Result<Agent, Failure> {
+        Ok(Agent::begin(self.host()?, begin, self.workspace.clone()).await?)
+    }
+
+    /// What an agent works with.
+    pub(crate) fn host(&self) -> Result<Host, Failure> {
         let compiling = |name: &str| self.console.note(&format!("compiling the plugin `{name}` for its first use"));
         let plugins = Plugins::select(&self.runtime, &self.catalog, &self.selection, &compiling)?;
         for notice in plugins.notices() {
             self.console.warning(notice);
         }
-        let host = Host {
+        Ok(Host {
             home: self.setup.home.path().to_owned(),
             store: Arc::clone(&self.store),
             plugins,
@@ -196,8 +252,7 @@ impl Launcher {
             model: self.route.model.clone(),
             engine: self.selection.engine.clone(),
             settings: self.settings.clone(),
-        };
-        Ok(Agent::begin(host, begin, self.workspace.clone()).await?)
+        })
     }
 
     /// Which session the command line means.

@@ -6,19 +6,23 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bars;
 mod bundled;
+mod cache;
 mod chat;
 mod config;
 mod console;
 mod doctor;
 mod editor;
 mod environment;
+mod ephemeral;
 mod failure;
 mod home;
 mod launch;
 mod logging;
 mod oneshot;
 mod plugins;
+mod prompt;
 mod screen;
 mod sessions;
 mod settings;
@@ -65,6 +69,8 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
             }
         }
         Some(Command::Sessions { command }) => sessions::run(&command, console),
+        Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
+        Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
         Some(Command::Plugins { command }) => plugins::run(&command, console),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),

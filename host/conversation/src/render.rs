@@ -51,8 +51,23 @@ pub fn render(conversation: &Conversation, view: &View) -> Vec<Shown> {
     shown
 }
 
+/// Messages as they follow others that are rendered already, the last of which has this role.
+///
+/// A view that stays the same is never rendered again: what was sent of it keeps its bytes, and only this is put behind.
+pub fn following(last: Option<Role>, messages: &[Message]) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    for message in messages {
+        let before = shown.last().map(|shown: &Shown| shown.role).or(last);
+        push_behind(before, &mut shown, of_message(message));
+    }
+    shown
+}
+
 fn push(shown: &mut Vec<Shown>, next: Shown) {
-    let last = shown.last().map(|last| last.role);
+    push_behind(shown.last().map(|last| last.role), shown, next);
+}
+
+fn push_behind(last: Option<Role>, shown: &mut Vec<Shown>, next: Shown) {
     match (last, next.role) {
         (Some(Role::User | Role::Tool), Role::User) => shown.push(host_words(Role::Assistant, NOTED)),
         (None | Some(Role::Assistant), Role::Assistant) => shown.push(host_words(Role::User, GO_ON)),

@@ -148,7 +148,12 @@ proptest! {
                 verify(&plan, &ground).ok()
             })
             .unwrap_or_default();
-        let (before, after) = (render::render(&short, &view), render::render(&conversation(&all), &view));
+        let whole = conversation(&all);
+        let (before, after) = (render::render(&short, &view), render::render(&whole, &view));
+        let mut continued = before.clone();
+        let new = &whole.messages()[short.messages().len()..];
+        continued.extend(render::following(before.last().map(|shown| shown.role), new));
+        prop_assert_eq!(&continued, &after);
         prop_assert!(after.starts_with(&before));
     }
 

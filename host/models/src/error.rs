@@ -121,10 +121,10 @@ pub enum ModelError {
         /// The text so far.
         partial: String,
     },
-    /// The answer is none that chat completions know.
+    /// The answer is none that the wire format knows.
     #[error(
-        "the answer of {host} cannot be read: {why}; check that model.base_url is the address of an \
-         OpenAI-compatible API"
+        "the answer of {host} cannot be read: {why}; check that model.base_url is the address of an API that \
+         speaks model.api_mode"
     )]
     Malformed {
         /// Who answered.
@@ -132,4 +132,11 @@ pub enum ModelError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+impl ModelError {
+    /// A request that cannot be sent at all.
+    pub(crate) fn unsendable(message: String) -> Self {
+        ModelError::BadRequest { host: "hermes".to_owned(), status: 0, message }
+    }
 }

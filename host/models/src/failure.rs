@@ -34,6 +34,20 @@ const OVERFLOW: &[&str] = &[
     "tokens in your prompt exceed",
 ];
 
+/// Statuses of the errors that Anthropic's wire names inside a stream, where HTTP has said 200.
+const NAMED: &[(&str, u16)] = &[
+    ("invalid_request_error", 400),
+    ("authentication_error", 401),
+    ("billing_error", 402),
+    ("permission_error", 403),
+    ("not_found_error", 404),
+    ("request_too_large", 413),
+    ("rate_limit_error", 429),
+    ("api_error", 500),
+    ("timeout_error", 504),
+    ("overloaded_error", 529),
+];
+
 /// A failure that a server states, before it is known whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stated {
@@ -73,7 +87,11 @@ impl Stated {
             .or_else(|| value.get("detail").map(Value::to_string));
         let code = [word("code"), word("type"), word("status")].join(" ");
         let inner: Option<u16> = word("code").parse().ok().or_else(|| word("status").parse().ok());
-        let status = if status == 200 { inner.filter(|code| (400..600).contains(code)).unwrap_or(500) } else { status };
+        let named = || NAMED.iter().find(|(name, _)| *name == word("type")).map(|(_, status)| *status);
+        let status = match status {
+            200 => inner.filter(|code| (400..600).contains(code)).or_else(named).unwrap_or(500),
+            status => status,
+        };
         let message = own.unwrap_or_default();
         // An aggregator quotes the JSON of the provider behind it.
         let message = match serde_json::from_str::<Value>(&message) {
@@ -94,7 +112,9 @@ impl Stated {
     }
 
     fn is_quota(&self) -> bool {
-        self.status == 402 || (self.status == 429 && self.code.contains("insufficient_quota"))
+        self.status == 402
+            || (self.status == 429 && self.code.contains("insufficient_quota"))
+            || (self.status == 400 && self.message.to_lowercase().contains("credit balance is too low"))
     }
 
     /// Whether the same request may succeed later.
@@ -249,6 +269,21 @@ mod tests {
             (200, r#"{"error":{"code":429,"message":"slow down"}}"#, "rate limit, again"),
             (200, r#"{"error":{"code":"502","message":"upstream"}}"#, "server, again"),
             (200, r#"{"error":"boom"}"#, "server, again"),
+            (200, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, "server, again"),
+            (200, r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#, "rate limit, again"),
+            (200, r#"{"type":"error","error":{"type":"invalid_request_error","message":"no"}}"#, "bad request"),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}"#,
+                "too long",
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
+                "billing",
+            ),
+            (401, r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#, "auth"),
+            (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, "server, again"),
         ] {
             assert_eq!(kind(status, body), expected, "{status} {body}");
         }

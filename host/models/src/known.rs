@@ -1,8 +1,11 @@
 //! The providers that need no more than a key: data, read by `resolve` and by whoever lists them.
 //!
-//! All are reached by chat completions. `docs/models.md` lists the same table.
+//! `docs/models.md` lists the same table.
 
 use url::Url;
+
+/// The host of Anthropic's own API.
+pub(crate) const ANTHROPIC_HOST: &str = "api.anthropic.com";
 
 /// A provider whose address is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,7 @@ const fn local(id: &'static str, base_url: &'static str) -> Known {
 pub const KNOWN: &[Known] = &[
     hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "gpt-4.1"),
     hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto"),
-    hosted("anthropic", "https://api.anthropic.com/v1", &["ANTHROPIC_API_KEY"], "claude-sonnet-4-5"),
+    hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], "claude-sonnet-4-5"),
     hosted(
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta/openai",

@@ -1,54 +1,106 @@
 //! Models: which one serves a session, how it is asked, and how its answer streams in.
 //!
 //! [`resolve`] decides from flags, environment and configuration; [`connect`] makes a [`Provider`] of the
-//! decision. Two kinds exist: endpoints that speak chat completions, and the built-in `offline` partner, which
-//! needs no model. The loop, its tools and the store are elsewhere; a provider neither runs a call nor keeps
-//! anything between two requests.
+//! decision. Two kinds exist: endpoints that speak chat completions or Anthropic's messages, and the built-in
+//! `offline` partner, which needs no model. The loop, its tools and the store are elsewhere; a provider neither runs a
+//! call nor keeps anything between two requests.
+//!
+//! A session renders each message once, in the [`Style`] of its provider, and keeps the bytes in a [`Prefix`], which
+//! only grows. A [`Request`] is that prefix and little else, so that what a provider's cache holds is found again.
+//!
+//! ```
+//! use hermes_conversation::{Role, Shown};
+//! use hermes_models::{Breakpoints, Dialect, Prefix, Request, Style, System, body};
+//!
+//! let style = Style::PLAIN; // of a real provider: `provider.style()`
+//! let hi = Shown {
+//!     role: Role::User,
+//!     content: "hi".to_owned(),
+//!     reasoning: None,
+//!     tool_calls: Vec::new(),
+//!     tool_call_id: None,
+//!     id: None,
+//! };
+//! let mut prefix = Prefix::new(style, "[]", System::plain("be brief"))?;
+//! prefix.push(&style.render(&hi));
+//! let request = Request {
+//!     model: "m",
+//!     prefix: &prefix,
+//!     breakpoints: Breakpoints::default(),
+//!     max_tokens: None,
+//!     temperature: None,
+//!     schema: None,
+//! };
+//! let body = body(&request, &Dialect::PLAIN)?;
+//! assert!(body.ends_with(br#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}"#));
+//! # Ok::<(), hermes_models::ModelError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod assembly;
-mod chat;
+mod breakpoints;
+mod endpoint;
 mod error;
 mod failure;
+mod family;
 mod known;
 mod offline;
+mod prefix;
+mod price;
+mod remote;
 mod route;
 mod secret;
+mod style;
 mod usage;
+#[cfg(test)]
+mod vectors;
 mod window;
 mod wire;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hermes_conversation::{Shown, ToolCall, Usage};
+use hermes_conversation::{ToolCall, Usage};
 
+pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use error::ModelError;
 pub use known::{KNOWN, Known};
 pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
+pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
+pub use price::{Price, cost, price, prices_as_of, saved};
 pub use route::{OFFLINE, ResolveError, Route, Source, Wanted, WindowSource, resolve};
 pub use secret::{Secret, redact};
+pub use style::{ApiMode, MARKED_ROUTES, MarkedRoute, Marks, Style};
 pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
-pub use wire::tools_json;
+pub use wire::{Dialect, body, chat::tools_json};
 
 /// One request, borrowed from whoever makes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The model's name as the provider knows it.
     pub model: &'a str,
-    /// The system prompt; empty for none.
-    pub system: &'a str,
-    /// The frozen tool list as [`tools_json`] writes it; sent as it is. Empty or `[]` for none.
-    pub tools: &'a str,
-    /// The conversation, the user's message first.
-    pub messages: &'a [Shown],
+    /// Tools, system prompt and the conversation, the user's message first; in the provider's own style.
+    pub prefix: &'a Prefix,
+    /// Where the provider's cache is told to look and to keep, if it wants to be told.
+    pub breakpoints: Breakpoints,
     /// Most tokens of the reply.
     pub max_tokens: Option<u32>,
     /// Left to the provider when none.
     pub temperature: Option<f32>,
     /// A JSON Schema, as text, that the reply has to keep.
     pub schema: Option<&'a str>,
+}
+
+impl Request<'_> {
+    /// Whether it is written as a provider reads.
+    fn fits(&self, style: Style) -> Result<(), ModelError> {
+        if self.prefix.style() == style {
+            return Ok(());
+        }
+        let (given, wanted) = (self.prefix.style(), style);
+        Err(ModelError::unsendable(format!("the prefix is written as {given:?} and the provider reads {wanted:?}")))
+    }
 }
 
 /// What can be shown while a reply arrives.
@@ -101,6 +153,9 @@ pub type OnDelta<'a> = &'a mut (dyn for<'d> FnMut(Delta<'d>) + Send);
 /// Something that completes conversations.
 #[async_trait]
 pub trait Provider: Send + Sync {
+    /// How messages for it are rendered.
+    fn style(&self) -> Style;
+
     /// Asks for one reply. Dropping the future drops the connection.
     ///
     /// # Errors
@@ -126,5 +181,5 @@ pub fn connect(route: &Route) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));
     }
-    Ok(Arc::new(chat::Chat::new(route, chat::Patience::for_route(route))?))
+    Ok(Arc::new(remote::Remote::new(route, endpoint::Patience::for_route(route))?))
 }

@@ -9,10 +9,11 @@ mod grammar;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_conversation::{Model, Role, Shown, ToolCall, Usage, tokens};
+use hermes_conversation::{Model, Role, ToolCall, Usage, tokens};
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Delta, Finish, ModelError, OFFLINE, OnDelta, Provider, Reply, Request};
+use crate::{Delta, Finish, ModelError, OFFLINE, OnDelta, Prefix, Provider, Reply, Request, Style};
 pub use grammar::GRAMMAR;
 use grammar::{Command, Parsed};
 
@@ -33,6 +34,64 @@ impl Offline {
     }
 }
 
+/// What it reads of a request: the bytes that any other provider would be sent.
+struct Heard {
+    tools: Vec<Value>,
+    /// Estimate of the whole prompt.
+    tokens: u32,
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: Role,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    tool_calls: Vec<Call>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: String,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+impl Message {
+    fn text(&self) -> &str {
+        self.content.as_deref().unwrap_or_default()
+    }
+}
+
+impl Heard {
+    fn of(prefix: &Prefix) -> Result<Self, ModelError> {
+        let unreadable = |error: serde_json::Error| {
+            ModelError::unsendable(format!("the offline partner cannot read the request: {error}"))
+        };
+        let (tools, messages) = prefix.bytes().split_at(prefix.tools_len());
+        let mut tokens = tokens::of_text(&String::from_utf8_lossy(tools));
+        let tools = if tools.is_empty() { Vec::new() } else { serde_json::from_slice(tools).map_err(unreadable)? };
+        let mut messages: Vec<Message> = serde_json::from_slice(&[messages, b"]"].concat()).map_err(unreadable)?;
+        if messages.first().is_some_and(|first| first.role == Role::System) {
+            tokens = tokens.saturating_add(tokens::of_text(messages.remove(0).text()));
+        }
+        let tokens = messages.iter().map(message_tokens).fold(tokens, u32::saturating_add);
+        Ok(Self { tools, tokens, messages })
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.pointer("/function/name").and_then(Value::as_str) == Some(name))
+    }
+}
+
 /// What it will say and call, and how fast.
 struct Answer {
     text: String,
@@ -42,19 +101,26 @@ struct Answer {
 
 #[async_trait]
 impl Provider for Offline {
+    fn style(&self) -> Style {
+        Style::PLAIN
+    }
+
     async fn complete(
         &self,
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        let input = prompt_tokens(request);
+        request.fits(self.style())?;
+        let heard = Heard::of(request.prefix)?;
+        let input = heard.tokens;
         if input > self.window {
             let message = format!("the prompt has {input} tokens and the window {}", self.window);
             return Err(ModelError::TooLong { message });
         }
-        let answer = answer(request);
+        let answer = answer(&heard);
         stream(&answer, on_delta).await;
-        let output = tokens::of_text(&answer.text) + answer.calls.iter().map(call_tokens).sum::<u32>();
+        let output = tokens::of_text(&answer.text)
+            + answer.calls.iter().map(|call| call_tokens(&call.name, &call.arguments)).sum::<u32>();
         Ok(Reply {
             text: answer.text,
             reasoning: None,
@@ -86,11 +152,11 @@ async fn stream(answer: &Answer, on_delta: OnDelta<'_>) {
     }
 }
 
-fn answer(request: &Request<'_>) -> Answer {
-    let said = request.messages.iter().rposition(|message| message.role == Role::User);
-    let Parsed { commands, prose, pause } = grammar::parse(said.map_or("", |at| &request.messages[at].content));
-    let tools = tool_names(request.tools);
-    let results = said.map_or(&[][..], |at| &request.messages[at + 1..]);
+fn answer(heard: &Heard) -> Answer {
+    let messages = &heard.messages;
+    let said = messages.iter().rposition(|message| message.role == Role::User);
+    let Parsed { commands, prose, pause } = grammar::parse(said.map_or("", |at| messages[at].text()));
+    let results = said.map_or(&[][..], |at| &messages[at + 1..]);
     let after_tools = results.last().is_some_and(|message| message.role == Role::Tool);
 
     let mut lines: Vec<String> = if after_tools { result_lines(results) } else { Vec::new() };
@@ -98,11 +164,11 @@ fn answer(request: &Request<'_>) -> Answer {
     for command in &commands {
         match command {
             Command::Say(text) => lines.push(text.clone()),
-            Command::Call { name, .. } if !tools.contains(name) => {
+            Command::Call { name, .. } if !heard.has_tool(name) => {
                 lines.push(format!("The tool `{name}` is missing in this session, so I do not call it."));
             }
             Command::Call { name, arguments } => calls.push(ToolCall {
-                id: format!("offline_{}_{}", request.messages.len(), calls.len() + 1),
+                id: format!("offline_{}_{}", messages.len(), calls.len() + 1),
                 name: name.clone(),
                 arguments: arguments.clone(),
             }),
@@ -121,17 +187,17 @@ fn answer(request: &Request<'_>) -> Answer {
 }
 
 /// A line for each result of the newest calls.
-fn result_lines(messages: &[Shown]) -> Vec<String> {
+fn result_lines(messages: &[Message]) -> Vec<String> {
     let Some(caller) = messages.iter().rposition(|message| message.role == Role::Assistant) else {
         return Vec::new();
     };
     let calls = &messages[caller].tool_calls;
     let name_of = |id: Option<&str>| {
-        calls.iter().find(|call| Some(call.id.as_str()) == id).map_or("tool", |call| call.name.as_str())
+        calls.iter().find(|call| Some(call.id.as_str()) == id).map_or("tool", |call| call.function.name.as_str())
     };
     messages[caller + 1..]
         .iter()
-        .map(|result| format!("`{}`: {}", name_of(result.tool_call_id.as_deref()), echo(&result.content)))
+        .map(|result| format!("`{}`: {}", name_of(result.tool_call_id.as_deref()), echo(result.text())))
         .collect()
 }
 
@@ -145,23 +211,15 @@ fn echo(text: &str) -> String {
     }
 }
 
-fn tool_names(tools: &str) -> Vec<String> {
-    let tools: Vec<Value> = serde_json::from_str(tools).unwrap_or_default();
-    tools.iter().filter_map(|tool| Some(tool.pointer("/function/name")?.as_str()?.to_owned())).collect()
-}
-
 /// By the same ruler as the host's estimates.
-fn prompt_tokens(request: &Request<'_>) -> u32 {
-    let messages = request.messages.iter().map(|message| {
-        let calls: u32 = message.tool_calls.iter().map(call_tokens).sum();
-        let linkage = message.tool_call_id.as_ref().map_or(0, |_| 8);
-        tokens::of_text(&message.content).saturating_add(calls).saturating_add(linkage + PER_MESSAGE)
-    });
-    messages.fold(tokens::of_text(request.system), u32::saturating_add).saturating_add(tokens::of_text(request.tools))
+fn message_tokens(message: &Message) -> u32 {
+    let calls = message.tool_calls.iter().map(|call| call_tokens(&call.function.name, &call.function.arguments));
+    let linkage = message.tool_call_id.as_ref().map_or(0, |_| 8);
+    tokens::of_text(message.text()).saturating_add(calls.sum()).saturating_add(linkage + PER_MESSAGE)
 }
 
-fn call_tokens(call: &ToolCall) -> u32 {
-    tokens::of_text(&call.name).saturating_add(tokens::of_text(&call.arguments)).saturating_add(12)
+fn call_tokens(name: &str, arguments: &str) -> u32 {
+    tokens::of_text(name).saturating_add(tokens::of_text(arguments)).saturating_add(12)
 }
 
 #[cfg(test)]

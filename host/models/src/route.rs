@@ -12,7 +12,7 @@ use std::fmt;
 use hermes_conversation::Model;
 use url::Url;
 
-use crate::{ASSUMED_WINDOW, KNOWN, Known, LEAST_WINDOW, OFFLINE_WINDOW, Secret, family_window, known};
+use crate::{ASSUMED_WINDOW, ApiMode, KNOWN, Known, LEAST_WINDOW, OFFLINE_WINDOW, Secret, Style, family_window, known};
 
 pub use error::ResolveError;
 
@@ -20,10 +20,8 @@ pub use error::ResolveError;
 pub const OFFLINE: &str = "offline";
 /// The provider's name where only an address is given.
 const CUSTOM: &str = "custom";
-/// The one wire format that is spoken.
-const CHAT_COMPLETIONS: &str = "chat_completions";
-/// Others that exist, so that their refusal can say more than that they are unknown.
-const OTHER_MODES: &[&str] = &["anthropic_messages", "bedrock_converse", "codex_responses"];
+/// Wire formats that exist elsewhere, so that their refusal can say more than that they are unknown.
+const OTHER_MODES: &[&str] = &["bedrock_converse", "codex_responses"];
 
 /// What one layer says: the flags, or the `model` section of `config.yaml`. Blank texts say nothing.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -32,13 +30,13 @@ pub struct Wanted {
     pub provider: Option<String>,
     /// The model's name.
     pub model: Option<String>,
-    /// Where an OpenAI-compatible API begins.
+    /// Where the API begins, as the vendor's own library takes it.
     pub base_url: Option<String>,
     /// A key for this layer's place.
     pub api_key: Option<String>,
     /// The window in tokens.
     pub context_length: Option<u32>,
-    /// The wire format.
+    /// The wire format: the name of an [`ApiMode`].
     pub api_mode: Option<String>,
 }
 
@@ -108,6 +106,8 @@ pub struct Route {
     pub model: Model,
     /// Where the API begins; none for the offline partner.
     pub base_url: Option<Url>,
+    /// The wire format.
+    pub api_mode: ApiMode,
     /// The key that goes there; none where none is needed.
     pub api_key: Option<Secret>,
     /// Which layer decided on the place.
@@ -128,6 +128,7 @@ impl Route {
         Self {
             model: Model { provider: OFFLINE.to_owned(), name: OFFLINE.to_owned(), context_length: OFFLINE_WINDOW },
             base_url: None,
+            api_mode: ApiMode::ChatCompletions,
             api_key: None,
             source: Source::Nothing,
             model_source: Source::Provider,
@@ -140,6 +141,14 @@ impl Route {
     /// Whether the built-in partner serves.
     pub fn is_offline(&self) -> bool {
         self.base_url.is_none() && self.model.provider == OFFLINE
+    }
+
+    /// How messages for it are rendered.
+    pub fn style(&self) -> Style {
+        match &self.base_url {
+            Some(url) => Style::of_route(self.api_mode, &self.model.provider, url),
+            None => Style::PLAIN,
+        }
     }
 
     /// What to do about a refused key.
@@ -243,7 +252,8 @@ fn address(text: &str) -> Result<Url, &'static str> {
     }
     url.set_fragment(None);
     let path = url.path().trim_end_matches('/');
-    let path = path.strip_suffix("/chat/completions").unwrap_or(path).trim_end_matches('/').to_owned();
+    let whole = ["/chat/completions", "/v1/messages"].iter().find_map(|end| path.strip_suffix(end));
+    let path = whole.unwrap_or(path).trim_end_matches('/').to_owned();
     url.set_path(&path);
     Ok(url)
 }
@@ -271,17 +281,12 @@ struct Place {
 pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wanted) -> Result<Route, ResolveError> {
     let variable = |name: &str| said(&env(name));
     let layers = layers(flags, &variable, config);
-    if let Some(mode) = layers.iter().find_map(|layer| layer.api_mode.as_deref())
-        && mode != CHAT_COMPLETIONS
-    {
-        return Err(ResolveError::ApiMode { given: mode.to_owned(), known: OTHER_MODES.contains(&mode) });
-    }
     let place = match named_place(&layers)? {
         Some(place) => place,
         None => unnamed_place(&layers, &variable)?,
     };
     let mut notes = Vec::new();
-    let (model, window) = what_fits(&layers, &place, &mut notes)?;
+    let Fitting { model, window, mode } = what_fits(&layers, &place, &mut notes)?;
     let Some(url) = place.url else {
         let mut route = Route { source: place.source, notes, ..Route::offline() };
         if let Some(given) = window {
@@ -307,9 +312,11 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         (None, Some(window)) => (window, WindowSource::Family),
         (None, None) => (ASSUMED_WINDOW, WindowSource::Assumed),
     };
+    let api_mode = mode.or_else(|| ApiMode::of_address(&url)).unwrap_or(ApiMode::ChatCompletions);
     Ok(Route {
         model: Model { provider: place.provider, name, context_length },
         base_url: Some(url),
+        api_mode,
         api_key,
         source: place.source,
         model_source,
@@ -347,15 +354,17 @@ fn layers(flags: &Wanted, variable: &dyn Fn(&str) -> Option<String>, config: &Wa
 /// A model, and which layer named it.
 type NamedModel = (String, Source);
 
-/// The model and the window that are configured for a place. What a layer says of another provider than the one that
-/// was chosen by its name is not meant for this one.
-fn what_fits(
-    layers: &[Layer],
-    place: &Place,
-    notes: &mut Vec<String>,
-) -> Result<(Option<NamedModel>, Option<u32>), ResolveError> {
-    let mut model = None;
-    let mut window = None;
+/// What is configured for a place.
+#[derive(Default)]
+struct Fitting {
+    model: Option<NamedModel>,
+    window: Option<u32>,
+    mode: Option<ApiMode>,
+}
+
+/// What a layer says of another provider than the one that was chosen by its name is not meant for this one.
+fn what_fits(layers: &[Layer], place: &Place, notes: &mut Vec<String>) -> Result<Fitting, ResolveError> {
+    let mut fitting = Fitting::default();
     for layer in layers {
         if place.by_name && !layer.fits(&place.provider)? {
             // Addresses may hold what is not to be shown.
@@ -365,12 +374,16 @@ fn what_fits(
             notes.extend(said.map(|what| format!("the {what} of {} is for another provider: not used", layer.source)));
             continue;
         }
-        window = window.or(layer.context_length);
-        model = model.or_else(|| Some((layer.model.clone()?, layer.source.clone())));
+        fitting.window = fitting.window.or(layer.context_length);
+        fitting.model = fitting.model.or_else(|| Some((layer.model.clone()?, layer.source.clone())));
+        if let (None, Some(given)) = (fitting.mode, &layer.api_mode) {
+            let unknown = || ResolveError::ApiMode { given: given.clone(), known: OTHER_MODES.contains(&&**given) };
+            fitting.mode = Some(ApiMode::parse(given).ok_or_else(unknown)?);
+        }
     }
-    match window {
+    match fitting.window {
         Some(given) if given < LEAST_WINDOW => Err(ResolveError::SmallWindow { given }),
-        _ => Ok((model, window)),
+        _ => Ok(fitting),
     }
 }
 

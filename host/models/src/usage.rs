@@ -3,7 +3,8 @@
 use hermes_conversation::Usage;
 use serde_json::Value;
 
-/// Counts from a `usage` object; none where it counts nothing, so that nobody calibrates by zero.
+/// Counts from the `usage` object of chat completions, whose prompt is counted whole; none where it counts nothing, so
+/// that nobody calibrates by zero.
 pub(crate) fn read(usage: &Value) -> Option<Usage> {
     let input = first(usage, &["/prompt_tokens", "/input_tokens"]);
     let output = first(usage, &["/completion_tokens", "/output_tokens"]);
@@ -30,6 +31,20 @@ pub(crate) fn read(usage: &Value) -> Option<Usage> {
     let reasoning =
         first(usage, &["/completion_tokens_details/reasoning_tokens", "/output_tokens_details/reasoning_tokens"]);
     Some(Usage { input, output, cache_read, cache_write, reasoning })
+}
+
+/// Counts from the `usage` object of Anthropic's messages, whose `input_tokens` are only what no cache had to do with.
+pub(crate) fn read_messages(usage: &Value) -> Option<Usage> {
+    let cache_read = first(usage, &["/cache_read_input_tokens"]);
+    let by_lifetime = ["/cache_creation/ephemeral_5m_input_tokens", "/cache_creation/ephemeral_1h_input_tokens"];
+    let cache_write = match first(usage, &["/cache_creation_input_tokens"]) {
+        0 => by_lifetime.iter().map(|place| first(usage, &[place])).fold(0, u32::saturating_add),
+        written => written,
+    };
+    let input = first(usage, &["/input_tokens"]).saturating_add(cache_read).saturating_add(cache_write);
+    let output = first(usage, &["/output_tokens"]);
+    let reasoning = first(usage, &["/output_tokens_details/reasoning_tokens"]);
+    (input > 0 || output > 0).then_some(Usage { input, output, cache_read, cache_write, reasoning })
 }
 
 /// The first count that is there and above zero.

@@ -14,6 +14,7 @@ pub const LEAST_WINDOW: u32 = 2_000;
 const FAMILIES: &[(&str, u32)] = &[
     ("claude", 200_000),
     ("claude-fable", 1_000_000),
+    ("claude-haiku-5", 1_000_000),
     ("claude-opus-4-6", 1_000_000),
     ("claude-opus-4.6", 1_000_000),
     ("claude-opus-4-7", 1_000_000),

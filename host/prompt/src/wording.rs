@@ -18,11 +18,30 @@ const TOOLS: &str = "# Tools\n\
 
 const FILE_TOOLS: [&str; 3] = ["read_file", "write_file", "search_files"];
 
-const MEMORY: &str = "`memory` lasts beyond this conversation. Save on your own, in short statements, what will matter again: who \
-    the user is, what they prefer or corrected, how their projects and machines are set up. Leave out the progress of a task and \
-    what is easily looked up. What you save stands in this prompt from the next session on.";
+/// Guidance for a tool that is there, in the order in which it stands.
+const GUIDANCE: [(&str, &str); 3] = [
+    (
+        "memory",
+        "`memory` lasts beyond this conversation. Save on your own, in short statements, what will matter again: who \
+         the user is, what they prefer or corrected, how their projects and machines are set up. Leave out the progress of a \
+         task and what is easily looked up. What you save stands in this prompt from the next session on.",
+    ),
+    (
+        "session_search",
+        "`session_search` finds what was said in earlier conversations: look there before you ask the user to repeat it.",
+    ),
+    (
+        "skill_manage",
+        "`skill_manage` keeps procedures: save one when a task was hard and may come again, and correct a skill that \
+         turned out wrong.",
+    ),
+];
 
 const CLI: &str = "The user reads you in a terminal: plain text or light Markdown, no wide tables.";
+const SERVE: &str = "You are reached through an API, and what shows your answers is not known: Markdown that also reads \
+    well as plain text.";
+const CRON: &str = "You run on a schedule, with nobody there: ask nothing, decide yourself and finish. Your last message \
+    is what is delivered.";
 
 /// How to work with the tools that there are; empty where there are none.
 pub(crate) fn tools(names: &[String]) -> String {
@@ -39,23 +58,42 @@ pub(crate) fn tools(names: &[String]) -> String {
             "{files} {verb} in the workspace, with paths relative to it. Read a file before you change it."
         ));
     }
-    if has("memory") {
-        paragraphs.push(MEMORY.to_owned());
-    }
+    paragraphs.extend(GUIDANCE.into_iter().filter(|(name, _)| has(name)).map(|(_, text)| text.to_owned()));
     paragraphs.join("\n")
 }
 
-/// Where the model is.
-pub(crate) fn environment(os: &str, workspace: &Path, platform: &str) -> String {
-    // A folder's name may hold line breaks, and must not pass for lines of the prompt.
-    let workspace = workspace.display().to_string().replace(char::is_control, "\u{fffd}");
-    let mut text = format!("# Environment\nSystem: {os}\nWorkspace: {workspace}");
-    match platform {
-        "cli" => text.push_str(&format!("\n{CLI}")),
-        "" => {}
-        other => text.push_str(&format!("\nPlatform: {other}")),
+/// How answers are read there.
+pub(crate) fn platform(name: &str) -> String {
+    match name {
+        "cli" => CLI.to_owned(),
+        "serve" => SERVE.to_owned(),
+        "cron" => CRON.to_owned(),
+        "" => String::new(),
+        other => format!("Platform: {other}"),
     }
-    text
+}
+
+/// Where the model is, save for the folder.
+pub(crate) fn environment(os: &str, home: Option<&Path>, hint: Option<&str>) -> String {
+    let mut lines = vec![format!("# Environment\nSystem: {os}")];
+    lines.extend(home.map(|home| format!("Home: {}", shown(home))));
+    lines.extend(hint.map(str::to_owned));
+    lines.join("\n")
+}
+
+/// The folder that the session works in.
+pub(crate) fn workspace(folder: &Path) -> String {
+    format!("Workspace: {}", shown(folder))
+}
+
+/// A path on one line: a folder's name may hold line breaks, and must not pass for lines of the prompt.
+pub(crate) fn shown(path: &Path) -> String {
+    path.display().to_string().replace(char::is_control, "\u{fffd}")
+}
+
+/// What a context file stands under.
+pub(crate) fn context_file(name: &str, text: &str) -> String {
+    format!("# Project context: {name}\n\n{text}")
 }
 
 /// Names are in English whatever the user's language, since prompts are.

@@ -69,3 +69,4 @@ pub use requests::RequestRecord;
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
 pub use stats::{Messages, Sizes, Stats};
 pub use transfer::{Exported, Imported, Layout};
+pub use view::StoredView;

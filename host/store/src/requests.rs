@@ -23,7 +23,7 @@ pub struct RequestRecord {
     pub api_mode: String,
     /// The number of its [`crate::Frozen`].
     pub prompt: u64,
-    /// The number of its view; 0 for the whole log.
+    /// The row of its view, as [`crate::StoredView::row`] tells it; 0 for the whole log.
     pub view: u64,
     /// The last message in it.
     pub through: Option<MessageId>,
@@ -75,6 +75,15 @@ impl Store {
                 Ok(())
             })?;
             Ok(requests)
+        })
+    }
+
+    /// Whether a provider ever said of a request of the session that it read or wrote its cache.
+    pub fn cache_was_reported(&self, id: &SessionId) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM requests WHERE session_id = ?1 \
+                       AND (cache_read_tokens > 0 OR cache_write_tokens > 0))";
+            Ok(connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0))?)
         })
     }
 
@@ -200,6 +209,7 @@ mod tests {
     fn requests_are_numbered_in_order_and_add_up() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
+        assert!(!store.cache_was_reported(&id).unwrap());
         let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 0 };
         let priced = RequestRecord {
             sent_at: 5,
@@ -222,6 +232,7 @@ mod tests {
             ..RequestRecord::default()
         };
         assert_eq!(store.record_request(&id, &priced).unwrap(), 1);
+        assert!(store.cache_was_reported(&id).unwrap());
         assert_eq!(store.record_request(&id, &RequestRecord::default()).unwrap(), 2);
         assert_eq!(store.record_request(&id, &priced).unwrap(), 3);
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use hermes_conversation::{Item, MessageId, MessageRange, SessionId, Summary, View};
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::lineage::{self, Lineage};
@@ -17,6 +17,17 @@ use crate::{Store, StoreError};
 /// The views of one stretch that may belong to the conversation: no later ones, and none that looks further.
 /// Whether their last message was taken back is asked of [`Lineage::shows`].
 const OF_STRETCH: &str = "views.session_id = ?1 AND views.id <= ?2 AND (views.through IS NULL OR views.through <= ?3)";
+
+/// A view as it is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredView {
+    /// Counted over all sessions; 0 for the empty one, which the whole conversation follows.
+    pub row: u64,
+    /// Who made it; empty for the empty one.
+    pub engine: String,
+    /// The view.
+    pub view: View,
+}
 
 impl Store {
     /// Stores a view and the summaries that are new in it; it is the session's view from now on.
@@ -50,14 +61,36 @@ impl Store {
     /// A branch that has none of its own has the newest that its parent had at the time and that looks no
     /// further than the branch; without any, it is the empty one, which the whole conversation follows.
     pub fn view(&self, session: &SessionId) -> Result<View, StoreError> {
+        Ok(self.view_in_force(session)?.view)
+    }
+
+    /// The same, with where it is stored and who made it.
+    pub fn view_in_force(&self, session: &SessionId) -> Result<StoredView, StoreError> {
         self.read(|connection| {
             let lineage = lineage::of(connection, session)?;
-            Ok(match in_force(connection, &lineage)? {
-                Some((row, through)) => {
-                    View { items: items(connection, row)?, through: through.map(|id| MessageId(id.cast_unsigned())) }
-                }
-                None => View::default(),
-            })
+            let Some((row, through, engine)) = in_force(connection, &lineage)? else {
+                return Ok(StoredView::default());
+            };
+            let through = through.map(|id| MessageId(id.cast_unsigned()));
+            let view = View { items: items(connection, row)?, through };
+            Ok(StoredView { row: row.cast_unsigned(), engine, view })
+        })
+    }
+
+    /// A view by the row that it is stored in; none where there is no such row.
+    pub fn view_at(&self, row: u64) -> Result<Option<View>, StoreError> {
+        if row == 0 {
+            return Ok(Some(View::default()));
+        }
+        self.read(|connection| {
+            let row = row.cast_signed();
+            let through: Option<Option<i64>> = connection
+                .prepare_cached("SELECT through FROM views WHERE id = ?1")?
+                .query_row([row], |found| found.get(0))
+                .optional()?;
+            let Some(through) = through else { return Ok(None) };
+            let through = through.map(|id| MessageId(id.cast_unsigned()));
+            Ok(Some(View { items: items(connection, row)?, through }))
         })
     }
 
@@ -147,13 +180,13 @@ fn put_summary(
     Ok(row)
 }
 
-/// The newest view that fits the conversation: its row and its last message.
-fn in_force(connection: &Connection, lineage: &Lineage) -> Result<Option<(i64, Option<i64>)>, Fault> {
-    let mut newest =
-        connection.prepare_cached(&format!("SELECT id, through FROM views WHERE {OF_STRETCH} ORDER BY number DESC"))?;
+/// The newest view that fits the conversation: its row, its last message, and who made it.
+fn in_force(connection: &Connection, lineage: &Lineage) -> Result<Option<(i64, Option<i64>, String)>, Fault> {
+    let mut newest = connection
+        .prepare_cached(&format!("SELECT id, through, engine FROM views WHERE {OF_STRETCH} ORDER BY number DESC"))?;
     for stretch in &lineage.stretches {
         let views = newest.query_map(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
-            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))
+            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?, row.get(2)?))
         })?;
         for view in views {
             let view = view?;

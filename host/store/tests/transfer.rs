@@ -72,9 +72,13 @@ fn canonical(store: &Store, ids: &[SessionId]) -> Vec<Value> {
     records.remove(0);
     let mut places = BTreeMap::new();
     let mut summaries = BTreeMap::new();
+    let mut views = BTreeMap::new();
     for record in &records {
         if record["type"] == "message" {
             places.insert(record["id"].as_u64().unwrap(), places.len());
+        }
+        if record["type"] == "view" {
+            views.insert(record["id"].as_u64().unwrap(), format!("view {}", views.len()));
         }
         for summary in record["summaries"].as_array().into_iter().flatten() {
             summaries.insert(summary["id"].as_u64().unwrap(), summaries.len());
@@ -90,8 +94,14 @@ fn canonical(store: &Store, ids: &[SessionId]) -> Vec<Value> {
             "message" => place(&mut record["id"]),
             "session" if record["parent"].is_object() => place(&mut record["parent"]["through"]),
             "rewind" => record["messages"].as_array_mut().unwrap().iter_mut().for_each(place),
-            "request" => place(&mut record["through"]),
+            "request" => {
+                place(&mut record["through"]);
+                if let Some(view) = views.get(&record["view"].as_u64().unwrap()) {
+                    record["view"] = json!(view);
+                }
+            }
             "view" => {
+                record["id"] = json!(views[&record["id"].as_u64().unwrap()]);
                 place(&mut record["through"]);
                 for summary in record["summaries"].as_array_mut().unwrap() {
                     summary["id"] = json!(summaries[&summary["id"].as_u64().unwrap()]);
@@ -153,8 +163,10 @@ fn family(store: &Store) -> [Session; 4] {
         through: Some(said[5].id),
     };
     store.put_view(&root.id, &view, "the window is full", "compressor").unwrap();
+    let row = store.view_in_force(&root.id).unwrap().row;
     let usage = Usage { input: 10, output: 2, cache_read: 4, cache_write: 1, reasoning: 0 };
     let request = RequestRecord {
+        view: row,
         through: Some(said[5].id),
         usage: Some(usage),
         cost: Some(0.25),
@@ -471,6 +483,20 @@ const ATTACKS: &[Attack] = &[
     ),
     ("a parent's later summary", |r| nth(r, "session", 1)["parent"]["view"] = json!(0), "brought the summary"),
     ("a request of a stranger's", |r| nth(r, "request", 0)["through"] = json!(12), "message 12 is not of this"),
+    ("a request with a view of nobody", |r| nth(r, "request", 0)["view"] = json!(77), "the view 77 is not of this"),
+    (
+        "a view twice",
+        |r| {
+            let id = nth(r, "view", 0)["id"].clone();
+            let mut twin = nth(r, "view", 0).clone();
+            twin["id"] = id;
+            twin["number"] = json!(2);
+            twin["summaries"] = json!([]);
+            let at = at(r, "request", 0);
+            r.insert(at, twin);
+        },
+        "the view 1 stands twice",
+    ),
     ("a request twice", |r| nth(r, "request", 1)["number"] = json!(1), "does not follow"),
 ];
 

@@ -14,6 +14,8 @@ pub(crate) enum Wants {
     Texts,
     /// Sections whose names are free: what is in them is not the host's business.
     Sections,
+    /// By a free name, a text or a section of texts.
+    Hints,
 }
 
 impl Wants {
@@ -26,6 +28,7 @@ impl Wants {
             Wants::Share => "a number above 0 and up to 1".to_owned(),
             Wants::Texts => "a list of texts".to_owned(),
             Wants::Sections => "a section for each name".to_owned(),
+            Wants::Hints => "a text or a section for each name".to_owned(),
         }
     }
 }
@@ -63,7 +66,12 @@ pub(crate) const KEYS: &[Key] = &[
         "",
         "the model's window in tokens, where the table of models is wrong",
     ),
-    key("model.api_mode", Wants::Text, "", "the wire format; `chat_completions` is the one that works"),
+    key(
+        "model.api_mode",
+        Wants::Text,
+        "",
+        "the wire format: `chat_completions` or `anthropic_messages`; by default what the provider speaks",
+    ),
     key(
         "context.engine",
         Wants::Text,
@@ -102,6 +110,38 @@ pub(crate) const KEYS: &[Key] = &[
     later("auxiliary.compression.api_key", Wants::Text, "the key for it"),
     later("auxiliary.compression.timeout", Wants::Count(1), "seconds that a summary may take"),
     key("prompt.system_message", Wants::Text, "", "words of your own for the system prompt of new sessions"),
+    key("prompt.context_files", Wants::Flag, "true", "whether project files such as AGENTS.md enter the system prompt"),
+    key(
+        "prompt.ephemeral_system_prompt",
+        Wants::Text,
+        "",
+        "words behind the system prompt of every request that are stored nowhere",
+    ),
+    key(
+        "prompt.prefill_messages_file",
+        Wants::Text,
+        "",
+        "a JSON file of messages (`role`, `content`) that stand before every conversation and are stored nowhere",
+    ),
+    key(
+        "prompt_caching.cache_ttl",
+        Wants::Text,
+        "\"5m\"",
+        "how long providers are asked to keep a prefix: `5m` or `1h`",
+    ),
+    key(
+        "context_file_max_chars",
+        Wants::Count(1000),
+        "",
+        "characters of a project file that enter the system prompt; by default 6 % of the window, 20,000 to 500,000",
+    ),
+    key(
+        "platform_hints",
+        Wants::Hints,
+        "{}",
+        "by platform (`cli`, `serve`, `cron`): words behind the built-in hint, or `replace:` and `append:`",
+    ),
+    key("agent.environment_hint", Wants::Text, "", "words of your own on the machine, for the system prompt"),
     key("agent.max_turns", Wants::Count(1), "90", "requests to the model that one message of yours may lead to"),
     key("display.show_reasoning", Wants::Flag, "false", "whether the model's reasoning is shown in chat"),
 ];

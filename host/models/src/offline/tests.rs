@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
-use hermes_conversation::ToolSchema;
+use hermes_conversation::{Shown, ToolSchema};
 
 use super::*;
-use crate::tools_json;
+use crate::{Breakpoints, System, tools_json};
 
 fn user(text: &str) -> Shown {
     Shown {
@@ -27,8 +27,18 @@ fn tools() -> String {
 
 async fn ask(messages: &[Shown], tools: &str, window: u32) -> (Result<Reply, ModelError>, Vec<String>) {
     let model = Model { provider: OFFLINE.to_owned(), name: OFFLINE.to_owned(), context_length: window };
-    let request =
-        Request { model: OFFLINE, system: "s", tools, messages, max_tokens: None, temperature: None, schema: None };
+    let mut prefix = Prefix::new(Style::PLAIN, tools, System::plain("s")).unwrap();
+    for message in messages {
+        prefix.push(&Style::PLAIN.render(message));
+    }
+    let request = Request {
+        model: OFFLINE,
+        prefix: &prefix,
+        breakpoints: Breakpoints::default(),
+        max_tokens: None,
+        temperature: None,
+        schema: None,
+    };
     let mut shown = Vec::new();
     let reply = Offline::new(&model)
         .complete(&request, &mut |delta| {
@@ -93,7 +103,7 @@ async fn words_stream_one_by_one_and_add_up() {
     let (reply, shown) = ask(&[user("say one two\tthree")], "[]", 32_000).await;
     assert_eq!(shown, ["one ", "two\t", "three"]);
     let usage = reply.unwrap().usage.unwrap();
-    assert_eq!((usage.input, usage.output), (1 + 1 + tokens::of_text("say one two\tthree") + 5, 3));
+    assert_eq!((usage.input, usage.output), (1 + tokens::of_text("say one two\tthree") + 5, 3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,7 +77,10 @@ pub enum ResolveError {
         place: String,
     },
     /// A wire format that is not spoken.
-    #[error("model.api_mode `{given}` is {}; only `chat_completions` works", if *known { "not supported yet" } else { "not known" })]
+    #[error(
+        "model.api_mode `{given}` is {}; choose `chat_completions` or `anthropic_messages`",
+        if *known { "not supported yet" } else { "not known" }
+    )]
     ApiMode {
         /// As written.
         given: String,

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::Marks;
 
 const CLEAR: &[(&str, &str)] = &[];
 
@@ -153,7 +154,7 @@ fn errors_name_what_to_set() {
         (&[("base_url", "http://me:pw@x/v1"), ("model", "m")], "user name or password"),
         (&[("base_url", "http://api.openai.com/v1"), ("model", "m")], "https://"),
         (&[("base_url", "http://x/v1"), ("model", "m"), ("api_key", "a b")], "model.api_key holds a blank"),
-        (&[("api_mode", "anthropic_messages")], "not supported yet"),
+        (&[("api_mode", "codex_responses")], "not supported yet; choose `chat_completions` or `anthropic_messages`"),
         (&[("api_mode", "smoke_signals")], "not known"),
         (&[("context_length", "1999")], "at least 2000"),
     ] {
@@ -258,4 +259,41 @@ fn no_key_is_printed_with_a_route() {
     let config = wanted(&[("base_url", "http://x/v1"), ("model", "m"), ("api_key", "sk-0123456789abcdefgh")]);
     let route = resolve(&Wanted::default(), &|_| None, &config).unwrap();
     assert!(!format!("{route:?} {config:?}").contains("0123456789"));
+}
+
+#[test]
+fn the_wire_format_is_configured_or_given_away_by_the_address() {
+    use ApiMode::{AnthropicMessages as Messages, ChatCompletions as Chat};
+    let anthropic: Pairs = &[("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")];
+    let mode = |flags, config| of(flags, anthropic, config).unwrap().api_mode;
+    assert_eq!(mode(CLEAR, &[("provider", "anthropic")]), Messages);
+    assert_eq!(mode(CLEAR, &[("provider", "anthropic"), ("api_mode", "chat_completions")]), Chat);
+    assert_eq!(mode(CLEAR, &[("base_url", "https://api.anthropic.com/v1")]), Messages);
+    assert_eq!(mode(CLEAR, &[("provider", "openai")]), Chat);
+    let local: Pairs = &[("base_url", "http://127.0.0.1:1"), ("model", "m"), ("api_mode", "Anthropic_Messages")];
+    assert_eq!(mode(CLEAR, local), Messages);
+    // It goes with the place that the layer names.
+    assert_eq!(mode(&[("provider", "openai")], &[("provider", "anthropic"), ("api_mode", "anthropic_messages")]), Chat);
+    assert_eq!(
+        brief(CLEAR, &[("ANTHROPIC_API_KEY", "a")], CLEAR),
+        "anthropic claude-sonnet-4-5 @ https://api.anthropic.com/ a from ANTHROPIC_API_KEY"
+    );
+}
+
+#[test]
+fn marks_are_taken_by_the_route_whatever_the_model() {
+    let style = |config: &[(&str, &str)]| {
+        let lookup = |name: &str| name.ends_with("_API_KEY").then(|| "k".to_owned());
+        resolve(&Wanted::default(), &lookup, &wanted(config)).unwrap().style()
+    };
+    let chat = |marks| Style { mode: ApiMode::ChatCompletions, marks };
+    let native = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
+    assert_eq!(style(&[("provider", "openai")]), chat(Marks::None));
+    assert_eq!(style(&[("provider", "openrouter"), ("model", "qwen/qwen3-coder")]), chat(Marks::Envelope));
+    assert_eq!(style(&[("base_url", "https://openrouter.ai/api/v1"), ("model", "m")]), chat(Marks::Envelope));
+    assert_eq!(style(&[("base_url", "https://openrouter.ai.evil.test/v1"), ("model", "m")]), chat(Marks::None));
+    assert_eq!(style(&[("provider", "anthropic")]), native);
+    assert_eq!(style(&[("provider", "anthropic"), ("api_mode", "chat_completions")]), chat(Marks::None));
+    assert_eq!(style(&[("base_url", "https://proxy.test/anthropic"), ("model", "m")]), native);
+    assert_eq!(Route::offline().style(), Style::PLAIN);
 }

@@ -227,6 +227,7 @@ fn write_views(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> 
     while let Some(row) = rows.next()? {
         let view: i64 = row.get(0)?;
         sink.put(&Record::View(record::View {
+            id: view.cast_unsigned(),
             number: row.get::<_, i64>(1)?.cast_unsigned(),
             through: row.get::<_, Option<i64>>(2)?.map(|id| MessageId(id.cast_unsigned())),
             engine: row.get(3)?,

@@ -130,8 +130,10 @@ struct Entry {
     /// By their numbers, the rows of views, and the last row of each rewind.
     views: Vec<(u64, i64)>,
     rewinds: Vec<(u64, i64)>,
-    /// By their ids in the file: the view that brought them, and their rows.
+    /// By their ids in the file: the number of the view that brought them, and their rows.
     summaries: HashMap<u64, (u64, i64)>,
+    /// By their ids in the file: their numbers and rows.
+    view_ids: HashMap<u64, (u64, i64)>,
     taken_back: HashSet<u64>,
     /// The kind of the last record, and its number.
     phase: (u8, u64),
@@ -219,6 +221,7 @@ impl Survey {
             views: Vec::new(),
             rewinds: Vec::new(),
             summaries: HashMap::new(),
+            view_ids: HashMap::new(),
             taken_back: HashSet::new(),
             phase: (0, 0),
         });
@@ -285,6 +288,12 @@ impl Survey {
         Numbers(stretches)
     }
 
+    /// What is found under an id of the file in the views that a conversation has.
+    fn found(&self, at: usize, of: impl Fn(&Entry) -> Option<(u64, i64)>) -> Option<i64> {
+        self.line_of(at)
+            .find_map(|(entry, _, last_view)| of(entry).filter(|(view, _)| *view <= last_view).map(|(_, row)| row))
+    }
+
     /// Stores a session and answers the title that it got instead of its own.
     fn store(
         &mut self,
@@ -327,6 +336,7 @@ impl Survey {
         entry.views.clear();
         entry.rewinds.clear();
         entry.summaries.clear();
+        entry.view_ids.clear();
         entry.taken_back.clear();
         entry.phase = (0, 0);
     }

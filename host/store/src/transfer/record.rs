@@ -76,6 +76,8 @@ pub(super) struct Rewind {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct View {
+    /// Unique in the file: requests name it.
+    pub(super) id: u64,
     pub(super) number: u64,
     pub(super) through: Option<MessageId>,
     pub(super) engine: String,

@@ -255,7 +255,7 @@ fn failure(code: &str, mut details: Value) -> Error {
 
 fn block(target: Target, notes: &Notes, limit: usize) -> Option<String> {
     let (title, usage) = (target.title(), usage(notes.chars(), limit));
-    (!notes.entries().is_empty()).then(|| format!("{title} [{usage}]\n{}", notes.text()))
+    (!notes.entries().is_empty()).then(|| format!("{title} [{usage}]\n\n{}", notes.text()))
 }
 
 fn usage(chars: usize, limit: usize) -> String {
@@ -349,7 +349,7 @@ mod tests {
     fn the_prompt_shows_entries_under_a_header_and_nothing_for_no_entries() {
         let notes = Notes::parse(&format!("a\n§\n{}", "b".repeat(260)));
         let shown = block(Target::Memory, &notes, 2_200).unwrap();
-        assert!(shown.starts_with("MEMORY (your notes) [12% — 264/2,200 chars]\na\n§\nbbb"), "{shown}");
+        assert!(shown.starts_with("MEMORY (your notes) [12% — 264/2,200 chars]\n\na\n§\nbbb"), "{shown}");
         assert_eq!(block(Target::User, &Notes::parse(" \n"), 1_375), None);
         assert_eq!(usage(3_000, 2_200), "100% — 3,000/2,200 chars");
     }

@@ -203,7 +203,11 @@ impl Survey {
             last =
                 self.item(line, item, last, connection, at, (purpose == Purpose::Store).then_some((row, position)))?;
         }
-        self.entries[at].views.push((number, row));
+        let entry = &mut self.entries[at];
+        entry.views.push((number, row));
+        if entry.view_ids.insert(view.id, (number, row)).is_some() {
+            return Err(line.refused(format!("the view {} stands twice", view.id)).into());
+        }
         Ok(())
     }
 
@@ -266,9 +270,7 @@ impl Survey {
                 "excerpt"
             }
             Item::Summary(id) => {
-                let found = self.line_of(at).find_map(|(entry, _, last_view)| {
-                    entry.summaries.get(id).filter(|(view, _)| *view <= last_view).map(|(_, row)| *row)
-                });
+                let found = self.found(at, |entry| entry.summaries.get(id).copied());
                 if found.is_none() {
                     return Err(line.refused(format!("no view of this conversation brought the summary {id}")).into());
                 }
@@ -317,8 +319,15 @@ impl Survey {
                 found => found.map(hermes_conversation::MessageId),
             },
         };
+        let view = match request.view {
+            0 => Some(0),
+            id => self.found(at, |entry| entry.view_ids.get(&id).copied()),
+        };
+        let Some(view) = view else {
+            return Err(line.refused(format!("the view {} is not of this conversation", request.view)).into());
+        };
         if purpose == Purpose::Store {
-            let request = RequestRecord { through, ..request.clone() };
+            let request = RequestRecord { through, view: view.cast_unsigned(), ..request.clone() };
             requests::put(connection, &self.entries[at].id, request.number.cast_signed(), &request)?;
         }
         Ok(())
@@ -342,6 +351,7 @@ impl Survey {
             }
         }
         self.entries[at].views.push((view.number, row));
+        self.entries[at].view_ids.insert(view.id, (view.number, row));
         Ok(())
     }
 }

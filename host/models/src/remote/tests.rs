@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::sync::{Arc, Mutex as StdMutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use hermes_conversation::{Role, Shown};
 use tokio::{
@@ -12,7 +15,9 @@ use tokio::{
 };
 
 use super::*;
-use crate::{Finish, Wanted, connect, resolve};
+use crate::{Breakpoints, Finish, Prefix, System, Wanted, connect, resolve};
+
+mod messages;
 
 /// What the server writes on one connection; it closes behind the last piece.
 type Script = Vec<Vec<u8>>;
@@ -20,7 +25,7 @@ type Script = Vec<Vec<u8>>;
 struct Server {
     address: String,
     /// Requests as they came: head and body.
-    requests: Arc<StdMutex<Vec<(String, String)>>>,
+    requests: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Server {
@@ -28,7 +33,7 @@ impl Server {
     async fn start(scripts: Vec<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let requests = Arc::new(StdMutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         tokio::spawn(async move {
             for turn in 0.. {
@@ -54,8 +59,8 @@ impl Server {
         route(&format!("http://{}/v1", self.address), pairs)
     }
 
-    fn chat(&self) -> Chat {
-        Chat::new(&self.route(&[("api_key", KEY)]), BRIEF).unwrap()
+    fn provider(&self) -> Remote {
+        Remote::new(&self.route(&[("api_key", KEY)]), BRIEF).unwrap()
     }
 }
 
@@ -77,6 +82,7 @@ fn route(base_url: &str, pairs: &[(&str, &str)]) -> Route {
     for (name, value) in pairs {
         match *name {
             "api_key" => config.api_key = Some((*value).to_owned()),
+            "api_mode" => config.api_mode = Some((*value).to_owned()),
             other => panic!("no field {other}"),
         }
     }
@@ -140,11 +146,11 @@ async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>
         tool_call_id: None,
         id: None,
     }];
+    let prefix = Prefix::of(provider.style(), System::plain("be brief"), &messages).unwrap();
     let request = Request {
         model: "asked-model",
-        system: "be brief",
-        tools: "",
-        messages: &messages,
+        prefix: &prefix,
+        breakpoints: Breakpoints::default(),
         max_tokens: None,
         temperature: None,
         schema: None,
@@ -202,7 +208,7 @@ async fn letters_and_events_may_be_split_anywhere() {
     let mut script = vec![stream[..start].to_vec()];
     script.extend(stream[start..].iter().map(|byte| vec![*byte]));
     let server = Server::start(vec![script]).await;
-    assert_eq!(ask(&server.chat()).await.0.unwrap().text, "größer 漢字 🦀");
+    assert_eq!(ask(&server.provider()).await.0.unwrap().text, "größer 漢字 🦀");
 }
 
 #[tokio::test]
@@ -217,7 +223,7 @@ async fn servers_that_do_not_stream_or_stream_in_their_own_way_are_understood() 
         vec![head("200 OK", "text/event-stream"), b": still thinking\n\n".to_vec(), unterminated.clone().into_bytes()],
     ] {
         let server = Server::start(vec![script]).await;
-        let (reply, shown) = ask(&server.chat()).await;
+        let (reply, shown) = ask(&server.provider()).await;
         assert_eq!(reply.unwrap().text, "all at once");
         assert_eq!(shown, ["all at once"]);
     }
@@ -233,8 +239,8 @@ async fn a_whole_reply_needs_no_end_of_the_connection() {
         socket.write_all(&events(&[&text("whole"), STOP]).concat()).await.unwrap();
         socket
     });
-    let chat = Chat::new(&route(&base, &[]), BRIEF).unwrap();
-    assert_eq!(ask(&chat).await.0.unwrap().text, "whole");
+    let provider = Remote::new(&route(&base, &[]), BRIEF).unwrap();
+    assert_eq!(ask(&provider).await.0.unwrap().text, "whole");
     drop(held.await.unwrap());
 }
 
@@ -253,7 +259,7 @@ async fn a_reply_that_breaks_off_is_an_error_and_not_asked_for_again() {
         (vec![chunked, chunk], "half"),
     ] {
         let server = Server::start(vec![script]).await;
-        match ask(&server.chat()).await.0 {
+        match ask(&server.provider()).await.0 {
             Err(ModelError::Cut { partial: said, .. }) => assert_eq!(said, partial),
             other => panic!("{other:?}"),
         }
@@ -262,7 +268,7 @@ async fn a_reply_that_breaks_off_is_an_error_and_not_asked_for_again() {
     // Nothing was shown: what may pass is tried three times in all.
     for script in [events(&[]), vec![short], vec![Vec::new()]] {
         let server = Server::start(vec![script]).await;
-        let (reply, shown) = ask(&server.chat()).await;
+        let (reply, shown) = ask(&server.provider()).await;
         assert!(matches!(reply, Err(ModelError::Cut { .. })), "{reply:?}");
         assert_eq!(server.requests().len(), 3);
         assert_eq!(shown.len(), 2, "{shown:?}");
@@ -274,7 +280,7 @@ async fn a_server_that_will_work_later_is_asked_again_and_the_user_is_told() {
     let busy = |extra: &str| answer("503 Service Unavailable", extra, r#"{"error":{"message":"warming up"}}"#);
     let server =
         Server::start(vec![busy(""), busy("retry-after-ms: 1\r\n"), events(&[&text("awake"), STOP, "[DONE]"])]).await;
-    let (reply, shown) = ask(&server.chat()).await;
+    let (reply, shown) = ask(&server.provider()).await;
     assert_eq!(reply.unwrap().text, "awake");
     let notice = "notice:trying again in a moment: 127.0.0.1 failed (status 503): warming up";
     assert_eq!(shown, [notice, notice, "awake"]);
@@ -282,12 +288,12 @@ async fn a_server_that_will_work_later_is_asked_again_and_the_user_is_told() {
     assert!(bodies.len() == 3 && bodies.iter().all(|body| *body == bodies[0]), "the same bytes each time");
 
     let server = Server::start(vec![busy("")]).await;
-    assert!(matches!(ask(&server.chat()).await.0, Err(ModelError::Server { status: 503, .. })));
+    assert!(matches!(ask(&server.provider()).await.0, Err(ModelError::Server { status: 503, .. })));
     assert_eq!(server.requests().len(), 3);
 
     let in_stream = events(&[r#"{"error":{"code":429,"message":"slow down"}}"#]);
     let server = Server::start(vec![in_stream, events(&[&text("ok"), STOP])]).await;
-    assert_eq!(ask(&server.chat()).await.0.unwrap().text, "ok");
+    assert_eq!(ask(&server.provider()).await.0.unwrap().text, "ok");
 }
 
 #[tokio::test]
@@ -308,7 +314,7 @@ async fn what_will_not_pass_is_said_at_once() {
         ("422 Unprocessable", r#"{"detail":[{"msg":"no"}]}"#, "does not accept the request (status 422)"),
     ] {
         let server = Server::start(vec![answer(status, "", body)]).await;
-        let (reply, shown) = ask(&server.chat()).await;
+        let (reply, shown) = ask(&server.provider()).await;
         let error = reply.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("0123456789"), "{error}");
@@ -318,7 +324,7 @@ async fn what_will_not_pass_is_said_at_once() {
     for (kind, body) in [("text/html", "<html>hi</html>"), ("application/json", r#"{"hello":1}"#), ("text/plain", "hi")]
     {
         let server = Server::start(vec![vec![head("200 OK", kind), body.as_bytes().to_vec()]]).await;
-        assert!(matches!(ask(&server.chat()).await.0, Err(ModelError::Malformed { .. })), "{body}");
+        assert!(matches!(ask(&server.provider()).await.0, Err(ModelError::Malformed { .. })), "{body}");
     }
 }
 
@@ -327,7 +333,7 @@ async fn a_redirect_is_not_followed() {
     let other = Server::start(vec![events(&[&text("stolen"), STOP])]).await;
     let location = format!("location: http://{}/v1/chat/completions?token=x\r\n", other.address);
     let server = Server::start(vec![answer("307 Temporary Redirect", &location, "")]).await;
-    match ask(&server.chat()).await.0 {
+    match ask(&server.provider()).await.0 {
         Err(ModelError::Moved { to, .. }) => {
             assert_eq!(to, format!("http://{}/v1/chat/completions", other.address));
         }
@@ -341,8 +347,8 @@ async fn an_endpoint_that_is_down_is_said_with_its_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let chat = Chat::new(&route(&format!("http://{address}/v1?secret=x"), &[]), BRIEF).unwrap();
-    let error = ask(&chat).await.0.unwrap_err().to_string();
+    let provider = Remote::new(&route(&format!("http://{address}/v1?secret=x"), &[]), BRIEF).unwrap();
+    let error = ask(&provider).await.0.unwrap_err().to_string();
     assert!(error.contains(&format!("no connection to http://{address}/v1/chat/completions: ")), "{error}");
     assert!(error.contains("refused") && !error.contains("secret"), "{error}");
 }
@@ -356,8 +362,8 @@ async fn a_server_without_tls_is_unreachable_by_https() {
             let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         }
     });
-    let chat = Chat::new(&route(&format!("https://{address}/v1"), &[]), BRIEF).unwrap();
-    assert!(matches!(ask(&chat).await.0, Err(ModelError::Unreachable { .. })));
+    let provider = Remote::new(&route(&format!("https://{address}/v1"), &[]), BRIEF).unwrap();
+    assert!(matches!(ask(&provider).await.0, Err(ModelError::Unreachable { .. })));
 }
 
 #[tokio::test]
@@ -372,8 +378,8 @@ async fn silence_is_an_error_before_and_within_a_reply() {
             socket
         });
         let brief = Patience { silence: Duration::from_millis(400), ..BRIEF };
-        let chat = Chat::new(&route(&base, &[]), brief).unwrap();
-        assert!(matches!(ask(&chat).await.0, Err(ModelError::Stalled { .. })));
+        let provider = Remote::new(&route(&base, &[]), brief).unwrap();
+        assert!(matches!(ask(&provider).await.0, Err(ModelError::Stalled { .. })));
         drop(held.await.unwrap());
     }
 }
@@ -392,16 +398,10 @@ async fn a_dropped_request_closes_the_connection() {
         let mut rest = [0; 16];
         socket.read(&mut rest).await.unwrap_or(0)
     });
-    let chat = Chat::new(&route(&base, &[]), Patience { silence: Duration::from_secs(600), ..BRIEF }).unwrap();
-    let asking = tokio::spawn(async move { ask(&chat).await.0.is_ok() });
+    let provider = Remote::new(&route(&base, &[]), Patience { silence: Duration::from_secs(600), ..BRIEF }).unwrap();
+    let asking = tokio::spawn(async move { ask(&provider).await.0.is_ok() });
     began.await.unwrap();
     asking.abort();
     assert!(asking.await.unwrap_err().is_cancelled());
     assert_eq!(server.await.unwrap(), 0);
-}
-
-#[test]
-fn ids_for_calls_without_one_differ() {
-    let ids: std::collections::HashSet<String> = (0..1000).map(|_| new_call_id()).collect();
-    assert_eq!(ids.len(), 1000);
 }

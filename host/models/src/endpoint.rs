@@ -1,4 +1,4 @@
-//! Endpoints that speak chat completions, over HTTP.
+//! Endpoints over HTTP, whatever their wire format.
 //!
 //! One client a provider, made at the first request and kept for its connections. Redirects are off: the key would go
 //! along. What was shown of a reply is never asked for again; before anything was shown, what may pass is retried.
@@ -11,12 +11,11 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::{
     Client, Response,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
     redirect,
 };
 use serde_json::Value;
@@ -24,10 +23,10 @@ use sse_stream::SseByteStream;
 use url::Url;
 
 use crate::{
-    Delta, Known, ModelError, OnDelta, Provider, Reply, Request, Route, Secret,
-    assembly::{Assembly, Broken},
+    ApiMode, Delta, ModelError, OnDelta, Reply, Route, Secret,
+    assembly::{Assemble, Broken, Progress, Unread},
     failure::{self, Stated},
-    known, wire,
+    known,
 };
 
 /// Most bytes of one reply. No model writes as much; a broken server might.
@@ -66,17 +65,16 @@ impl Patience {
     }
 }
 
-/// A provider that speaks chat completions.
-pub(crate) struct Chat {
+/// Where requests go, and how.
+pub(crate) struct Endpoint {
     url: Url,
     /// The address without a query, which may hold what is not to be shown.
     shown_url: String,
     host: String,
     key: Option<Secret>,
-    authorization: Option<HeaderValue>,
+    headers: HeaderMap,
     /// What to do about a refused key.
     remedy: String,
-    dialect: wire::Dialect,
     patience: Patience,
     client: Mutex<Option<Client>>,
 }
@@ -102,41 +100,23 @@ impl Failed {
     }
 }
 
-impl Chat {
-    /// A provider for a route that names an endpoint. Nothing is sent yet.
+impl Endpoint {
+    /// The endpoint of a route that names one. Nothing is sent yet.
     pub(crate) fn new(route: &Route, patience: Patience) -> Result<Self, ModelError> {
-        let unusable = |message: &str| ModelError::BadRequest {
-            host: "hermes".to_owned(),
-            status: 0,
-            message: message.to_owned(),
-        };
-        let base =
-            route.base_url.as_ref().ok_or_else(|| unusable("the route names no endpoint; set model.base_url"))?;
-        let mut url = base.clone();
-        url.set_path(&format!("{}/chat/completions", base.path().trim_end_matches('/')));
+        let base = route
+            .base_url
+            .as_ref()
+            .ok_or_else(|| ModelError::unsendable("the route names no endpoint; set model.base_url".to_owned()))?;
+        let url = address(base, route.api_mode);
         let mut shown = url.clone();
         shown.set_query(None);
-        let authorization = match &route.api_key {
-            None => None,
-            Some(key) => {
-                let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
-                    .map_err(|_| unusable("the key holds characters that no header may have; enter it again"))?;
-                value.set_sensitive(true);
-                Some(value)
-            }
-        };
-        let known = Known::by_host(base);
         Ok(Self {
             host: known::host(base).unwrap_or_default(),
             shown_url: shown.to_string(),
             url,
             key: route.api_key.clone(),
-            authorization,
+            headers: headers(route, base)?,
             remedy: route.key_remedy(),
-            dialect: wire::Dialect {
-                stream_options: known.is_none_or(|known| known.stream_options),
-                newer_cap: known.is_some_and(|known| known.id == "openai"),
-            },
             patience,
             client: Mutex::new(None),
         })
@@ -170,17 +150,15 @@ impl Chat {
     }
 
     /// One request and its reply, without a second try.
-    async fn once(&self, body: &Bytes, model: &str, on_delta: OnDelta<'_>) -> Result<Reply, Failed> {
-        let mut request = self
-            .client()
-            .map_err(Failed::for_good)?
-            .post(self.url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "text/event-stream, application/json")
-            .body(body.clone());
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization.clone());
-        }
+    async fn once<A: Assemble>(
+        &self,
+        body: &Bytes,
+        model: &str,
+        assembly: A,
+        on_delta: OnDelta<'_>,
+    ) -> Result<Reply, Failed> {
+        let client = self.client().map_err(Failed::for_good)?;
+        let request = client.post(self.url.clone()).headers(self.headers.clone()).body(body.clone());
         let response = request.send().await.map_err(|error| self.not_sent(error))?;
         let status = response.status();
         if status.is_redirection() {
@@ -191,12 +169,18 @@ impl Chat {
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
-            return self.read_events(bounded(response.bytes_stream()), model, on_delta).await;
+            return self.read_events(bounded(response.bytes_stream()), model, assembly, on_delta).await;
         }
-        self.read_whole(response, model, on_delta).await
+        self.read_whole(response, model, assembly, on_delta).await
     }
 
-    async fn read_events<S, E>(&self, bytes: S, model: &str, on_delta: OnDelta<'_>) -> Result<Reply, Failed>
+    async fn read_events<S, E, A: Assemble>(
+        &self,
+        bytes: S,
+        model: &str,
+        mut assembly: A,
+        on_delta: OnDelta<'_>,
+    ) -> Result<Reply, Failed>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
         E: std::error::Error + Send + Sync + 'static,
@@ -204,27 +188,28 @@ impl Chat {
         // Not all servers end their last event with an empty line.
         let closing = stream::iter([Ok(Bytes::from_static(b"\n\n"))]);
         let mut events = SseByteStream::new(bytes.chain(closing));
-        let mut assembly = Assembly::default();
         loop {
-            let event = if assembly.is_finished() {
+            let event = match assembly.progress() {
+                Progress::Over => break,
                 // Only counts can follow, and not every server closes the connection.
-                match tokio::time::timeout(self.patience.rest, events.next()).await {
+                Progress::Whole => match tokio::time::timeout(self.patience.rest, events.next()).await {
                     Ok(Some(Ok(event))) => event,
                     _ => break,
-                }
-            } else {
-                match events.next().await {
+                },
+                Progress::Open => match events.next().await {
                     Some(Ok(event)) => event,
-                    Some(Err(sse_stream::Error::Body(error))) => return Err(self.broken_off(&*error, assembly)),
+                    Some(Err(sse_stream::Error::Body(error))) => {
+                        return Err(self.broken_off(&*error, assembly.into_text()));
+                    }
                     Some(Err(error)) => return Err(self.malformed(error.to_string())),
                     None => break,
-                }
+                },
             };
             let Some(data) = event.data.as_deref().map(str::trim).filter(|data| !data.is_empty()) else {
                 continue;
             };
             if data == "[DONE]" {
-                assembly.end();
+                assembly.done();
                 break;
             }
             match serde_json::from_str::<Value>(data) {
@@ -243,33 +228,38 @@ impl Chat {
     }
 
     /// A reply in one piece, for servers that do not stream; or a stream under another name.
-    async fn read_whole(&self, response: Response, model: &str, on_delta: OnDelta<'_>) -> Result<Reply, Failed> {
+    async fn read_whole<A: Assemble>(
+        &self,
+        response: Response,
+        model: &str,
+        mut assembly: A,
+        on_delta: OnDelta<'_>,
+    ) -> Result<Reply, Failed> {
         let mut whole = Vec::new();
         let mut bytes = bounded(response.bytes_stream());
         while let Some(piece) = bytes.next().await {
             match piece {
                 Ok(piece) => whole.extend_from_slice(&piece),
-                Err(error) => return Err(self.broken_off(&error, Assembly::default())),
+                Err(error) => return Err(self.broken_off(&error, String::new())),
             }
         }
         let start = whole.trim_ascii_start();
         if [b"data:".as_slice(), b"event:", b":"].iter().any(|mark| start.starts_with(mark)) {
             let bytes = stream::iter([Ok::<_, std::io::Error>(Bytes::from(whole))]);
-            return self.read_events(bytes, model, on_delta).await;
+            return self.read_events(bytes, model, assembly, on_delta).await;
         }
         if start.starts_with(b"<") {
             return Err(self.malformed("it is a web page".to_owned()));
         }
         let value: Value = serde_json::from_slice(&whole).map_err(|error| self.malformed(error.to_string()))?;
-        let mut assembly = Assembly::default();
-        assembly.take(&value, on_delta).map_err(|stated| self.stated(stated, model, None))?;
-        if value.pointer("/choices/0").is_none() {
-            return Err(self.malformed("it has no `choices`".to_owned()));
-        }
+        assembly.take_whole(&value, on_delta).map_err(|unread| match unread {
+            Unread::Stated(stated) => self.stated(stated, model, None),
+            Unread::Lacks(key) => self.malformed(format!("it has no `{key}`")),
+        })?;
         self.finish(assembly, model)
     }
 
-    fn finish(&self, assembly: Assembly, model: &str) -> Result<Reply, Failed> {
+    fn finish<A: Assemble>(&self, assembly: A, model: &str) -> Result<Reply, Failed> {
         assembly.finish(model, new_call_id).map_err(|broken| match broken {
             Broken::Cut { partial } => self.cut("the connection ended before the reply did".to_owned(), partial),
             Broken::NamelessCall => self.malformed("a tool call has no name".to_owned()),
@@ -288,11 +278,11 @@ impl Chat {
             let again = if late { Again::Never } else { Again::Reconnect };
             return Failed { error: ModelError::Unreachable { url: self.shown_url.clone(), why }, again };
         }
-        self.broken_off(&error, Assembly::default())
+        self.broken_off(&error, String::new())
     }
 
     /// A connection that stood and failed.
-    fn broken_off(&self, error: &(dyn std::error::Error + 'static), assembly: Assembly) -> Failed {
+    fn broken_off(&self, error: &(dyn std::error::Error + 'static), partial: String) -> Failed {
         let timed_out = error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_timeout)
             || error
                 .downcast_ref::<Broke>()
@@ -301,7 +291,7 @@ impl Chat {
             let seconds = self.patience.silence.as_secs();
             return Failed::for_good(ModelError::Stalled { host: self.host.clone(), seconds });
         }
-        self.cut(innermost(error), assembly.into_text())
+        self.cut(innermost(error), partial)
     }
 
     fn cut(&self, why: String, partial: String) -> Failed {
@@ -348,17 +338,16 @@ impl Chat {
     fn scrub(&self, text: &str) -> String {
         self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
     }
-}
 
-#[async_trait]
-impl Provider for Chat {
-    async fn complete(
+    /// Sends a body and reads the reply, again where that may help. `assembly` makes one for each try.
+    pub(crate) async fn complete<A: Assemble>(
         &self,
-        request: &Request<'_>,
-        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+        body: Vec<u8>,
+        model: &str,
+        assembly: impl Fn() -> A + Send + Sync,
+        on_delta: OnDelta<'_>,
     ) -> Result<Reply, ModelError> {
-        let unsendable = |message| ModelError::BadRequest { host: "hermes".to_owned(), status: 0, message };
-        let body = Bytes::from(wire::body(request, self.dialect).map_err(unsendable)?);
+        let body = Bytes::from(body);
         let mut tries = 1;
         let mut reconnected = false;
         loop {
@@ -368,7 +357,7 @@ impl Provider for Chat {
                     shown = true;
                     on_delta(delta);
                 };
-                self.once(&body, request.model, &mut watch).await
+                self.once(&body, model, assembly(), &mut watch).await
             };
             let Failed { error, again } = match result {
                 Ok(reply) => return Ok(reply),
@@ -391,10 +380,53 @@ impl Provider for Chat {
             tokio::time::sleep(wait).await;
         }
     }
+}
 
-    fn is_offline(&self) -> bool {
-        false
+/// Where a wire format is spoken below an address: bases are what the vendors' own libraries take, and whole addresses
+/// are forgiven.
+fn address(base: &Url, mode: ApiMode) -> Url {
+    let path = base.path().trim_end_matches('/');
+    let path = match mode {
+        // The vendor's base for its own format, which lacks the version.
+        ApiMode::ChatCompletions if path.is_empty() && is_anthropic(base) => "/v1/chat/completions".to_owned(),
+        ApiMode::ChatCompletions => format!("{path}/chat/completions"),
+        ApiMode::AnthropicMessages if path.ends_with("/v1/messages") => path.to_owned(),
+        ApiMode::AnthropicMessages if path.ends_with("/v1") => format!("{path}/messages"),
+        ApiMode::AnthropicMessages => format!("{path}/v1/messages"),
+    };
+    let mut url = base.clone();
+    url.set_path(&path);
+    url
+}
+
+fn headers(route: &Route, base: &Url) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    let messages = route.api_mode == ApiMode::AnthropicMessages;
+    if messages {
+        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
     }
+    let Some(key) = &route.api_key else { return Ok(headers) };
+    let secret = |text: &str| {
+        let mut value = HeaderValue::from_str(text).map_err(|_| {
+            ModelError::unsendable("the key holds characters that no header may have; enter it again".to_owned())
+        })?;
+        value.set_sensitive(true);
+        Ok::<_, ModelError>(value)
+    };
+    if messages {
+        headers.insert(HeaderName::from_static("x-api-key"), secret(key.expose())?);
+    }
+    // Gateways with this wire want one or the other; the vendor takes a bearer for another kind of key.
+    if !messages || !is_anthropic(base) {
+        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", key.expose()))?);
+    }
+    Ok(headers)
+}
+
+fn is_anthropic(url: &Url) -> bool {
+    known::host(url).as_deref() == Some(known::ANTHROPIC_HOST)
 }
 
 /// What ended the bytes of a reply.
@@ -454,4 +486,35 @@ fn new_call_id() -> String {
 }
 
 #[cfg(test)]
-mod tests;
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_for_calls_without_one_differ() {
+        let ids: std::collections::HashSet<String> = (0..1000).map(|_| new_call_id()).collect();
+        assert_eq!(ids.len(), 1000);
+    }
+
+    #[test]
+    fn a_base_is_what_the_vendors_library_takes() {
+        let at = |base: &str, mode| address(&Url::parse(base).unwrap(), mode).to_string();
+        for (base, sent) in [
+            ("https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
+            ("https://api.anthropic.com/v1/", "https://api.anthropic.com/v1/messages"),
+            ("https://proxy.test/anthropic", "https://proxy.test/anthropic/v1/messages"),
+            ("https://proxy.test/anthropic/v1/messages", "https://proxy.test/anthropic/v1/messages"),
+            ("http://127.0.0.1:8000/?x=1", "http://127.0.0.1:8000/v1/messages?x=1"),
+        ] {
+            assert_eq!(at(base, ApiMode::AnthropicMessages), sent);
+        }
+        for (base, sent) in [
+            ("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
+            ("https://api.anthropic.com", "https://api.anthropic.com/v1/chat/completions"),
+            ("https://api.anthropic.com/v1", "https://api.anthropic.com/v1/chat/completions"),
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000/chat/completions"),
+        ] {
+            assert_eq!(at(base, ApiMode::ChatCompletions), sent);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a session's requests begin with: built once, stored, restored as it was, and never rebuilt in silence.
+
+use std::path::Path;
+
+use hermes_conversation::SessionId;
+use hermes_conversation::{Model, tokens};
+use hermes_prompt::{Inputs, Layer, Outline, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
+use hermes_store::{Frozen, StoreError};
+
+use crate::agent::Host;
+use crate::error::AgentError;
+use crate::live::{Live, Plugged};
+
+/// A prompt and the tools that go with it, before they are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The system prompt by tier and layer.
+    pub prompt: SystemPrompt,
+    /// The tools, sorted by name, as they are sent.
+    pub tools: String,
+}
+
+impl Opening {
+    pub(crate) fn freeze(&self, reason: &str) -> Frozen {
+        Frozen {
+            number: 0,
+            system_prompt: self.prompt.text(),
+            layers: serde_json::to_string(&self.prompt.outline()).unwrap_or_default(),
+            tools: self.tools.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// What was stored, by tier and layer.
+    pub(crate) fn restore(frozen: &Frozen) -> Self {
+        Self { prompt: prompt_of(frozen), tools: frozen.tools.clone() }
+    }
+
+    /// What differs in another one, in the words of a notice; none where nothing does. Date and model are no drift.
+    pub(crate) fn drift(&self, now: &Self) -> Option<String> {
+        let changes = hermes_prompt::drift(&self.prompt, &now.prompt);
+        let tools = (self.tools != now.tools).then(|| "the tool list".to_owned());
+        let layers = (!changes.is_empty()).then(|| hermes_prompt::described(&changes));
+        let changed: Vec<String> = layers.into_iter().chain(tools).collect();
+        (!changed.is_empty()).then(|| changed.join(", "))
+    }
+}
+
+/// A prompt whose layers cannot be told apart any more is one layer.
+fn prompt_of(frozen: &Frozen) -> SystemPrompt {
+    let outline: Result<Outline, _> = serde_json::from_str(&frozen.layers);
+    let prompt = outline.ok().and_then(|outline| SystemPrompt::restore(&frozen.system_prompt, &outline).ok());
+    prompt.unwrap_or_else(|| {
+        tracing::warn!(number = frozen.number, "the layers of a stored prompt cannot be told apart");
+        let whole = Layer { name: "prompt".to_owned(), text: frozen.system_prompt.clone() };
+        SystemPrompt { context: vec![whole], ..SystemPrompt::default() }
+    })
+}
+
+/// How many bytes of a stored prompt its first tier takes.
+pub(crate) fn stable_len(frozen: &Frozen) -> usize {
+    prompt_of(frozen).stable_len()
+}
+
+/// Builds what the requests of a session that began now would begin with; with what should be known about it.
+pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged) -> (Opening, Vec<String>) {
+    let settings = &host.settings.prompt;
+    let (mut blocks, mut notices, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    for memory in &plugged.memories {
+        match memory.system_prompt().await {
+            Ok(text) if text.trim().is_empty() => {}
+            Ok(text) => {
+                let (block, blocked) = ProviderBlock::new(memory.name(), &text);
+                blocks.push(block);
+                notices.extend(blocked);
+            }
+            Err(error) => failures.push(format!("{error}; its part of the system prompt is left out")),
+        }
+    }
+    let (skills, failed) = plugged.toolbox.shelf().index().await;
+    failures.extend(failed.iter().map(|error| format!("{error}; its skills are left out of the system prompt")));
+    let limit = shape::limit(settings.context_file_max_chars, Some(host.model.context_length));
+    let soul = files::soul(&host.home, limit);
+    let project = settings.context_files.then(|| files::project(workspace, limit));
+    let (context_files, unread) = project.map(|project| (project.files, project.notices)).unwrap_or_default();
+    notices.extend(soul.notices.into_iter().chain(unread));
+    failures.extend(notices.iter().map(ToString::to_string));
+    let schemas = plugged.toolbox.schemas();
+    let inputs = Inputs {
+        identity: soul.text,
+        tools: schemas.iter().map(|schema| schema.name.clone()).collect(),
+        skills: skills
+            .into_iter()
+            .map(|(_, skill)| SkillEntry { name: skill.name, description: skill.description, category: skill.category })
+            .collect(),
+        platform: host.settings.platform.clone(),
+        platform_hint: settings.platform_hint.clone(),
+        environment_hint: settings.environment_hint.clone(),
+        os: std::env::consts::OS.to_owned(),
+        home: None,
+        workspace: workspace.to_owned(),
+        context_files,
+        system_message: settings.system_message.clone(),
+        provider_blocks: blocks,
+        date: host.settings.clock.local().date(),
+        model: Model::clone(&host.model),
+    };
+    (Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) }, failures)
+}
+
+/// What the session's requests begin with: as it was stored, or built and stored now.
+pub(crate) async fn thaw(
+    host: &Host,
+    session: &hermes_store::Session,
+    plugged: &Plugged,
+) -> Result<Frozen, AgentError> {
+    let (now, notices) = build(host, &session.workspace, plugged).await;
+    let Some(mut frozen) = session.frozen.clone() else {
+        notices.into_iter().for_each(|notice| plugged.voice.notice(notice));
+        return Ok(store(host, &session.id, now.freeze("a new session"))?);
+    };
+    let then = Opening::restore(&frozen);
+    if let Some(changed) = then.drift(&now) {
+        // What is wrong with the new one matters to whoever takes it up.
+        plugged.voice.notice(format!(
+            "the system prompt is kept as it was when this session began; changed since: {changed}; `hermes prompt \
+             --rebuild {}` takes that up",
+            session.id
+        ));
+    }
+    if (&session.model.provider, &session.model.name) != (&host.model.provider, &host.model.name) {
+        let other = Opening { prompt: then.prompt.with_model(&host.model), tools: then.tools };
+        frozen = store(host, &session.id, other.freeze(&format!("the model is {} now", host.model.name)))?;
+    }
+    Ok(frozen)
+}
+
+fn store(host: &Host, id: &SessionId, frozen: Frozen) -> Result<Frozen, StoreError> {
+    let number = host.store.freeze(id, &frozen, host.settings.clock.now())?;
+    Ok(Frozen { number, ..frozen })
+}
+
+/// Where the conversation was just compacted, the provider reads it anew in any case: a prompt whose inputs have changed is
+/// rebuilt with it.
+pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(), AgentError> {
+    if !live.outgoing.is_stale(&live.journal) {
+        return Ok(());
+    }
+    let (now, notices) = build(host, &live.workspace, &live.plugged).await;
+    if let Some(changed) = Opening::restore(&live.frozen).drift(&now) {
+        notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+        live.plugged.voice.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
+        adopt(host, live, &now, &format!("{changed} (at a compaction)"))?;
+    }
+    Ok(())
+}
+
+/// Builds the prompt of a session anew because its user asks for it. None where nothing has changed.
+pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<String>, AgentError> {
+    let (now, notices) = build(host, &live.workspace, &live.plugged).await;
+    notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+    let Some(changed) = Opening::restore(&live.frozen).drift(&now) else { return Ok(None) };
+    adopt(host, live, &now, &format!("{changed} (asked for)"))?;
+    Ok(Some(changed))
+}
+
+fn adopt(host: &Host, live: &mut Live, now: &Opening, reason: &str) -> Result<(), AgentError> {
+    live.frozen = store(host, &live.session, now.freeze(reason))?;
+    live.fixed_tokens = fixed_tokens(&live.frozen);
+    Ok(())
+}
+
+/// Estimate for system prompt and tools.
+pub(crate) fn fixed_tokens(frozen: &Frozen) -> u32 {
+    tokens::of_text(&frozen.system_prompt) + tokens::of_text(&frozen.tools)
+}

@@ -1,0 +1,456 @@
+//! What goes out: the bytes that the requests of a session share, and the ledger of what a provider can hold of them.
+//!
+//! While view and prompt stay, bytes are only put behind those that are there. Another view or prompt makes new ones, and
+//! what was sent before is kept to be compared with.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use hermes_conversation::{Conversation, Item, MessageId, Model, Role, SessionId, Shown, Usage, View, render};
+use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
+use hermes_plugins::CacheState;
+use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
+use hermes_store::{Frozen, RequestRecord, Session, Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+use crate::freezing;
+use crate::journal::Journal;
+
+/// Layers of a single call: they are sent with every request and stored in none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ephemeral {
+    /// Stands behind the system prompt; empty for none.
+    pub system: String,
+    /// Stands in front of the conversation, the user's first, in turn, the model's last.
+    pub prefill: Vec<(Role, String)>,
+}
+
+impl Ephemeral {
+    fn as_text(&self) -> Option<String> {
+        let nothing = self.system.is_empty() && self.prefill.is_empty();
+        (!nothing).then(|| serde_json::to_string(self).unwrap_or_default())
+    }
+
+    fn shown(&self) -> impl Iterator<Item = Shown> {
+        self.prefill.iter().map(|(role, content)| Shown {
+            role: *role,
+            content: content.clone(),
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            id: None,
+        })
+    }
+}
+
+/// Everything about a request that is settled before its messages are.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) style: Style,
+    pub(crate) model: Model,
+    pub(crate) ephemeral: Ephemeral,
+    /// How long a prefix is kept.
+    pub(crate) ttl: Ttl,
+}
+
+impl Terms {
+    /// Provider, model and wire format: what has a cache of its own.
+    fn identity(&self) -> String {
+        identity(&self.model.provider, &self.model.name, self.style.mode.as_str())
+    }
+
+    fn lifetime(&self) -> Duration {
+        self.ttl.duration()
+    }
+}
+
+fn identity(provider: &str, model: &str, api_mode: &str) -> String {
+    format!("{provider}/{model} ({api_mode})")
+}
+
+/// The bytes of one view under one prompt.
+struct Built {
+    prefix: Prefix,
+    fingerprint: Fingerprint,
+    prompt: u64,
+    view: u64,
+    /// Of each message in the prefix, the one of the log that it shows.
+    ids: Vec<Option<MessageId>>,
+    last_role: Option<Role>,
+    /// Messages of the conversation that are in it or stood for.
+    taken: usize,
+    /// The last of the summaries that the conversation begins with.
+    summaries: Option<usize>,
+}
+
+/// The request before, as the next one is compared with it.
+struct Before {
+    bytes: Bytes,
+    tools: usize,
+    system: usize,
+    identity: String,
+    prompt: u64,
+    view: u64,
+    ephemeral: Option<String>,
+    sent_at: u64,
+    usage: Option<Usage>,
+}
+
+/// What the request before consisted of.
+enum Bytes {
+    /// The beginning of what is there now, and how many messages are in it.
+    Here { length: usize, messages: usize },
+    /// Those of another view or prompt.
+    Elsewhere(Vec<u8>),
+    /// They cannot be put together again.
+    Gone,
+}
+
+/// A request that is on its way.
+pub(crate) struct Departed {
+    record: RequestRecord,
+    elapsed: Duration,
+}
+
+/// What a session sends.
+pub(crate) struct Outgoing {
+    terms: Terms,
+    built: Built,
+    /// Messages as they stand in a request, made once for a session.
+    rendered: HashMap<MessageId, Rendered>,
+    before: Option<Before>,
+    /// Whether the provider ever said that it reads or writes a cache.
+    reports: bool,
+}
+
+impl Built {
+    fn new(
+        terms: &Terms,
+        frozen: &Frozen,
+        conversation: &Conversation,
+        (view_row, view): (u64, &View),
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<Self, ModelError> {
+        let system = System {
+            text: &frozen.system_prompt,
+            stable: freezing::stable_len(frozen),
+            ephemeral: &terms.ephemeral.system,
+        };
+        let mut built = Self {
+            prefix: Prefix::new(terms.style, &frozen.tools, system)?,
+            fingerprint: Fingerprint::default(),
+            prompt: frozen.number,
+            view: view_row,
+            ids: Vec::new(),
+            last_role: None,
+            taken: conversation.messages().len(),
+            summaries: None,
+        };
+        for message in terms.ephemeral.shown() {
+            built.push(&message, terms.style.render(&message));
+        }
+        let excerpts: HashSet<MessageId> = view
+            .items
+            .iter()
+            .filter_map(|item| if let Item::Excerpt(excerpt) = item { Some(excerpt.id) } else { None })
+            .collect();
+        let shown = render::render(conversation, view);
+        let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
+        for message in &shown {
+            let bytes = match message.id.filter(|id| !excerpts.contains(id)) {
+                Some(id) => rendered.entry(id).or_insert_with(|| terms.style.render(message)).clone(),
+                None => terms.style.render(message),
+            };
+            built.push(message, bytes);
+        }
+        built.summaries = (summaries > 0).then(|| terms.ephemeral.prefill.len() + summaries - 1);
+        Ok(built)
+    }
+
+    fn push(&mut self, message: &Shown, bytes: Rendered) {
+        self.prefix.push(&bytes);
+        self.ids.push(message.id);
+        self.last_role = Some(message.role);
+    }
+
+    fn sent<'a>(&'a self, bytes: &'a [u8], identity: &'a str, ephemeral: Option<&'a str>) -> Sent<'a> {
+        Sent {
+            bytes,
+            tools: self.prefix.tools_len(),
+            system: self.prefix.system_end(),
+            model: identity,
+            prompt: self.prompt,
+            view: self.view,
+            ephemeral,
+        }
+    }
+}
+
+impl Outgoing {
+    /// Puts together what the session's next request begins with, and what its last one was.
+    pub(crate) fn begin(
+        store: &Store,
+        session: &Session,
+        terms: Terms,
+        frozen: &Frozen,
+        journal: &Journal,
+    ) -> Result<Self, crate::AgentError> {
+        let conversation = journal.conversation();
+        let mut rendered = HashMap::new();
+        let view = journal.stored_view();
+        let mut built = Built::new(&terms, frozen, &conversation, (view.row, &view.view), &mut rendered)?;
+        let before = match last_request(store, session)? {
+            Some((owner, record)) => {
+                Some(recall(store, &owner, &record, &terms, &mut built, &conversation, &mut rendered)?)
+            }
+            None => None,
+        };
+        let reports = terms.style.marks == Marks::Native || store.cache_was_reported(&session.id)?;
+        drop(conversation);
+        Ok(Self { terms, built, rendered, before, reports })
+    }
+
+    /// Takes in what was appended since, or begins anew where the view or the prompt is another one.
+    pub(crate) fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), ModelError> {
+        let conversation = journal.conversation();
+        let view = journal.stored_view();
+        if view.row != self.built.view || frozen.number != self.built.prompt {
+            let anew = Built::new(&self.terms, frozen, &conversation, (view.row, &view.view), &mut self.rendered)?;
+            let old = std::mem::replace(&mut self.built, anew);
+            if let Some(before) = &mut self.before
+                && let Bytes::Here { length, .. } = before.bytes
+            {
+                before.bytes = Bytes::Elsewhere(old.prefix.bytes()[..length].to_vec());
+            }
+        }
+        let new = &conversation.messages()[self.built.taken..];
+        for message in render::following(self.built.last_role, new) {
+            let bytes = self.terms.style.render(&message);
+            if let Some(id) = message.id {
+                self.rendered.insert(id, bytes.clone());
+            }
+            self.built.push(&message, bytes);
+        }
+        self.built.taken = conversation.messages().len();
+        Ok(())
+    }
+
+    /// Whether the next request shows another view than the last one did.
+    pub(crate) fn is_stale(&self, journal: &Journal) -> bool {
+        journal.stored_view().row != self.built.view
+    }
+
+    pub(crate) fn prefix(&self) -> &Prefix {
+        &self.built.prefix
+    }
+
+    /// Where the provider is asked to keep what it has read.
+    pub(crate) fn breakpoints(&self) -> Breakpoints {
+        let previous = match &self.before {
+            Some(Before { bytes: Bytes::Here { messages, .. }, .. }) => messages.checked_sub(1),
+            _ => None,
+        };
+        Breakpoints { ttl: self.terms.ttl, summaries: self.built.summaries, previous }
+    }
+
+    /// Compares the request that is about to leave with the one before it.
+    pub(crate) fn depart(&mut self, frozen: &Frozen, journal: &Journal, now: u64) -> Departed {
+        let fingerprint = self.built.fingerprint.of(self.built.prefix.bytes());
+        let (identity, ephemeral) = (self.terms.identity(), self.terms.ephemeral.as_text());
+        let sent = self.built.sent(self.built.prefix.bytes(), &identity, ephemeral.as_deref());
+        let suspects = Suspects {
+            view: &journal.stored_view().engine,
+            prompt: &frozen.reason,
+            ephemeral: "ephemeral_system_prompt or prefill",
+        };
+        let finding = match &self.before {
+            None => ledger::compare(None, &sent, &suspects),
+            Some(Before { bytes: Bytes::Gone, .. }) => Finding {
+                prefix: 0,
+                cause: Some(Cause::Unknown),
+                culprit: Some("the request before cannot be put together again".to_owned()),
+            },
+            Some(before) => {
+                let bytes = match &before.bytes {
+                    Bytes::Here { length, .. } => &self.built.prefix.bytes()[..*length],
+                    Bytes::Elsewhere(bytes) => bytes,
+                    Bytes::Gone => &[],
+                };
+                let before = Sent {
+                    bytes,
+                    tools: before.tools,
+                    system: before.system,
+                    model: &before.identity,
+                    prompt: before.prompt,
+                    view: before.view,
+                    ephemeral: before.ephemeral.as_deref(),
+                };
+                ledger::compare(Some(&before), &sent, &suspects)
+            }
+        };
+        let elapsed = self.before.as_ref().map_or(0, |before| now.saturating_sub(before.sent_at));
+        let record = RequestRecord {
+            sent_at: now,
+            provider: self.terms.model.provider.clone(),
+            model: self.terms.model.name.clone(),
+            api_mode: self.terms.style.mode.as_str().to_owned(),
+            prompt: self.built.prompt,
+            view: self.built.view,
+            through: self.built.ids.iter().rev().find_map(|id| *id),
+            bytes: self.built.prefix.bytes().len() as u64,
+            fingerprint,
+            prefix_bytes: finding.prefix as u64,
+            cause: finding.cause.map(|cause| cause.as_str().to_owned()),
+            culprit: finding.culprit,
+            ephemeral,
+            ..RequestRecord::default()
+        };
+        Departed { record, elapsed: Duration::from_millis(elapsed) }
+    }
+
+    /// Closes the account of a request that reached the provider, with what it reported.
+    pub(crate) fn arrived(&mut self, departed: Departed, usage: Option<Usage>) -> RequestRecord {
+        let Departed { mut record, elapsed } = departed;
+        let before = self.before.as_ref().and_then(|before| before.usage);
+        if let Some(usage) = &usage {
+            if let (None, Some(before)) = (&record.cause, &before) {
+                let keeping = Keeping { ttl: self.terms.lifetime(), reports: self.reports };
+                if let Some((cause, culprit)) = ledger::missed(before, usage, elapsed, keeping) {
+                    record.cause = Some(cause.as_str().to_owned());
+                    record.culprit = culprit;
+                }
+            }
+            self.reports |= reports(usage);
+            if let Some(price) = hermes_models::price(&self.terms.model.provider, &self.terms.model.name) {
+                let broke = record.cause.is_some();
+                let lost = before.filter(|_| broke).map_or(0, |before| ledger::lost_tokens(&before, usage));
+                self.bill(&mut record, usage, lost, &price);
+            }
+        }
+        record.usage = usage;
+        self.before = Some(Before {
+            bytes: Bytes::Here { length: self.built.prefix.bytes().len(), messages: self.built.prefix.messages() },
+            tools: self.built.prefix.tools_len(),
+            system: self.built.prefix.system_end(),
+            identity: self.terms.identity(),
+            prompt: self.built.prompt,
+            view: self.built.view,
+            ephemeral: record.ephemeral.clone(),
+            sent_at: record.sent_at,
+            usage,
+        });
+        record
+    }
+
+    fn bill(&self, record: &mut RequestRecord, usage: &Usage, lost: u32, price: &Price) {
+        let cost = hermes_models::cost(usage, price, self.terms.ttl);
+        record.cost = Some(cost);
+        record.saved = Some(hermes_models::saved(usage, price, self.terms.ttl));
+        record.lost = Some(f64::from(lost) * (price.input - price.cache_read) / 1e6);
+    }
+
+    /// What the provider can hold of the next request, for engines that plan by it.
+    pub(crate) fn cache_state(&self, frozen: &Frozen, journal: &Journal, now: u64) -> CacheState {
+        let price = hermes_models::price(&self.terms.model.provider, &self.terms.model.name);
+        // What most providers ask, where this one's price is not known.
+        let (read_price, write_price) = price.filter(|price| price.input > 0.0).map_or((0.1, 1.25), |price| {
+            let write = match self.terms.ttl {
+                Ttl::FiveMinutes => price.cache_write,
+                Ttl::OneHour => price.cache_write_1h,
+            };
+            (price.cache_read / price.input, write / price.input)
+        });
+        let lifetime = u64::try_from(self.terms.lifetime().as_millis()).unwrap_or(u64::MAX);
+        let kept = self.before.as_ref().map(|before| (before, before.sent_at.saturating_add(lifetime)));
+        let warm = kept.filter(|(before, until)| *until > now && before.identity == self.terms.identity());
+        let anew = frozen.number != self.built.prompt || journal.stored_view().row != self.built.view;
+        CacheState {
+            warm_tokens: warm.map_or(0, |(before, _)| before.tokens()),
+            warm_until: warm.map(|(_, until)| until),
+            read_price: read_price as f32,
+            write_price: write_price as f32,
+            breaking: anew || warm.is_some_and(|(before, _)| !matches!(before.bytes, Bytes::Here { .. })),
+        }
+    }
+}
+
+impl Before {
+    /// As the provider counted, or by the usual size of a token.
+    fn tokens(&self) -> u32 {
+        const BYTES_PER_TOKEN: usize = 4;
+        let bytes = match &self.bytes {
+            Bytes::Here { length, .. } => *length,
+            Bytes::Elsewhere(bytes) => bytes.len(),
+            Bytes::Gone => 0,
+        };
+        let estimate = u32::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
+        self.usage.map(|usage| usage.input).filter(|input| *input > 0).unwrap_or(estimate)
+    }
+}
+
+fn reports(usage: &Usage) -> bool {
+    usage.cache_read > 0 || usage.cache_write > 0
+}
+
+/// The newest request of a session; of a branch that has made none, the one of its parent that it goes on from.
+fn last_request(store: &Store, session: &Session) -> Result<Option<(SessionId, RequestRecord)>, StoreError> {
+    if let Some(record) = store.last_request(&session.id)? {
+        return Ok(Some((session.id.clone(), record)));
+    }
+    let Some((parent, through)) = session.parent.as_ref().and_then(|parent| Some((&parent.id, parent.through?))) else {
+        return Ok(None);
+    };
+    let record = store.last_request(parent)?.filter(|record| record.through.is_some_and(|last| last <= through));
+    Ok(record.map(|record| (parent.clone(), record)))
+}
+
+/// Puts an earlier request together again, from the log and what is stored with it.
+fn recall(
+    store: &Store,
+    owner: &SessionId,
+    record: &RequestRecord,
+    terms: &Terms,
+    built: &mut Built,
+    conversation: &Conversation,
+    rendered: &mut HashMap<MessageId, Rendered>,
+) -> Result<Before, crate::AgentError> {
+    let length = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+    let identity = identity(&record.provider, &record.model, &record.api_mode);
+    let mut before = Before {
+        bytes: Bytes::Gone,
+        tools: built.prefix.tools_len(),
+        system: built.prefix.system_end(),
+        identity,
+        prompt: record.prompt,
+        view: record.view,
+        ephemeral: record.ephemeral.clone(),
+        sent_at: record.sent_at,
+        usage: record.usage,
+    };
+    let here = built.prefix.bytes().get(..length);
+    if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {
+        let in_it = |index: &usize| built.prefix.message_end(*index).is_some_and(|end| end <= length);
+        let messages = (0..built.prefix.messages()).take_while(in_it).count();
+        before.bytes = Bytes::Here { length, messages };
+        return Ok(before);
+    }
+    let ephemeral =
+        record.ephemeral.as_deref().map_or_else(|| Some(Ephemeral::default()), |text| serde_json::from_str(text).ok());
+    let (Some(frozen), Some(view), Some(ephemeral), Some(mode)) =
+        (store.frozen(owner, record.prompt)?, store.view_at(record.view)?, ephemeral, ApiMode::parse(&record.api_mode))
+    else {
+        return Ok(before);
+    };
+    let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through).cloned();
+    let seen = Conversation::new(seen);
+    let then = Terms { style: Style { mode, ..terms.style }, ephemeral, ..terms.clone() };
+    // Rendered messages of another wire format are of no use here, and those of this one are as good as new.
+    let mut others = HashMap::new();
+    let known = if then.style == terms.style { rendered } else { &mut others };
+    let old = Built::new(&then, &frozen, &seen, (record.view, &view), known)?;
+    (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.system_end());
+    if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
+        before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
+    }
+    Ok(before)
+}

@@ -1,0 +1,235 @@
+//! `hermes cache`: what a provider could read of each request from its cache, why it was not more, and what that cost.
+
+use std::process::ExitCode;
+
+use hermes_conversation::tokens;
+use hermes_store::{RequestRecord, Session, Store, StoreError};
+use serde_json::{Value, json};
+
+use crate::bars;
+use crate::console::{Console, Tone, print};
+use crate::failure::Failure;
+use crate::launch::Setup;
+use crate::text::{self, grouped, line};
+
+/// Columns of a bar.
+const WIDTH: usize = 24;
+
+pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    let (store, session) = find(&setup, id)?;
+    let requests = store.requests(&session.id)?;
+    if json {
+        print(&format!("{:#}\n", as_json(&session, &requests)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if requests.is_empty() {
+        console.note(&format!("session {} has sent nothing yet", session.id));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&table(&session, &requests, console))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The session that an id or its beginning names; without one, the newest of this folder, else the newest of all.
+pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), Failure> {
+    let none = || StoreError::UnknownSession(id.unwrap_or("newest").to_owned());
+    let store = Store::open_read_only(setup.home.path())?.ok_or_else(none)?;
+    let here = std::env::current_dir().ok();
+    let id = match (id, here) {
+        (Some(id), _) => store.resolve_session(id)?,
+        (None, Some(here)) => match store.newest_session(&here)? {
+            Some(id) => id,
+            None => newest(&store)?.ok_or_else(none)?,
+        },
+        (None, None) => newest(&store)?.ok_or_else(none)?,
+    };
+    let session = store.session(&id)?;
+    Ok((store, session))
+}
+
+fn newest(store: &Store) -> Result<Option<hermes_conversation::SessionId>, StoreError> {
+    Ok(store.sessions()?.into_iter().next().map(|session| session.id))
+}
+
+fn sum(requests: &[RequestRecord], of: impl Fn(&RequestRecord) -> Option<f64>) -> Option<f64> {
+    let known: Vec<f64> = requests.iter().filter_map(of).collect();
+    (!known.is_empty()).then(|| known.iter().sum())
+}
+
+/// What the layers of a call alone cost: the full price where they moved or nothing was kept, else that of a cache.
+fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
+    let tokens = tokens::of_text(request.ephemeral.as_ref()?);
+    let price = hermes_models::price(&request.provider, &request.model)?;
+    let each = if request.cause.is_some() { price.input } else { price.cache_read };
+    Some(f64::from(tokens) * each / 1e6)
+}
+
+fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
+    let rows: Vec<Value> = requests
+        .iter()
+        .map(|request| {
+            json!({
+                "number": request.number,
+                "at": request.sent_at,
+                "provider": request.provider,
+                "model": request.model,
+                "api_mode": request.api_mode,
+                "prompt": request.prompt,
+                "view": request.view,
+                "bytes": request.bytes,
+                "prefix_bytes": request.prefix_bytes,
+                "cause": request.cause,
+                "culprit": request.culprit,
+                "ephemeral": request.ephemeral.as_ref().map(|layers| {
+                    json!({"tokens": tokens::of_text(layers), "cost": ephemeral_cost(request)})
+                }),
+                "usage": request.usage.map(|usage| json!({
+                    "input": usage.input,
+                    "output": usage.output,
+                    "cache_read": usage.cache_read,
+                    "cache_write": usage.cache_write,
+                })),
+                "cost": request.cost,
+                "saved": request.saved,
+                "lost": request.lost,
+            })
+        })
+        .collect();
+    json!({
+        "session": session.id,
+        "requests": rows,
+        "cost": sum(requests, |request| request.cost),
+        "saved": sum(requests, |request| request.saved),
+        "lost": sum(requests, |request| request.lost),
+        "prices_as_of": hermes_models::prices_as_of(),
+    })
+}
+
+fn table(session: &Session, requests: &[RequestRecord], console: Console) -> String {
+    let mut told = format!("session {}\n\n", session.id);
+    let head = format!(
+        "{:>4}  {:<w$}  {:>6}  {:>11}  {:>11}  {:>9}  why not more\n",
+        "#",
+        "prefix of the request before",
+        "share",
+        "sent bytes",
+        "read tokens",
+        "cost",
+        w = WIDTH + 4
+    );
+    told.push_str(&console.paint(Tone::Faint, &head));
+    for request in requests {
+        told.push_str(&row(request, console));
+    }
+    told.push('\n');
+    told.push_str(&totals(requests));
+    told
+}
+
+fn row(request: &RequestRecord, console: Console) -> String {
+    let share = if request.bytes == 0 { 0.0 } else { request.prefix_bytes as f64 / request.bytes as f64 };
+    let read = request.usage.map_or_else(|| "-".to_owned(), |usage| grouped(u64::from(usage.cache_read)));
+    let why = match (&request.cause, &request.culprit) {
+        (None, _) => String::new(),
+        (Some(cause), None) => cause.clone(),
+        (Some(cause), Some(culprit)) => format!("{cause}: {}", text::shortened(&line(culprit), 60)),
+    };
+    let tone = if request.cause.is_none() || request.number == 1 { Tone::Good } else { Tone::Warning };
+    let alone = request.ephemeral.as_ref().map_or_else(String::new, |layers| {
+        let cost = ephemeral_cost(request).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
+        format!("  (layers of this call alone: {} tokens{cost})", grouped(u64::from(tokens::of_text(layers))))
+    });
+    format!(
+        "{:>4}  {}{}  {:>5.1}%  {:>11}  {:>11}  {:>9}  {}{alone}\n",
+        request.number,
+        console.paint(tone, &bars::bar(share, WIDTH)),
+        " ".repeat(4),
+        share * 100.0,
+        grouped(request.bytes),
+        read,
+        request.cost.map_or_else(|| "-".to_owned(), dollars),
+        console.paint(tone, &why),
+    )
+}
+
+fn totals(requests: &[RequestRecord]) -> String {
+    let sent: u64 = requests.iter().map(|request| request.bytes).sum();
+    let kept: u64 = requests.iter().map(|request| request.prefix_bytes).sum();
+    let breaks = requests.iter().filter(|request| request.number > 1 && request.cause.is_some()).count();
+    let share = if sent == 0 { 0.0 } else { kept as f64 * 100.0 / sent as f64 };
+    let mut told = format!(
+        "{}, {}; {share:.1}% of all bytes were the beginning of the request before\n",
+        text::counted(requests.len() as u64, "request"),
+        text::counted(breaks as u64, "break"),
+    );
+    match sum(requests, |request| request.cost) {
+        None => told.push_str("no costs: the price of the model is not known, or the provider reported no tokens\n"),
+        Some(cost) => {
+            let saved = sum(requests, |request| request.saved).unwrap_or(0.0);
+            let lost = sum(requests, |request| request.lost).unwrap_or(0.0);
+            told.push_str(&format!(
+                "cost {}; the cache saved {}, breaks lost {} (list prices of {})\n",
+                dollars(cost),
+                dollars(saved),
+                dollars(lost),
+                hermes_models::prices_as_of()
+            ));
+        }
+    }
+    told
+}
+
+fn dollars(amount: f64) -> String {
+    let sign = if amount < 0.0 { "-" } else { "" };
+    format!("{sign}${:.4}", amount.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::Usage;
+
+    use super::*;
+
+    fn request(number: u64, bytes: u64, prefix_bytes: u64, cause: Option<&str>) -> RequestRecord {
+        RequestRecord { number, bytes, prefix_bytes, cause: cause.map(str::to_owned), ..RequestRecord::default() }
+    }
+
+    #[test]
+    fn a_row_shows_how_much_stayed_and_why_it_was_not_more() {
+        let usage = Some(Usage { input: 3_000, cache_read: 1_024, ..Usage::default() });
+        let broken = RequestRecord {
+            culprit: Some("compressor".into()),
+            usage,
+            cost: Some(0.0123),
+            ..request(7, 20_000, 5_000, Some("compaction"))
+        };
+        let row = row(&broken, Console::plain(false));
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words[0], "7");
+        assert_eq!(&words[2..], ["25.0%", "20,000", "1,024", "$0.0123", "compaction:", "compressor"]);
+        assert_eq!(words[1].chars().filter(|block| *block == '█').count(), WIDTH / 4);
+    }
+
+    #[test]
+    fn layers_of_a_call_alone_are_priced_by_whether_they_moved() {
+        let sent = |cause| RequestRecord {
+            provider: "anthropic".into(),
+            model: "claude-sonnet-4-5".into(),
+            ephemeral: Some("{\"system\":\"be brief and answer in rhymes, whatever happens\"}".into()),
+            ..request(2, 100, 50, cause)
+        };
+        let (moved, kept) = (ephemeral_cost(&sent(Some("ephemeral-layer"))), ephemeral_cost(&sent(None)));
+        let (Some(moved), Some(kept)) = (moved, kept) else { panic!("the price is known") };
+        assert!(moved > 5.0 * kept && kept > 0.0, "{moved} {kept}");
+        assert_eq!(ephemeral_cost(&request(2, 100, 50, None)), None);
+    }
+
+    #[test]
+    fn totals_count_breaks_and_leave_out_costs_that_nobody_knows() {
+        let requests = [request(1, 100, 0, Some("first-request")), request(2, 100, 100, None)];
+        let told = totals(&requests);
+        assert!(told.starts_with("2 requests, 0 breaks; 50.0%"), "{told}");
+        assert!(told.contains("no costs"), "{told}");
+    }
+}

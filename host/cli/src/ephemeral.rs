@@ -1,0 +1,87 @@
+//! Layers of a single call: words that go out with every request and are stored nowhere.
+
+use std::path::Path;
+
+use hermes_agent::Ephemeral;
+use hermes_conversation::Role;
+use serde::Deserialize;
+
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::failure::{Failure, Kind};
+
+/// Sets them for a process, before what the file says.
+const SYSTEM: &str = "HERMES_EPHEMERAL_SYSTEM_PROMPT";
+const PREFILL: &str = "HERMES_PREFILL_MESSAGES_FILE";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prefilled {
+    role: Role,
+    content: String,
+}
+
+/// What variables and configuration say.
+pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemeral, Failure> {
+    let system = environment.var(SYSTEM).or_else(|| config.text("prompt.ephemeral_system_prompt"));
+    let file = environment.var(PREFILL).or_else(|| config.text("prompt.prefill_messages_file"));
+    let prefill = file.map_or_else(|| Ok(Vec::new()), |file| prefill(Path::new(&file)))?;
+    Ok(Ephemeral { system: system.unwrap_or_default().trim().to_owned(), prefill })
+}
+
+fn prefill(file: &Path) -> Result<Vec<(Role, String)>, Failure> {
+    let refused = |why: String| {
+        let fix = "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, the user's first, in turn, \
+                   the assistant's last";
+        Failure::new(Kind::Configuration, format!("{} cannot be used as prefill", file.display()), why, fix)
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
+    parse(&text).map_err(refused)
+}
+
+/// Only what leaves the conversation behind it valid for every provider.
+fn parse(text: &str) -> Result<Vec<(Role, String)>, String> {
+    let messages: Vec<Prefilled> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    for (at, message) in messages.iter().enumerate() {
+        let expected = if at % 2 == 0 { Role::User } else { Role::Assistant };
+        if message.role != expected {
+            return Err(format!(
+                "message {} is the {}'s, not the {}'s",
+                at + 1,
+                message.role.as_str(),
+                expected.as_str()
+            ));
+        }
+        if message.content.trim().is_empty() {
+            return Err(format!("message {} is empty", at + 1));
+        }
+    }
+    if messages.len() % 2 == 1 {
+        return Err("the last message is the user's".to_owned());
+    }
+    Ok(messages.into_iter().map(|message| (message.role, message.content)).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefill_keeps_a_conversation_valid() {
+        let exchange = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
+        assert_eq!(parse(exchange).unwrap().len(), 2);
+        assert_eq!(parse("[]").unwrap(), []);
+        for (wrong, why) in [
+            (r#"[{"role":"user","content":"hi"}]"#, "last message"),
+            (r#"[{"role":"assistant","content":"hi"}]"#, "message 1"),
+            (r#"[{"role":"system","content":"hi"}]"#, "message 1"),
+            (r#"[{"role":"user","content":" "},{"role":"assistant","content":"x"}]"#, "empty"),
+            (r#"{"role":"user"}"#, "invalid type"),
+            (r#"[{"role":"user","content":"hi","name":"x"}]"#, "unknown field"),
+        ] {
+            let refused = parse(wrong).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+}

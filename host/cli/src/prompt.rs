@@ -1,0 +1,174 @@
+//! `hermes prompt`: what the requests of a session begin with, by tier and layer, and what would be different today.
+
+use std::process::ExitCode;
+
+use hermes_agent::{Begin, Event, Observer, Openings};
+use hermes_conversation::tokens;
+use hermes_prompt::SystemPrompt;
+use serde_json::{Value, json};
+
+use crate::arguments::{ModelArguments, PromptArguments};
+use crate::bars;
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::{Launcher, Setup};
+use crate::text::grouped;
+
+/// Columns of a bar.
+const WIDTH: usize = 24;
+
+pub(crate) async fn run(
+    arguments: &PromptArguments,
+    model: &ModelArguments,
+    verbose: u8,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let launcher = Launcher::new(Setup::read()?, model, true, verbose, console)?;
+    if let Some(id) = &arguments.rebuild {
+        return rebuild(&launcher, id, console).await;
+    }
+    let wanted = arguments.diff.as_deref().or(arguments.id.as_deref());
+    let id = wanted.map(|id| launcher.store().resolve_session(id)).transpose()?;
+    let openings = hermes_agent::openings(&launcher.host()?, id.as_ref(), launcher.workspace()).await?;
+    for notice in &openings.notices {
+        console.note(notice);
+    }
+    if arguments.diff.is_some() {
+        return difference(&openings, console);
+    }
+    let shown = match (&openings.stored, &id) {
+        (Some(stored), _) => stored,
+        (None, Some(id)) => {
+            console.note(&format!("session {id} has sent nothing yet: this is what it would begin with"));
+            &openings.now
+        }
+        (None, None) => &openings.now,
+    };
+    if arguments.json {
+        print(&format!("{:#}\n", as_json(&shown.prompt, &shown.tools)))?;
+    } else if arguments.text {
+        print(&format!("{}\n", shown.prompt.text()))?;
+    } else {
+        print(&table(&shown.prompt, &shown.tools, console))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Passes on notices; nothing else happens without a turn.
+struct Notes(Console);
+
+impl Observer for Notes {
+    fn event(&mut self, event: Event<'_>) {
+        if let Event::Notice(text) = event {
+            self.0.note(text);
+        }
+    }
+}
+
+async fn rebuild(launcher: &Launcher, id: &str, console: Console) -> Result<ExitCode, Failure> {
+    let id = launcher.store().resolve_session(id)?;
+    let mut agent = launcher.begin(Begin::Resume(id.clone())).await?;
+    match agent.rebuild_prompt(&mut Notes(console)).await? {
+        Some(changed) => console.note(&format!(
+            "the system prompt of {id} was built anew; changed: {changed}; the next request pays for the whole prefix once"
+        )),
+        None => console.note(&format!("the system prompt of {id} is as it would be built today; nothing was changed")),
+    }
+    agent.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn difference(openings: &Openings, console: Console) -> Result<ExitCode, Failure> {
+    let Some(stored) = &openings.stored else {
+        let why = "it has sent nothing yet";
+        return Err(Failure::new(
+            Kind::General,
+            "there is nothing to compare",
+            why,
+            "choose one of `hermes sessions list`",
+        ));
+    };
+    let mut told = String::new();
+    for layer in hermes_prompt::diff(&stored.prompt, &openings.now.prompt) {
+        for (number, line) in layer.to_string().lines().enumerate() {
+            let tone = match line.as_bytes().first() {
+                _ if number == 0 => Tone::Faint,
+                Some(b'+') => Tone::Good,
+                Some(b'-') => Tone::Bad,
+                _ => Tone::Plain,
+            };
+            told.push_str(&console.paint(tone, &console.shown(line)));
+            told.push('\n');
+        }
+    }
+    if stored.tools != openings.now.tools {
+        told.push_str(&console.paint(Tone::Faint, "tools: changed\n"));
+        let (then, now) = (tool_names(&stored.tools), tool_names(&openings.now.tools));
+        told.extend(then.iter().filter(|name| !now.contains(name)).map(|name| format!("- {name}\n")));
+        told.extend(now.iter().filter(|name| !then.contains(name)).map(|name| format!("+ {name}\n")));
+    }
+    if told.is_empty() {
+        console.note("nothing has changed since the session's prompt was built");
+    }
+    print(&told)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tool_names(tools: &str) -> Vec<String> {
+    let tools: Value = serde_json::from_str(tools).unwrap_or_default();
+    let tools = tools.as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool.pointer("/function/name")?.as_str().map(str::to_owned)).collect()
+}
+
+/// A layer as it is shown: its tier, its name, its tokens.
+fn rows(prompt: &SystemPrompt, tools: &str) -> Vec<(String, String, u32)> {
+    let layers = prompt.layers();
+    let mut rows: Vec<(String, String, u32)> =
+        vec![("tools".to_owned(), format!("{} of them", tool_names(tools).len()), tokens::of_text(tools))];
+    rows.extend(layers.map(|(tier, layer)| (tier.to_string(), layer.name.clone(), tokens::of_text(&layer.text))));
+    rows
+}
+
+fn table(prompt: &SystemPrompt, tools: &str, console: Console) -> String {
+    let rows = rows(prompt, tools);
+    let total: u32 = rows.iter().map(|(_, _, tokens)| tokens).sum();
+    let widest = rows.iter().map(|(_, name, _)| name.chars().count()).max().unwrap_or(0).clamp(5, 40);
+    let mut told = String::new();
+    let mut before = String::new();
+    for (tier, name, tokens) in rows {
+        let shown = if tier == before { "" } else { &tier };
+        let share = f64::from(tokens) / f64::from(total.max(1));
+        told.push_str(&format!(
+            "{}  {:<widest$}  {}  {:>7}  {:>5.1}%\n",
+            console.paint(Tone::Good, &format!("{shown:<8}")),
+            console.shown(&name),
+            console.paint(Tone::Faint, &bars::bar(share, WIDTH)),
+            grouped(u64::from(tokens)),
+            share * 100.0
+        ));
+        before = tier;
+    }
+    told.push_str(&format!(
+        "{:<8}  {:<widest$}  {}  {:>7} tokens (estimate)\n",
+        "",
+        "",
+        " ".repeat(WIDTH),
+        grouped(u64::from(total))
+    ));
+    told
+}
+
+fn as_json(prompt: &SystemPrompt, tools: &str) -> Value {
+    let layers: Vec<Value> = prompt
+        .layers()
+        .map(|(tier, layer)| {
+            json!({"tier": tier.to_string(), "layer": layer.name, "tokens": tokens::of_text(&layer.text), "text": layer.text})
+        })
+        .collect();
+    json!({
+        "layers": layers,
+        "text": prompt.text(),
+        "tools": serde_json::from_str::<Value>(tools).unwrap_or_default(),
+        "tool_tokens": tokens::of_text(tools),
+    })
+}

@@ -1,0 +1,247 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// The reply, and what a viewer saw.
+fn assemble(events: &[Value], formed: bool) -> (Result<Reply, Broken>, Vec<String>) {
+    let mut assembly = Assembly::new(formed);
+    let mut shown = Vec::new();
+    for event in events {
+        assembly.take(event, &mut |delta| shown.push(told(delta))).unwrap();
+    }
+    (assembly.finish("asked", || "made".to_owned()), shown)
+}
+
+fn told(delta: Delta<'_>) -> String {
+    match delta {
+        Delta::Text(text) => format!("text:{text}"),
+        Delta::Reasoning(text) => format!("reasoning:{text}"),
+        Delta::ToolName(name) => format!("tool:{name}"),
+        Delta::Notice(text) => format!("notice:{text}"),
+    }
+}
+
+fn start(usage: Value) -> Value {
+    json!({"type": "message_start", "message": {"model": "served", "content": [], "usage": usage}})
+}
+
+fn begin(index: u64, block: Value) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block})
+}
+
+fn tool(index: u64, id: &str, name: &str) -> Value {
+    begin(index, json!({"type": "tool_use", "id": id, "name": name, "input": {}}))
+}
+
+fn delta(index: u64, delta: Value) -> Value {
+    json!({"type": "content_block_delta", "index": index, "delta": delta})
+}
+
+fn text(index: u64, text: &str) -> Value {
+    delta(index, json!({"type": "text_delta", "text": text}))
+}
+
+fn input(index: u64, piece: &str) -> Value {
+    delta(index, json!({"type": "input_json_delta", "partial_json": piece}))
+}
+
+fn close(index: u64) -> Value {
+    json!({"type": "content_block_stop", "index": index})
+}
+
+fn end(reason: &str) -> [Value; 2] {
+    [
+        json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+fn calls(reply: &Reply) -> Vec<(&str, &str, &str)> {
+    reply.tool_calls.iter().map(|call| (&*call.id, &*call.name, &*call.arguments)).collect()
+}
+
+#[test]
+fn blocks_become_text_reasoning_and_calls() {
+    let mut events = vec![
+        start(
+            json!({"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}),
+        ),
+        json!({"type": "ping"}),
+        begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+        delta(0, json!({"type": "signature_delta", "signature": "s=="})),
+        close(0),
+        begin(1, json!({"type": "text", "text": ""})),
+        text(1, "Hel"),
+        text(1, "lo"),
+        close(1),
+        tool(2, "tu_1", "ls"),
+        input(2, ""),
+        input(2, "{\"p\":"),
+        input(2, " 12345678901234567890}"),
+        close(2),
+        begin(3, json!({"type": "text", "text": "an aside"})),
+        close(3),
+        tool(4, "tu_2", "pwd"),
+        close(4),
+        json!({"type": "invented_later", "index": 4}),
+    ];
+    events.extend(end("tool_use"));
+    let (reply, shown) = assemble(&events, false);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.reasoning.as_deref(), &*reply.model), ("Hello\nan aside", Some("hm"), "served"));
+    assert_eq!(calls(&reply), [("tu_1", "ls", "{\"p\": 12345678901234567890}"), ("tu_2", "pwd", "{}")]);
+    assert_eq!(reply.finish, Finish::ToolCalls);
+    let usage = reply.usage.unwrap();
+    assert_eq!((usage.input, usage.cache_read, usage.cache_write, usage.output), (130, 100, 20, 9));
+    assert_eq!(shown, ["reasoning:hm", "text:Hel", "text:lo", "tool:ls", "tool:pwd"]);
+}
+
+#[test]
+fn what_was_shown_is_what_is_kept() {
+    let mut events = vec![
+        start(json!({})),
+        text(0, "one"),
+        text(1, "two"),
+        delta(2, json!({"type": "thinking_delta", "thinking": "a"})),
+    ];
+    events.push(delta(3, json!({"type": "thinking_delta", "thinking": "b"})));
+    events.extend(end("end_turn"));
+    let (reply, shown) = assemble(&events, false);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.reasoning.as_deref()), ("one\ntwo", Some("a\n\nb")));
+    assert_eq!(shown, ["text:one", "text:\n", "text:two", "reasoning:a", "reasoning:\n\n", "reasoning:b"]);
+}
+
+#[test]
+fn a_stream_without_its_end_is_cut_and_no_call_in_it_runs() {
+    let whole_call = [start(json!({})), text(0, "half"), tool(1, "c", "rm"), input(1, "{}"), close(1)];
+    let cut = |partial: &str| Err(Broken::Cut { partial: partial.to_owned() });
+    assert_eq!(assemble(&whole_call, false).0, cut("half"));
+    assert_eq!(assemble(&[], false).0, cut(""));
+    // A reason to stop is not the end yet.
+    let [reason, _] = end("tool_use");
+    assert_eq!(assemble(&[whole_call.to_vec(), vec![reason]].concat(), false).0, cut("half"));
+}
+
+#[test]
+fn reasons_to_stop_are_sorted_by_what_follows() {
+    for (reason, expected) in [
+        (json!("end_turn"), Finish::Stop),
+        (json!("stop_sequence"), Finish::Stop),
+        (json!("pause_turn"), Finish::Stop),
+        (json!("max_tokens"), Finish::Length),
+        (json!("model_context_window_exceeded"), Finish::Length),
+        (json!("refusal"), Finish::Refused),
+        (Value::Null, Finish::Stop),
+        (json!("invented_later"), Finish::Stop),
+        (json!("tool_use"), Finish::Stop),
+    ] {
+        let events = [
+            text(0, "t"),
+            json!({"type": "message_delta", "delta": {"stop_reason": reason}}),
+            json!({"type": "message_stop"}),
+        ];
+        assert_eq!(assemble(&events, false).0.unwrap().finish, expected, "{reason}");
+    }
+}
+
+#[test]
+fn at_the_cap_calls_stay_as_they_broke_off_and_a_refusal_has_none() {
+    let mut events =
+        vec![tool(0, "c1", "pwd"), close(0), tool(1, "c2", "write"), input(1, "{\"path\": \"a"), tool(2, "c3", "ls")];
+    events.extend(end("max_tokens"));
+    let reply = assemble(&events, false).0.unwrap();
+    assert_eq!(calls(&reply), [("c1", "pwd", "{}"), ("c2", "write", "{\"path\": \"a"), ("c3", "ls", "")]);
+    assert_eq!(reply.finish, Finish::Length);
+    events.truncate(5);
+    events.extend(end("refusal"));
+    let reply = assemble(&events, false).0.unwrap();
+    assert_eq!((reply.finish, reply.tool_calls.len()), (Finish::Refused, 0));
+}
+
+#[test]
+fn servers_of_other_makers_are_understood() {
+    // Counts only at the end, ids missing or twice, the input in one piece, blocks never begun or closed.
+    let events = [
+        start(json!({"input_tokens": 0, "output_tokens": 0})),
+        begin(0, json!({"type": "tool_use", "name": "a", "input": {"x": 1}})),
+        begin(1, json!({"type": "tool_use", "id": "c", "name": "a", "input": {}})),
+        begin(2, json!({"type": "tool_use", "id": "c", "name": "b"})),
+        text(3, "t"),
+        json!({"type": "message_delta", "delta": {"stop_reason": null},
+               "usage": {"input_tokens": 7, "output_tokens": 3, "cache_read_input_tokens": null}}),
+        json!({"type": "message_stop"}),
+    ];
+    let reply = assemble(&events, false).0.unwrap();
+    assert_eq!(calls(&reply), [("made", "a", "{\"x\":1}"), ("c", "a", "{}"), ("c_2", "b", "{}")]);
+    assert_eq!(reply.usage.map(|usage| (usage.input, usage.output)), Some((7, 3)));
+    assert_eq!((reply.finish, &*reply.text), (Finish::ToolCalls, "t"));
+}
+
+#[test]
+fn hostile_events_make_no_call_and_no_panic() {
+    let nameless = [input(0, "{}"), json!({"type": "message_stop"})];
+    assert_eq!(assemble(&nameless, false).0, Err(Broken::NamelessCall));
+    let odd = [
+        json!(null),
+        json!([1, 2]),
+        json!({"type": 7, "error": null}),
+        json!({"type": "content_block_start"}),
+        json!({"type": "content_block_start", "index": -1, "content_block": "x"}),
+        json!({"type": "content_block_delta", "index": 18446744073709551615u64, "delta": []}),
+        input(0, "{}"),
+        text(0, "dropped: the block is of another kind"),
+        json!({"type": "message_delta", "usage": [1]}),
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": -5, "output_tokens": "many"}}}),
+        begin(0, json!({"type": "text", "text": "begun again"})),
+        json!({"type": "message_stop"}),
+    ];
+    let reply = assemble(&odd, false).0.unwrap();
+    assert_eq!((&*reply.text, reply.tool_calls.len(), reply.usage), ("begun again", 0, None));
+}
+
+#[test]
+fn an_error_in_a_stream_is_an_error() {
+    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let stated = Assembly::new(false).take(&error, &mut |_| {}).unwrap_err();
+    assert_eq!((stated.status, &*stated.message, stated.passes()), (529, "Overloaded", true));
+    assert!(matches!(Assembly::new(false).take_whole(&error, &mut |_| {}), Err(Unread::Stated(_))));
+    assert_eq!(Assembly::new(false).take_whole(&json!({"hello": 1}), &mut |_| {}), Err(Unread::Lacks("content")));
+}
+
+#[test]
+fn a_reply_of_a_given_form_is_the_input_of_its_call() {
+    let mut events = vec![text(0, "here it is"), tool(1, "c", "reply"), input(1, "{\"a\":"), input(1, "1}"), close(1)];
+    events.extend(end("tool_use"));
+    let (reply, shown) = assemble(&events, true);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.finish, reply.tool_calls.len()), ("{\"a\":1}", Finish::Stop, 0));
+    assert_eq!(shown, ["text:{\"a\":", "text:1}"]);
+    // Where the model answers in words all the same, they are the reply.
+    let mut events = vec![text(0, "{\"a\":1}")];
+    events.extend(end("end_turn"));
+    assert_eq!(assemble(&events, true).0.unwrap().text, "{\"a\":1}");
+}
+
+proptest! {
+    #[test]
+    fn however_an_input_is_split_it_comes_out_whole(cuts in proptest::collection::vec(0usize..40, 0..6)) {
+        let whole = r#"{"path":"ä/b","n":[1,2,{"x":"}"}],"t":"漢字"}"#;
+        let characters: Vec<char> = whole.chars().collect();
+        let mut at: Vec<usize> = cuts.iter().map(|cut| cut % characters.len()).collect();
+        at.extend([0, characters.len()]);
+        at.sort_unstable();
+        let mut events = vec![tool(0, "c", "a"), tool(1, "d", "b")];
+        for pair in at.windows(2) {
+            let piece: String = characters[pair[0]..pair[1]].iter().collect();
+            events.extend([input(0, &piece), input(1, &piece)]);
+        }
+        events.extend(end("tool_use"));
+        let reply = assemble(&events, false).0.unwrap();
+        prop_assert_eq!(calls(&reply), [("c", "a", whole), ("d", "b", whole)]);
+    }
+}

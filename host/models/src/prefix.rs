@@ -1,0 +1,336 @@
+//! The part of a session's requests that a provider can keep: tools, system prompt, messages, as bytes.
+//!
+//! In this order a provider reads a request, whatever the order of its keys, so that the bytes of two requests have in
+//! common what its cache can have in common. The bytes only grow; what closes them is added when a body is written.
+
+use std::sync::Arc;
+
+use hermes_conversation::{Role, Shown};
+
+use crate::{ApiMode, Breakpoints, Marks, ModelError, Style, wire};
+
+/// A message as it stands on the wire, rendered by [`Style::render`]. Cloning it copies no bytes.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    style: Style,
+    bytes: Arc<[u8]>,
+    /// Where a mark can be inserted.
+    mark: Option<usize>,
+    /// Of a list of blocks: the side whose they are. Neighbours of one side make one message.
+    side: Option<Role>,
+}
+
+impl Rendered {
+    /// A message that is whole.
+    pub(crate) fn message(style: Style, bytes: Vec<u8>, mark: Option<usize>) -> Self {
+        Self { style, bytes: bytes.into(), mark, side: None }
+    }
+
+    /// Blocks of a message of one side.
+    pub(crate) fn blocks(style: Style, bytes: Vec<u8>, mark: Option<usize>, side: Role) -> Self {
+        Self { style, bytes: bytes.into(), mark, side: Some(side) }
+    }
+
+    /// The style in which it is rendered.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Its own bytes, without what joins it to its neighbours.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A system prompt, borrowed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct System<'a> {
+    /// The text; empty for none.
+    pub text: &'a str,
+    /// How many bytes of `text` are the stable tier, which other sessions share.
+    pub stable: usize,
+    /// A layer of this call alone, which follows behind a blank line; empty for none. What comes behind it cannot
+    /// be found in a cache by a request with another one.
+    pub ephemeral: &'a str,
+}
+
+impl<'a> System<'a> {
+    /// A text without tiers.
+    pub fn plain(text: &'a str) -> Self {
+        Self { text, stable: 0, ephemeral: "" }
+    }
+
+    /// Stable tier, the rest, the ephemeral layer. A blank piece cannot stand alone on every wire: it goes with its
+    /// neighbour, or is none.
+    pub(crate) fn pieces(&self) -> [&'a str; 3] {
+        let (stable, rest) = self.text.split_at(self.stable);
+        let (stable, rest) = match (stable.trim().is_empty(), rest.trim().is_empty()) {
+            (true, true) => ("", ""),
+            (true, false) => ("", self.text),
+            (false, true) => (self.text, ""),
+            (false, false) => (stable, rest),
+        };
+        let ephemeral = if self.ephemeral.trim().is_empty() { "" } else { self.ephemeral };
+        [stable, rest, ephemeral]
+    }
+
+    /// What stands before the ephemeral layer.
+    pub(crate) fn joint(&self) -> &'static str {
+        if self.text.trim().is_empty() || self.ephemeral.trim().is_empty() { "" } else { "\n\n" }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.ephemeral.trim().is_empty()
+    }
+}
+
+/// Why a prefix cannot be begun.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PrefixError {
+    /// The tool list is not what [`tools_json`](crate::tools_json) writes.
+    #[error("the tool list is no JSON: {why}")]
+    Tools {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The stable tier ends outside of the system prompt, or within a character.
+    #[error("the stable tier of {stable} bytes does not end within the system prompt of {length}")]
+    Stable {
+        /// As given.
+        stable: usize,
+        /// Bytes of the system prompt.
+        length: usize,
+    },
+}
+
+impl From<PrefixError> for ModelError {
+    fn from(error: PrefixError) -> Self {
+        ModelError::unsendable(error.to_string())
+    }
+}
+
+/// What stands at an offset of a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The tool list.
+    Tools,
+    /// The stable tier of the system prompt.
+    Stable,
+    /// The rest of the system prompt.
+    System,
+    /// The layer of a single call.
+    Ephemeral,
+    /// A message, by its index.
+    Message(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    end: usize,
+    mark: Option<usize>,
+}
+
+/// Offsets that were found while the system prompt was written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SystemMarks {
+    /// Where the stable tier can be marked.
+    pub(crate) stable: Option<usize>,
+    /// Where the end of what is not ephemeral can be marked.
+    pub(crate) whole: Option<usize>,
+    /// Where the text of the stable tier ends.
+    pub(crate) stable_end: usize,
+    /// Where the ephemeral layer begins; behind the system prompt where there is none.
+    pub(crate) ephemeral: usize,
+}
+
+/// The cacheable part of a session's requests, in the order in which providers read it.
+///
+/// ```
+/// use hermes_models::{Place, Prefix, Style, System};
+///
+/// let prefix = Prefix::new(Style::PLAIN, "[]", System::plain("be brief"))?;
+/// assert_eq!(prefix.bytes(), br#"[{"role":"system","content":"be brief"}"#);
+/// assert_eq!(prefix.place(20), Some(Place::System));
+/// # Ok::<(), hermes_models::PrefixError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Prefix {
+    style: Style,
+    bytes: Vec<u8>,
+    tools: usize,
+    system: usize,
+    marks: SystemMarks,
+    entries: Vec<Entry>,
+    /// The side whose message can still grow.
+    open: Option<Role>,
+    /// Nothing will ask for it again, so that nothing is marked.
+    once: bool,
+}
+
+impl Prefix {
+    /// Tools, in the frozen form of [`tools_json`](crate::tools_json) (empty or `[]` for none), and a system prompt.
+    ///
+    /// # Errors
+    ///
+    /// Every [`PrefixError`].
+    pub fn new(style: Style, tools: &str, system: System<'_>) -> Result<Self, PrefixError> {
+        if !system.text.is_char_boundary(system.stable) {
+            return Err(PrefixError::Stable { stable: system.stable, length: system.text.len() });
+        }
+        let mut bytes = Vec::new();
+        match tools.trim() {
+            "" | "[]" => {}
+            tools => {
+                let written = match style.mode {
+                    ApiMode::ChatCompletions => wire::chat::tools(&mut bytes, tools),
+                    ApiMode::AnthropicMessages => wire::messages::tools(&mut bytes, tools),
+                };
+                written.map_err(|error| PrefixError::Tools { why: error.to_string() })?;
+            }
+        }
+        let end_of_tools = bytes.len();
+        let mut marks = match style.mode {
+            ApiMode::ChatCompletions => wire::chat::system(&mut bytes, style, &system),
+            ApiMode::AnthropicMessages => wire::messages::system(&mut bytes, &system),
+        };
+        if system.pieces()[0].is_empty() {
+            marks.stable_end = end_of_tools;
+        }
+        Ok(Self {
+            style,
+            tools: end_of_tools,
+            system: bytes.len(),
+            bytes,
+            marks,
+            entries: Vec::new(),
+            open: None,
+            once: false,
+        })
+    }
+
+    /// A request of its own, without tools, that is not asked for again: it is never marked, since writing to a
+    /// cache costs more than it would save.
+    ///
+    /// # Errors
+    ///
+    /// [`PrefixError::Stable`].
+    pub fn of(style: Style, system: System<'_>, messages: &[Shown]) -> Result<Self, PrefixError> {
+        let mut prefix = Self { once: true, ..Self::new(style, "", system)? };
+        for message in messages {
+            prefix.push(&style.render(message));
+        }
+        Ok(prefix)
+    }
+
+    /// Adds a message at the end. It has to be rendered in the prefix's own style.
+    pub fn push(&mut self, message: &Rendered) {
+        debug_assert_eq!(message.style, self.style, "bytes of one style fit no other");
+        match (message.side, self.open) {
+            (None, _) if self.is_list_empty() => {}
+            (None, _) => self.bytes.push(b','),
+            (side, open) if side == open => self.bytes.push(b','),
+            (Some(side), open) => {
+                let begin = if open.is_some() { "]},{\"role\":\"" } else { "[{\"role\":\"" };
+                for piece in [begin, side.as_str(), "\",\"content\":["] {
+                    self.bytes.extend_from_slice(piece.as_bytes());
+                }
+                self.open = Some(side);
+            }
+        }
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(&message.bytes);
+        self.entries.push(Entry { end: self.bytes.len(), mark: message.mark.map(|mark| begin + mark) });
+    }
+
+    /// Whether the list of chat completions, which begins with the system message, has nothing in it yet.
+    fn is_list_empty(&self) -> bool {
+        self.bytes.last() == Some(&b'[')
+    }
+
+    /// The style in which it is written.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// How many messages were pushed.
+    pub fn messages(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Tools, system prompt and messages as they stand on the wire, one behind the other without the keys before them,
+    /// without marks, and without the brackets behind what may still grow: with the same beginning, the bytes of a
+    /// longer conversation begin with those of a shorter one.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of the tool list: the text of `tools` in the body.
+    pub fn tools_len(&self) -> usize {
+        self.tools
+    }
+
+    /// Where the text of the system prompt's stable tier ends in [`Prefix::bytes`]; the end of the tools where there
+    /// is none.
+    pub fn stable_end(&self) -> usize {
+        self.marks.stable_end
+    }
+
+    /// Where the system prompt ends in [`Prefix::bytes`], its ephemeral layer included.
+    pub fn system_end(&self) -> usize {
+        self.system
+    }
+
+    /// Where a message ends in [`Prefix::bytes`].
+    pub fn message_end(&self, index: usize) -> Option<usize> {
+        self.entries.get(index).map(|entry| entry.end)
+    }
+
+    /// What stands at an offset of [`Prefix::bytes`]; none behind the end.
+    pub fn place(&self, offset: usize) -> Option<Place> {
+        if offset < self.tools {
+            return Some(Place::Tools);
+        }
+        if offset < self.system {
+            return Some(match offset {
+                _ if offset < self.marks.stable_end => Place::Stable,
+                _ if offset < self.marks.ephemeral => Place::System,
+                _ => Place::Ephemeral,
+            });
+        }
+        let index = self.entries.partition_point(|entry| entry.end <= offset);
+        (index < self.entries.len()).then_some(Place::Message(index))
+    }
+
+    /// The offsets in [`Prefix::bytes`] at which a request is marked: ascending, each once, four at most, none where
+    /// the route takes no marks. What cannot carry a mark hands it to the nearest one before it that can.
+    pub fn marks(&self, breakpoints: Breakpoints) -> Vec<usize> {
+        if self.style.marks == Marks::None || self.once {
+            return Vec::new();
+        }
+        let up_to = |index: usize| {
+            let messages = &self.entries[..self.entries.len().min(index.saturating_add(1))];
+            messages.iter().rev().find_map(|entry| entry.mark).or(self.marks.whole)
+        };
+        let mut marks: Vec<usize> = [
+            self.marks.stable,
+            breakpoints.summaries.map_or(self.marks.whole, up_to),
+            breakpoints.previous.and_then(up_to),
+            up_to(self.entries.len()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        marks.sort_unstable();
+        marks.dedup();
+        marks
+    }
+
+    /// What closes the lists that may still grow.
+    pub(crate) fn closing(&self) -> &'static str {
+        match (self.style.mode, self.open) {
+            (ApiMode::ChatCompletions, _) => "]",
+            (ApiMode::AnthropicMessages, Some(_)) => "]}]",
+            (ApiMode::AnthropicMessages, None) => "[]",
+        }
+    }
+}

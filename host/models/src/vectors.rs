@@ -1,0 +1,69 @@
+//! Behaviour recorded elsewhere, case by case. The recordings lie beside the repository, in `shared/vectors`, or where
+//! `HERMES_SHARED` says; without them these tests have nothing to do and say so.
+//!
+//! Where this crate differs on purpose, the case stands in a list with the rule behind it and with our own result.
+
+#![allow(clippy::unwrap_used)]
+
+mod cache;
+mod messages;
+mod replies;
+mod routes;
+
+use std::{env, fs, path::PathBuf};
+
+use serde_json::Value;
+
+/// A case that comes out otherwise here.
+struct Differs {
+    case: &'static str,
+    rule: &'static str,
+    ours: Value,
+}
+
+fn differs(case: &'static str, rule: &'static str, ours: Value) -> Differs {
+    Differs { case, rule, ours }
+}
+
+/// Runs every case of a suite: `act` gives our result for an input, `wanted` what is compared of the recorded one.
+fn run(suite: &str, differing: &[Differs], act: impl Fn(&Value) -> Value, wanted: impl Fn(&Value) -> Value) {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = env::var_os("HERMES_SHARED").map_or(beside, PathBuf::from);
+    let path = shared.join("vectors").join(format!("{suite}.json"));
+    let Ok(text) = fs::read_to_string(&path) else {
+        eprintln!("skipped: there is no {}; set HERMES_SHARED to the folder that holds `vectors`", path.display());
+        return;
+    };
+    let recorded: Value = serde_json::from_str(&text).unwrap();
+    let cases = recorded["cases"].as_array().unwrap();
+    let mut failures = Vec::new();
+    let mut seen = 0;
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let (ours, wanted) = (act(&case["input"]), wanted(&case["expected"]));
+        match differing.iter().find(|differs| differs.case == name) {
+            None if ours != wanted => failures.push(format!("{name}: ours {ours}\n  recorded {wanted}")),
+            None => {}
+            Some(differs) => {
+                seen += 1;
+                if ours != differs.ours {
+                    failures.push(format!("{name} ({}): ours {ours}\n  listed {}", differs.rule, differs.ours));
+                }
+                if ours == wanted {
+                    failures.push(format!("{name} is listed as differing and does not differ"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{suite}: {}\n{}", failures.len(), failures.join("\n"));
+    assert_eq!(seen, differing.len(), "{suite}: a listed case is not recorded");
+    println!("| {suite} | {} | {} | {seen} |", cases.len(), cases.len() - seen);
+}
+
+/// A list of blocks where the wire allows a text as its short form.
+fn as_blocks(content: &Value) -> Value {
+    match content {
+        Value::String(text) => serde_json::json!([{"type": "text", "text": text}]),
+        other => other.clone(),
+    }
+}

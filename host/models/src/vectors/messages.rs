@@ -1,0 +1,262 @@
+//! Chat history to Anthropic's messages, and whole requests.
+
+use hermes_conversation::{Role, Shown, ToolCall};
+use serde_json::{Map, Value, json};
+
+use super::{as_blocks, differs, run};
+use crate::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, body};
+
+const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
+
+const TEXT_ONLY: &str = "a message of the log is text: of parts, the texts are kept";
+const NO_REASONING: &str = "reasoning is neither asked for nor sent back in the first form of the mode";
+const PAIRED_BEFORE: &str = "calls and results are paired before they are stored, and what was sent is not rewritten";
+const BLOCKS_STAY: &str = "texts of neighbours stay blocks of their own: what was sent is a prefix of what follows";
+const MARKS_LAST: &str = "marks are placed by breakpoints when a body is written, not taken from messages";
+const MENDED_ONLY: &str = "a schema is sent as its author wrote it unless the API refuses it";
+const ROOM: &str = "prompt and cap on output have to fit the window together";
+
+/// System prompt and messages of a recorded history.
+pub(super) fn history(messages: &Value) -> (String, Vec<Shown>) {
+    let mut system = Vec::new();
+    let mut shown = Vec::new();
+    for message in messages.as_array().unwrap() {
+        let content = text_of(&message["content"]);
+        let role = match message["role"].as_str().unwrap() {
+            "system" => {
+                system.push(content);
+                continue;
+            }
+            "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
+            _ => Role::User,
+        };
+        let calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| ToolCall {
+            id: call["id"].as_str().unwrap().to_owned(),
+            name: call["function"]["name"].as_str().unwrap().to_owned(),
+            arguments: match &call["function"]["arguments"] {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            },
+        });
+        shown.push(Shown {
+            role,
+            content,
+            reasoning: message["reasoning_content"].as_str().map(str::to_owned),
+            tool_calls: calls.collect(),
+            tool_call_id: message["tool_call_id"].as_str().map(str::to_owned),
+            id: None,
+        });
+    }
+    (system.join("\n\n"), shown)
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part.as_str().or_else(|| part["text"].as_str()));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        other => other["text_summary"].as_str().map_or_else(|| other.to_string(), str::to_owned),
+    }
+}
+
+/// What is compared of a body: texts and one-block lists are the same to the API.
+pub(super) fn compared(body: &Value) -> Value {
+    let mut kept = Map::new();
+    for (key, value) in body.as_object().unwrap() {
+        let value = match key.as_str() {
+            "stream" => continue,
+            "system" if value.is_null() => continue,
+            "system" => as_blocks(value),
+            "messages" => value
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|message| json!({"role": message["role"], "content": as_blocks(&message["content"])}))
+                .collect(),
+            _ => value.clone(),
+        };
+        kept.insert(key.clone(), value);
+    }
+    Value::Object(kept)
+}
+
+pub(super) fn written(prefix: &Prefix, breakpoints: Breakpoints) -> Value {
+    let request = Request { model: "m", prefix, breakpoints, max_tokens: None, temperature: None, schema: None };
+    serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+}
+
+/// The breakpoints that come nearest to the marks of a recorded history.
+fn marked_in(messages: &Value) -> Option<Breakpoints> {
+    let messages: Vec<&Value> =
+        messages.as_array().unwrap().iter().filter(|message| message["role"] != "system").collect();
+    let previous = messages.iter().rposition(|message| !message["cache_control"].is_null())?;
+    let ttl = messages[previous]["cache_control"]["ttl"].as_str().unwrap_or("5m").parse().unwrap();
+    Some(Breakpoints { ttl, previous: Some(previous), summaries: None })
+}
+
+#[test]
+fn anthropic_messages() {
+    let said = |role: &str, text: &str| json!({"role": role, "content": [{"type": "text", "text": text}]});
+    let (user, assistant) = (|text: &str| said("user", text), |text: &str| said("assistant", text));
+    let file =
+        |id: &str, path: &str| json!({"type": "tool_use", "id": id, "name": "read_file", "input": {"path": path}});
+    let result = |id: &str, text: &str| json!({"type": "tool_result", "tool_use_id": id, "content": text});
+    let calls = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    let results = |blocks: Value| json!({"role": "user", "content": blocks});
+    let read = || calls(json!([file("call_1", "a.txt")]));
+    let answered = |text: &str| results(json!([result("call_1", text)]));
+    let history_of = |messages: Value| json!({"messages": messages});
+    let look = || history_of(json!([user("look")]));
+    let marked_last = {
+        let mut last = result("call_1", "A");
+        last["cache_control"] = json!({"type": "ephemeral"});
+        let mut call = file("call_1", "a.txt");
+        call["cache_control"] = json!({"type": "ephemeral"});
+        json!([user("q"), calls(json!([{"type": "text", "text": "text"}, call])), results(json!([last]))])
+    };
+    run(
+        "anthropic_messages",
+        &[
+            differs(
+                "system-parts-cached",
+                MARKS_LAST,
+                json!({"system": [{"type": "text", "text": "one\ntwo"}], "messages": [user("hi")]}),
+            ),
+            differs("image-https", TEXT_ONLY, look()),
+            differs("image-data-url-no-mime", TEXT_ONLY, look()),
+            differs("part-bare-string", TEXT_ONLY, history_of(json!([user("plain string part\nt")]))),
+            differs("part-text-citations", TEXT_ONLY, history_of(json!([user("q"), assistant("t"), user("n")]))),
+            differs(
+                "tool-result-then-user-parts",
+                TEXT_ONLY,
+                history_of(json!([
+                    user("q"),
+                    read(),
+                    results(json!([result("call_1", "A"), {"type": "text", "text": "and"}]))
+                ])),
+            ),
+            differs("tool-result-text-parts", TEXT_ONLY, history_of(json!([user("q"), read(), answered("one\ntwo")]))),
+            differs(
+                "tool-result-multimodal-envelope",
+                TEXT_ONLY,
+                history_of(json!([user("q"), read(), answered("a shot")])),
+            ),
+            differs("orphan-call-at-end", PAIRED_BEFORE, history_of(json!([user("q"), read()]))),
+            differs(
+                "orphan-result",
+                PAIRED_BEFORE,
+                history_of(json!([
+                    results(json!([{"type": "text", "text": "q"}, result("call_9", "stray")])),
+                    assistant("ok")
+                ])),
+            ),
+            differs(
+                "merge-users-strings",
+                BLOCKS_STAY,
+                history_of(json!([
+                    results(json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])),
+                    assistant("c")
+                ])),
+            ),
+            differs("cache-on-assistant-tools", MARKS_LAST, history_of(marked_last)),
+            differs("thinking-redacted-latest", NO_REASONING, history_of(json!([user("q"), assistant("a")]))),
+            differs("thinking-signed-with-tool", NO_REASONING, history_of(json!([user("q"), read(), answered("A")]))),
+            differs("thinking-content-field", NO_REASONING, history_of(json!([user("q"), assistant("a")]))),
+            differs(
+                "thinking-kimi-model-keeps-all",
+                NO_REASONING,
+                history_of(json!([
+                    user("q"),
+                    calls(json!([{"type": "text", "text": "a"}, file("call_1", "a.txt")])),
+                    answered("A")
+                ])),
+            ),
+            differs(
+                "ordered-blocks-replay",
+                NO_REASONING,
+                history_of(json!([
+                    user("q"),
+                    calls(json!([{"type": "text", "text": "tail"}, file("call_1", "a.txt"), file("call_2", "b.txt")])),
+                    results(json!([result("call_1", "A"), result("call_2", "B")]))
+                ])),
+            ),
+        ],
+        |input| {
+            let (system, messages) = history(&input["messages"]);
+            let marked = marked_in(&input["messages"]);
+            let mut prefix = Prefix::of(NATIVE, System::plain(&system), &messages).unwrap();
+            if marked.is_some() {
+                prefix = Prefix::new(NATIVE, "", System::plain(&system)).unwrap();
+                messages.iter().for_each(|message| prefix.push(&NATIVE.render(message)));
+            }
+            let mut body = compared(&written(&prefix, marked.unwrap_or_default()));
+            body.as_object_mut().unwrap().retain(|key, _| matches!(key.as_str(), "system" | "messages"));
+            body
+        },
+        compared,
+    );
+}
+
+#[test]
+fn anthropic_request() {
+    let asked = |model: &str, max_tokens: u32| {
+        json!({"model": model, "max_tokens": max_tokens, "system": [{"type": "text", "text": "sys"}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})
+    };
+    let mut nullable = asked("claude-sonnet-4-6", 64_000);
+    nullable["tool_choice"] = json!({"type": "auto"});
+    nullable["tools"] = json!([{"name": "f", "description": "d", "input_schema": {"type": "object", "properties":
+        {"a": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null, "description": "opt"}}}}]);
+    run(
+        "anthropic_request",
+        &[
+            differs("max-tokens-clamped-to-window", ROOM, asked("claude-sonnet-4-6", 8_164)),
+            differs("tools-nullable-union", MENDED_ONLY, nullable),
+            differs("thinking:claude-opus-4-7:medium", NO_REASONING, asked("claude-opus-4-7", 128_000)),
+            differs("thinking:claude-opus-4-6:xhigh", NO_REASONING, asked("claude-opus-4-6", 128_000)),
+            // The cap of 128,000 would need a beta header.
+            differs(
+                "thinking:claude-3-7-sonnet-20250219:xhigh",
+                NO_REASONING,
+                asked("claude-3-7-sonnet-20250219", 64_000),
+            ),
+            differs("thinking:kimi-k2.5:medium", NO_REASONING, asked("kimi-k2.5", 128_000)),
+            differs("thinking-budget:minimal", NO_REASONING, asked("claude-sonnet-4-5", 64_000)),
+            differs("thinking-effort:high", NO_REASONING, asked("claude-opus-4-7", 128_000)),
+            differs("thinking-budget:max", NO_REASONING, asked("claude-sonnet-4-5", 64_000)),
+            differs("thinking-effort:bogus", NO_REASONING, asked("claude-opus-4-7", 128_000)),
+            differs("thinking-budget-raises-cap", NO_REASONING, asked("claude-sonnet-4-5", 2_000)),
+        ],
+        |input| {
+            let (system, messages) = history(&input["messages"]);
+            let none = input["tool_choice"] == "none";
+            let tools = if input["tools"].is_null() || none { String::new() } else { input["tools"].to_string() };
+            let mut prefix = Prefix::new(NATIVE, &tools, System::plain(&system)).unwrap();
+            for message in &messages {
+                prefix.push(&NATIVE.render(message));
+            }
+            let request = Request {
+                model: input["model"].as_str().unwrap(),
+                prefix: &prefix,
+                // Marks are a suite of their own.
+                breakpoints: Breakpoints::default(),
+                max_tokens: input["max_tokens"].as_f64().map(|tokens| tokens as u32),
+                temperature: None,
+                schema: None,
+            };
+            let dialect = Dialect {
+                vendor_names: input["preserve_dots"] != true,
+                context_length: input["context_length"].as_u64().map(|window| window as u32),
+                ..Dialect::PLAIN
+            };
+            let body = String::from_utf8(body(&request, &dialect).unwrap()).unwrap();
+            let unmarked = body.replace(crate::Ttl::FiveMinutes.mark(), "");
+            compared(&serde_json::from_str(&unmarked).unwrap())
+        },
+        compared,
+    );
+}

@@ -1,0 +1,200 @@
+//! Chat completions: only keys that the official SDK's types have, in a fixed order.
+//!
+//! Without marks, contents are texts. Where a route takes marks they are lists with one part, also where no mark
+//! stands, so that a mark that moves on leaves the bytes as they were.
+
+use std::collections::BTreeMap;
+
+use hermes_conversation::{Shown, ToolCall, ToolSchema};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Dialect, escape, is_object, quote, raw, system_list, write};
+use crate::{
+    Marks, Rendered, Request, Style,
+    prefix::{System, SystemMarks},
+};
+
+/// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
+const NEWER_CAP: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
+
+#[derive(Serialize)]
+struct Head<'a> {
+    model: &'a str,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    json_schema: JsonSchema<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'static str,
+    schema: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+impl<'a> From<&'a ToolCall> for WireCall<'a> {
+    fn from(call: &'a ToolCall) -> Self {
+        // Providers parse the arguments, and refuse the whole conversation over one that a model garbled.
+        let arguments = if is_object(&call.arguments) { &call.arguments } else { "{}" };
+        Self { id: &call.id, r#type: "function", function: WireFunction { name: &call.name, arguments } }
+    }
+}
+
+/// All that stands before tools and messages.
+pub(super) fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
+    let response_format = match request.schema {
+        None => None,
+        Some(schema) => Some(ResponseFormat {
+            r#type: "json_schema",
+            json_schema: JsonSchema { name: "reply", schema: raw("schema of the reply", schema)? },
+        }),
+    };
+    let newer_cap = dialect.newer_cap || takes_newer_cap(request.model);
+    let head = Head {
+        model: request.model,
+        stream: true,
+        stream_options: dialect.stream_options.then_some(StreamOptions { include_usage: true }),
+        max_tokens: request.max_tokens.filter(|_| !newer_cap),
+        max_completion_tokens: request.max_tokens.filter(|_| newer_cap),
+        temperature: request.temperature.filter(|temperature| temperature.is_finite()),
+        response_format,
+    };
+    serde_json::to_vec(&head).map_err(|error| error.to_string())
+}
+
+/// By the model's own name: a vendor before the last slash does not count.
+fn takes_newer_cap(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    NEWER_CAP.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The tool list as it is frozen, once it is known to be JSON.
+pub(crate) fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+    let tools: &RawValue = serde_json::from_str(tools)?;
+    out.extend_from_slice(tools.get().as_bytes());
+    Ok(())
+}
+
+/// Opens the list of messages, with the system prompt as the first one.
+pub(crate) fn system(out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
+    let begin = out.len();
+    out.push(b'[');
+    if system.is_empty() {
+        return SystemMarks { stable_end: begin, ephemeral: usize::MAX, ..SystemMarks::default() };
+    }
+    out.extend_from_slice(br#"{"role":"system","content":"#);
+    let marks = if style.marks == Marks::None { system_text(out, system) } else { system_list(out, system) };
+    out.push(b'}');
+    marks
+}
+
+fn system_text(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
+    out.push(b'"');
+    let [stable, rest, ephemeral] = system.pieces();
+    escape(out, stable);
+    let stable_end = out.len();
+    escape(out, rest);
+    let end = out.len();
+    escape(out, system.joint());
+    escape(out, ephemeral);
+    out.push(b'"');
+    // What closes the text belongs to its last layer.
+    let ephemeral = if ephemeral.is_empty() { usize::MAX } else { end };
+    SystemMarks { stable_end, ephemeral, ..SystemMarks::default() }
+}
+
+/// A message: role, content, calls, the call that it answers.
+pub(crate) fn render(style: Style, message: &Shown) -> Rendered {
+    let mut out = Vec::with_capacity(message.content.len() + 64);
+    out.extend_from_slice(br#"{"role":"#);
+    quote(&mut out, message.role.as_str());
+    out.extend_from_slice(br#","content":"#);
+    let mut mark = None;
+    if message.content.is_empty() && !message.tool_calls.is_empty() {
+        out.extend_from_slice(b"null");
+    } else if style.marks == Marks::None || message.content.trim().is_empty() {
+        // Providers refuse a mark on a blank text.
+        quote(&mut out, &message.content);
+    } else {
+        out.extend_from_slice(br#"[{"type":"text","text":"#);
+        quote(&mut out, &message.content);
+        mark = Some(out.len());
+        out.extend_from_slice(b"}]");
+    }
+    if !message.tool_calls.is_empty() {
+        out.extend_from_slice(br#","tool_calls":"#);
+        let calls: Vec<WireCall<'_>> = message.tool_calls.iter().map(WireCall::from).collect();
+        write(&mut out, &calls);
+    }
+    if let Some(id) = &message.tool_call_id {
+        out.extend_from_slice(br#","tool_call_id":"#);
+        quote(&mut out, id);
+    }
+    out.push(b'}');
+    Rendered::message(style, out, mark)
+}
+
+/// The tool list of a session as it is frozen, stored and sent: sorted by name, in the form of chat completions.
+///
+/// Parameters stand as they are written; where they are no JSON object, a tool takes none.
+pub fn tools_json(schemas: &[ToolSchema]) -> String {
+    #[derive(Serialize)]
+    struct Tool<'a> {
+        r#type: &'static str,
+        function: Function<'a>,
+    }
+    #[derive(Serialize)]
+    struct Function<'a> {
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a RawValue,
+    }
+    const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+    let sorted: BTreeMap<&str, &ToolSchema> = schemas.iter().map(|schema| (schema.name.as_str(), schema)).collect();
+    let tools: Vec<Tool<'_>> = sorted
+        .into_values()
+        .filter_map(|schema| {
+            let parameters = if is_object(&schema.parameters) { schema.parameters.trim() } else { NO_PARAMETERS };
+            let parameters = serde_json::from_str(parameters).ok()?;
+            let function = Function { name: &schema.name, description: &schema.description, parameters };
+            Some(Tool { r#type: "function", function })
+        })
+        .collect();
+    serde_json::to_string(&tools).unwrap_or_else(|_| "[]".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::{
+    Breakpoints, Prefix,
+    wire::{
+        body,
+        tests::{call, shown, turn},
+    },
+};
+use hermes_conversation::Role;
+
+fn prefix(system: &str, tools: &str, messages: &[Shown]) -> Prefix {
+    let mut prefix = Prefix::new(Style::PLAIN, tools, System::plain(system)).unwrap();
+    for message in messages {
+        prefix.push(&Style::PLAIN.render(message));
+    }
+    prefix
+}
+
+#[test]
+fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
+    let tools = r#"[{"type":"function","function":{"name":"z","parameters":{"b":1,"a":1.0}}}]"#;
+    let request = Request {
+        model: "m",
+        prefix: &prefix("be brief", tools, &turn()),
+        breakpoints: Breakpoints::default(),
+        max_tokens: Some(100),
+        temperature: Some(0.7),
+        schema: Some(r#"{"type":"object"}"#),
+    };
+    assert_eq!(
+        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap(),
+        concat!(
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"#,
+            r#""temperature":0.7,"response_format":{"type":"json_schema","json_schema":{"name":"reply","#,
+            r#""schema":{"type":"object"}}},"#,
+            r#""tools":[{"type":"function","function":{"name":"z","parameters":{"b":1,"a":1.0}}}],"#,
+            r#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"},"#,
+            r#"{"role":"assistant","content":null,"tool_calls":["#,
+            r#"{"id":"c1","type":"function","function":{"name":"read_file","#,
+            r#""arguments":"{\"path\": \"a\", \"n\": 12345678901234567890}"}},"#,
+            r#"{"id":"c2","type":"function","function":{"name":"read_file","arguments":"{}"}}]},"#,
+            r#"{"role":"tool","content":"A","tool_call_id":"c1"},"#,
+            r#"{"role":"tool","content":"B","tool_call_id":"c2"}]}"#,
+        )
+    );
+}
+
+#[test]
+fn what_is_absent_is_left_out() {
+    let request = Request {
+        model: "m",
+        prefix: &prefix("", "[]", &[shown(Role::User, "hi")]),
+        breakpoints: Breakpoints::default(),
+        max_tokens: None,
+        temperature: None,
+        schema: None,
+    };
+    let body = body(&request, &Dialect { stream_options: false, ..Dialect::PLAIN }).unwrap();
+    assert_eq!(body, br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#);
+}
+
+#[test]
+fn what_is_no_json_is_not_sent() {
+    let error = Prefix::new(Style::PLAIN, "[{", System::default()).unwrap_err();
+    assert!(error.to_string().contains("tool list"), "{error}");
+    let request = Request {
+        model: "m",
+        prefix: &prefix("", "", &[]),
+        breakpoints: Breakpoints::default(),
+        max_tokens: None,
+        temperature: None,
+        schema: Some("{"),
+    };
+    assert!(body(&request, &Dialect::PLAIN).unwrap_err().to_string().contains("schema of the reply"));
+}
+
+#[test]
+fn a_call_keeps_its_arguments_unless_they_are_no_object() {
+    let message = Shown { tool_calls: vec![call("c", "[1]"), call("d", " {}")], ..shown(Role::Assistant, "so") };
+    let bytes = Style::PLAIN.render(&message).bytes().to_vec();
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.contains(r#""content":"so""#) && text.contains(r#""arguments":"{}""#), "{text}");
+    assert!(text.contains(r#""arguments":" {}""#), "{text}");
+}
+
+#[test]
+fn the_cap_on_output_has_the_name_that_the_model_takes() {
+    for (model, newer) in [
+        ("gpt-5", true),
+        ("openai/gpt-5.4", true),
+        ("gpt-4.1", true),
+        ("gpt-4o-mini", true),
+        ("o1-preview", true),
+        ("gpt-4-turbo", false),
+        ("o5", false),
+        ("my-gpt-5", false),
+        ("gpt-5/other", false),
+        ("deepseek-chat", false),
+        ("", false),
+    ] {
+        assert_eq!(takes_newer_cap(model), newer, "{model}");
+    }
+}
+
+#[test]
+fn tools_are_sorted_and_their_parameters_stay_as_written() {
+    let schema = |name: &str, parameters: &str| ToolSchema {
+        name: name.to_owned(),
+        description: format!("does {name}"),
+        parameters: parameters.to_owned(),
+    };
+    let tools = [schema("b", r#"{"type":"object", "z":1, "a":2}"#), schema("a", "nonsense")];
+    let expected = concat!(
+        r#"[{"type":"function","function":{"name":"a","description":"does a","#,
+        r#""parameters":{"type":"object","properties":{}}}},"#,
+        r#"{"type":"function","function":{"name":"b","description":"does b","#,
+        r#""parameters":{"type":"object", "z":1, "a":2}}}]"#,
+    );
+    assert_eq!(tools_json(&tools), expected);
+    let reversed: Vec<_> = tools.iter().rev().cloned().collect();
+    assert_eq!(tools_json(&reversed), expected);
+    assert_eq!(tools_json(&[]), "[]");
+}

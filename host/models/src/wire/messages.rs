@@ -1,0 +1,294 @@
+//! Anthropic's messages: system prompt and messages as lists of blocks, roles strictly in turn.
+//!
+//! Every text is a block of a list, so that a mark is an insertion. Reasoning is neither asked for nor sent back in
+//! this form of the mode. What the models of a family take is in `family`.
+
+use std::borrow::Cow;
+
+use hermes_conversation::{Role, Shown};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use super::{Dialect, quote, raw, system_list};
+use crate::{
+    Rendered, Request, Style, family,
+    prefix::{System, SystemMarks},
+};
+
+/// Stands in for what a user said where it is blank: the API takes no blank text.
+const NOTHING_SAID: &str = "(empty message)";
+/// Stands in for a reply without text and calls.
+const NOTHING_ANSWERED: &str = "(empty)";
+/// Stands in for a result without text.
+const NO_OUTPUT: &str = "(no output)";
+/// The tool by which a reply of a given form is asked for.
+pub(crate) const REPLY_TOOL: &str = "reply";
+/// Bytes of a prompt that surely hold a token; fewer for scripts whose signs have three bytes and cost one each.
+const BYTES_PER_TOKEN: usize = 3;
+/// The least that is left for the reply where the prompt seems to fill the window.
+const LEAST_OUTPUT: u32 = 1_024;
+
+#[derive(Serialize)]
+struct Head<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[ReplyTool<'a>; 1]>,
+}
+
+#[derive(Serialize)]
+struct ToolChoice {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disable_parallel_tool_use: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct ReplyTool<'a> {
+    name: &'static str,
+    description: &'static str,
+    input_schema: &'a RawValue,
+}
+
+/// All that stands before tools, system prompt and messages.
+pub(super) fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
+    let model = if dialect.vendor_names { family::vendor_name(request.model) } else { Cow::Borrowed(request.model) };
+    let family = family::of(&model);
+    let has_tools = request.prefix.tools_len() > 0;
+    let tools = match request.schema {
+        None => None,
+        Some(_) if has_tools => {
+            return Err("a schema of the reply cannot be asked for beside tools in anthropic_messages; leave out \
+                        either"
+                .to_owned());
+        }
+        Some(schema) => Some([ReplyTool {
+            name: REPLY_TOOL,
+            description: "Gives the reply. Call it once; what is written outside of it is lost.",
+            input_schema: raw("schema of the reply", schema)?,
+        }]),
+    };
+    let tool_choice = match (&tools, has_tools) {
+        (Some(_), _) if family.forced_calls => {
+            Some(ToolChoice { r#type: "tool", name: Some(REPLY_TOOL), disable_parallel_tool_use: Some(true) })
+        }
+        (Some(_), _) | (None, true) => Some(ToolChoice { r#type: "auto", name: None, disable_parallel_tool_use: None }),
+        (None, false) => None,
+    };
+    // Chat completions count to two.
+    let temperature = request.temperature.filter(|temperature| family.sampling && temperature.is_finite());
+    let head = Head {
+        model: &model,
+        max_tokens: max_tokens(request, dialect, family.output),
+        stream: true,
+        temperature: temperature.map(|temperature| temperature.clamp(0.0, 1.0)),
+        tool_choice,
+        tools,
+    };
+    serde_json::to_vec(&head).map_err(|error| error.to_string())
+}
+
+/// The cap on output, which this wire demands: what was asked for, else what the family can write; and no more than the
+/// window leaves beside the prompt, since otherwise the whole request is refused.
+fn max_tokens(request: &Request<'_>, dialect: &Dialect, family: u32) -> u32 {
+    let wanted = request.max_tokens.filter(|wanted| *wanted > 0).unwrap_or(family);
+    let Some(window) = dialect.context_length else { return wanted };
+    let prompt = u32::try_from(request.prefix.bytes().len() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
+    let room = window.saturating_sub(prompt).max(LEAST_OUTPUT);
+    wanted.min(room).min(window.saturating_sub(1)).max(1)
+}
+
+/// How much of a reply fits, where the API says that prompt and cap together do not: `188240 + 21333 > 200000`.
+pub(crate) fn output_room(message: &str) -> Option<u32> {
+    let (_, sum) = message.split_once("exceed context limit:")?;
+    let mut numbers = sum
+        .split(|character: char| !character.is_ascii_digit())
+        .filter(|number| !number.is_empty())
+        .map(|number| number.parse::<u32>().ok());
+    let (prompt, _cap, window) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    window.checked_sub(prompt).filter(|room| *room >= LEAST_OUTPUT)
+}
+
+/// A schema that has to be taken apart: its keys in their order, each value as it is written.
+struct Keys<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Keys<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut keys = Vec::new();
+                while let Some(entry) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
+                    keys.push(entry);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[derive(Deserialize)]
+struct FrozenTool<'a> {
+    #[serde(borrow)]
+    function: FrozenFunction<'a>,
+}
+
+#[derive(Deserialize)]
+struct FrozenFunction<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, borrow)]
+    description: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    parameters: Option<&'a RawValue>,
+}
+
+/// The frozen tool list in this wire's form, in the same order; of tools of one name the first.
+pub(crate) fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+    let tools: Vec<FrozenTool<'_>> = serde_json::from_str(tools)?;
+    let mut names: Vec<&str> = Vec::new();
+    for FrozenTool { function } in &tools {
+        if names.contains(&&*function.name) {
+            continue;
+        }
+        out.extend_from_slice(if names.is_empty() { b"[{\"name\":" } else { b",{\"name\":" });
+        names.push(&function.name);
+        quote(out, &function.name);
+        out.extend_from_slice(br#","description":"#);
+        quote(out, function.description.as_deref().unwrap_or_default());
+        out.extend_from_slice(br#","input_schema":"#);
+        input_schema(out, function.parameters.map_or("", RawValue::get));
+        out.push(b'}');
+    }
+    if !names.is_empty() {
+        out.push(b']');
+    }
+    Ok(())
+}
+
+/// A schema as it is written, save for what the API refuses: unions at the root, and a root that is not said to be
+/// an object.
+fn input_schema(out: &mut Vec<u8>, parameters: &str) {
+    let Ok(Keys(keys)) = serde_json::from_str::<Keys<'_>>(parameters) else {
+        out.extend_from_slice(br#"{"type":"object","properties":{}}"#);
+        return;
+    };
+    let is_union = |key: &str| matches!(key, "oneOf" | "anyOf" | "allOf");
+    let is_object = keys.iter().any(|(key, value)| key == "type" && value.get() == "\"object\"");
+    if is_object && !keys.iter().any(|(key, _)| is_union(key)) {
+        out.extend_from_slice(parameters.as_bytes());
+        return;
+    }
+    out.extend_from_slice(br#"{"type":"object""#);
+    for (key, value) in keys.iter().filter(|(key, _)| key != "type" && !is_union(key)) {
+        out.push(b',');
+        quote(out, key);
+        out.push(b':');
+        out.extend_from_slice(value.get().as_bytes());
+    }
+    if !keys.iter().any(|(key, _)| key == "properties") {
+        out.extend_from_slice(br#","properties":{}"#);
+    }
+    out.push(b'}');
+}
+
+/// The system prompt as a list of blocks; nothing where there is none.
+pub(crate) fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
+    if system.is_empty() {
+        return SystemMarks { stable_end: out.len(), ephemeral: usize::MAX, ..SystemMarks::default() };
+    }
+    system_list(out, system)
+}
+
+/// A message as blocks of its side. Every one ends with a block that can be marked.
+pub(crate) fn render(style: Style, message: &Shown) -> Rendered {
+    let mut out = Vec::with_capacity(message.content.len() + 64);
+    let side = match message.role {
+        Role::Assistant => {
+            let text = &message.content;
+            let text = match (text.trim().is_empty(), message.tool_calls.is_empty()) {
+                (false, _) => Some(text.as_str()),
+                (true, true) => Some(NOTHING_ANSWERED),
+                (true, false) => None,
+            };
+            if let Some(text) = text {
+                text_block(&mut out, text);
+            }
+            for call in &message.tool_calls {
+                if !out.is_empty() {
+                    out.push(b',');
+                }
+                out.extend_from_slice(br#"{"type":"tool_use","id":"#);
+                quote(&mut out, &sanitised(&call.id));
+                out.extend_from_slice(br#","name":"#);
+                quote(&mut out, &call.name);
+                out.extend_from_slice(br#","input":"#);
+                out.extend_from_slice(input(&call.arguments).as_bytes());
+                out.push(b'}');
+            }
+            Role::Assistant
+        }
+        Role::Tool => {
+            out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
+            quote(&mut out, &sanitised(message.tool_call_id.as_deref().unwrap_or_default()));
+            out.extend_from_slice(br#","content":"#);
+            quote(&mut out, or(&message.content, NO_OUTPUT));
+            out.push(b'}');
+            Role::User
+        }
+        Role::User | Role::System => {
+            text_block(&mut out, or(&message.content, NOTHING_SAID));
+            Role::User
+        }
+    };
+    let mark = out.len() - 1;
+    Rendered::blocks(style, out, Some(mark), side)
+}
+
+fn or<'a>(text: &'a str, placeholder: &'a str) -> &'a str {
+    if text.trim().is_empty() { placeholder } else { text }
+}
+
+fn text_block(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(br#"{"type":"text","text":"#);
+    quote(out, text);
+    out.push(b'}');
+}
+
+/// Arguments as the model wrote them. They become part of the body itself, which is refused as a whole over anything in
+/// it that is no JSON: half a surrogate, or a depth that no parser follows.
+fn input(arguments: &str) -> &str {
+    let arguments = arguments.trim();
+    let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
+    if is_object { arguments } else { "{}" }
+}
+
+/// An id as the API takes it. Other providers put colons and dots into theirs.
+fn sanitised(id: &str) -> Cow<'_, str> {
+    let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    match id {
+        "" => Cow::Borrowed("tool_0"),
+        _ if id.chars().all(fits) => Cow::Borrowed(id),
+        _ => Cow::Owned(id.chars().map(|character| if fits(character) { character } else { '_' }).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::{
+    ApiMode, Breakpoints, Marks, Prefix, Ttl,
+    wire::{
+        body,
+        tests::{call, shown, turn},
+    },
+};
+
+const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
+const TOOLS: &str = concat!(
+    r#"[{"type":"function","function":{"name":"a","description":"does \"a\"","#,
+    r#""parameters":{"type":"object", "z":1, "big":12345678901234567890}}},"#,
+    r#"{"type":"function","function":{"name":"b","description":"d","parameters":{"anyOf":[{}],"properties":{}}}}]"#,
+);
+
+fn prefix(system: System<'_>, tools: &str, messages: &[Shown]) -> Prefix {
+    let mut prefix = Prefix::new(NATIVE, tools, system).unwrap();
+    for message in messages {
+        prefix.push(&NATIVE.render(message));
+    }
+    prefix
+}
+
+fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
+    Request {
+        model,
+        prefix,
+        breakpoints: Breakpoints::default(),
+        max_tokens: None,
+        temperature: Some(0.5),
+        schema: None,
+    }
+}
+
+fn written(request: &Request<'_>, dialect: &Dialect) -> Value {
+    serde_json::from_slice(&body(request, dialect).unwrap()).unwrap()
+}
+
+#[test]
+fn a_body_is_what_the_vendors_library_would_send() {
+    let system = System { text: "stable\n\nrest", stable: 6, ephemeral: "only now" };
+    let prefix = prefix(system, TOOLS, &turn());
+    let request = Request {
+        breakpoints: Breakpoints { ttl: Ttl::OneHour, previous: Some(0), summaries: None },
+        ..request("anthropic/claude-sonnet-4.5", &prefix)
+    };
+    let dialect = Dialect { vendor_names: true, context_length: Some(200_000), ..Dialect::PLAIN };
+    let body = String::from_utf8(body(&request, &dialect).unwrap()).unwrap();
+    insta::assert_snapshot!(body.replace("},{", "},\n{"), @r#"
+    {"model":"claude-sonnet-4-5","max_tokens":64000,"stream":true,"temperature":0.5,"tool_choice":{"type":"auto"},"tools":[{"name":"a","description":"does \"a\"","input_schema":{"type":"object", "z":1, "big":12345678901234567890}},
+    {"name":"b","description":"d","input_schema":{"type":"object","properties":{}}}],"system":[{"type":"text","text":"stable","cache_control":{"type":"ephemeral","ttl":"1h"}},
+    {"type":"text","text":"\n\nrest","cache_control":{"type":"ephemeral","ttl":"1h"}},
+    {"type":"text","text":"\n\nonly now"}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral","ttl":"1h"}}]},
+    {"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read_file","input":{"path": "a", "n": 12345678901234567890}},
+    {"type":"tool_use","id":"c2","name":"read_file","input":{}}]},
+    {"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"A"},
+    {"type":"tool_result","tool_use_id":"c2","content":"B","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}
+    "#);
+}
+
+#[test]
+fn what_the_api_would_refuse_stands_in_no_message() {
+    let block = |message: &Shown| String::from_utf8(NATIVE.render(message).bytes().to_vec()).unwrap();
+    assert_eq!(block(&shown(Role::User, " \n")), r#"{"type":"text","text":"(empty message)"}"#);
+    assert_eq!(block(&shown(Role::Assistant, "")), r#"{"type":"text","text":"(empty)"}"#);
+    let result = Shown { tool_call_id: Some("functions.ls:0".to_owned()), ..shown(Role::Tool, "") };
+    assert_eq!(block(&result), r#"{"type":"tool_result","tool_use_id":"functions_ls_0","content":"(no output)"}"#);
+    for (arguments, sent) in [
+        (r#" {"n":12345678901234567890, "f":1.0} "#, r#"{"n":12345678901234567890, "f":1.0}"#),
+        ("", "{}"),
+        ("[1]", "{}"),
+        (r#"{"half":"\ud83d"}"#, "{}"),
+        (r#"{"a":1} {"b":2}"#, "{}"),
+        (&format!("{{\"a\":{}{}}}", "[".repeat(5000), "]".repeat(5000)), "{}"),
+    ] {
+        let caller = Shown { tool_calls: vec![call("", arguments)], ..shown(Role::Assistant, " ") };
+        let expected = format!(r#"{{"type":"tool_use","id":"tool_0","name":"read_file","input":{sent}}}"#);
+        assert_eq!(block(&caller), expected);
+    }
+}
+
+#[test]
+fn neighbours_of_one_side_make_one_message() {
+    let messages = [shown(Role::Assistant, "first"), shown(Role::User, "a"), shown(Role::User, "b")];
+    let prefix = prefix(System::default(), "", &messages);
+    assert_eq!(
+        String::from_utf8(prefix.bytes().to_vec()).unwrap(),
+        concat!(
+            r#"[{"role":"assistant","content":[{"type":"text","text":"first"}]},"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}"#
+        )
+    );
+    let value = written(&request("m", &prefix), &Dialect::PLAIN);
+    assert_eq!(value["messages"].as_array().unwrap().len(), 2);
+    assert!(value.get("system").is_none() && value.get("tools").is_none() && value.get("tool_choice").is_none());
+}
+
+#[test]
+fn without_any_message_a_body_is_still_json() {
+    assert_eq!(
+        written(&request("m", &prefix(System::default(), "", &[])), &Dialect::PLAIN)["messages"],
+        Value::Array(vec![])
+    );
+}
+
+#[test]
+fn the_cap_on_output_leaves_room_for_the_prompt() {
+    let said = [shown(Role::User, &"x".repeat(3_000))];
+    let prefix = prefix(System::default(), "", &said);
+    let cap = |model, asked, window| {
+        let request = Request { max_tokens: asked, ..request(model, &prefix) };
+        written(&request, &Dialect { context_length: window, ..Dialect::PLAIN })["max_tokens"].as_u64().unwrap()
+    };
+    assert_eq!(cap("claude-sonnet-4-5", None, None), 64_000);
+    assert_eq!(cap("claude-sonnet-4-5", None, Some(200_000)), 64_000);
+    assert_eq!(cap("claude-sonnet-4-5", Some(0), Some(200_000)), 64_000);
+    assert_eq!(cap("claude-sonnet-4-5", Some(100), Some(200_000)), 100);
+    assert!((8_500..9_000).contains(&cap("claude-sonnet-4-5", None, Some(10_000))));
+    assert_eq!(cap("claude-sonnet-4-5", None, Some(900)), 899);
+}
+
+#[test]
+fn what_a_family_refuses_is_left_out() {
+    let prefix = prefix(System::plain("s"), "", &[shown(Role::User, "hi")]);
+    let of = |model, temperature| {
+        let request = Request { temperature, schema: Some(r#"{"type":"object"}"#), ..request(model, &prefix) };
+        written(&request, &Dialect::PLAIN)
+    };
+    let older = of("claude-sonnet-4-5", Some(1.5));
+    assert_eq!((&older["temperature"], &older["tool_choice"]["type"]), (&Value::from(1.0), &Value::from("tool")));
+    assert_eq!(older["tools"][0]["input_schema"], serde_json::json!({"type": "object"}));
+    let newer = of("claude-sonnet-5-5", Some(1.5));
+    assert_eq!((newer.get("temperature"), &newer["tool_choice"]["type"]), (None, &Value::from("auto")));
+    assert_eq!(of("kimi-k2.5", Some(f32::NAN)).get("temperature"), None);
+}
+
+#[test]
+fn a_schema_of_the_reply_cannot_be_asked_for_beside_tools() {
+    let prefix = prefix(System::default(), TOOLS, &[shown(Role::User, "hi")]);
+    let request = Request { schema: Some("{}"), ..request("m", &prefix) };
+    assert!(body(&request, &Dialect::PLAIN).unwrap_err().to_string().contains("beside tools"));
+    let alone = Prefix::new(NATIVE, "", System::default()).unwrap();
+    let request = Request { prefix: &alone, schema: Some("{"), ..request };
+    assert!(body(&request, &Dialect::PLAIN).unwrap_err().to_string().contains("schema of the reply"));
+}
+
+#[test]
+fn tools_that_the_api_would_refuse_are_mended_and_no_others_touched() {
+    let schema = |parameters: &str| {
+        let mut out = Vec::new();
+        let tool = format!(r#"[{{"type":"function","function":{{"name":"f","parameters":{parameters}}}}}]"#);
+        tools(&mut out, &tool).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        text.strip_prefix(r#"[{"name":"f","description":"","input_schema":"#)
+            .unwrap()
+            .strip_suffix("}]")
+            .unwrap()
+            .to_owned()
+    };
+    for untouched in [
+        r#"{ "type":"object", "properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}"#,
+        r#"{"type":"object"}"#,
+    ] {
+        assert_eq!(schema(untouched), untouched);
+    }
+    let empty = r#"{"type":"object","properties":{}}"#;
+    for (given, sent) in [
+        ("null", empty),
+        ("{}", empty),
+        (r#"{"type":"string"}"#, empty),
+        (
+            r#"{"oneOf":[],"properties":{"n":{"maximum":12345678901234567890}},"allOf":[{}]}"#,
+            r#"{"type":"object","properties":{"n":{"maximum":12345678901234567890}}}"#,
+        ),
+    ] {
+        assert_eq!(schema(given), sent, "{given}");
+    }
+    let mut out = Vec::new();
+    let twice = r#"[{"function":{"name":"f","parameters":{"type":"object","a":1}}},{"function":{"name":"f"}}]"#;
+    tools(&mut out, twice).unwrap();
+    assert_eq!(out, br#"[{"name":"f","description":"","input_schema":{"type":"object","a":1}}]"#);
+    assert!(tools(&mut Vec::new(), r#"[{"function":{}}]"#).is_err());
+}
+
+#[test]
+fn the_room_for_a_reply_is_read_off_a_refusal() {
+    let room = output_room;
+    assert_eq!(
+        room("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length"),
+        Some(11_760)
+    );
+    assert_eq!(room("input length and `max_tokens` exceed context limit: 199999 + 9 > 200000"), None);
+    assert_eq!(room("exceed context limit: 5 + 99999999999999999999 > 7"), None);
+    assert_eq!(room("prompt is too long: 208310 tokens > 200000 maximum"), None);
+}

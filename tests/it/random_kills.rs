@@ -1,0 +1,133 @@
+//! `kill -9` wherever it falls: what was acknowledged is there, and the conversation goes on.
+//!
+//! A message counts as acknowledged once a request that holds it has reached the server, an answer once the process
+//! that printed it has ended well. `HERMES_KILLED_TURNS` sets how many turns there are; the seed is fixed, so that a
+//! run can be had again as far as the clock allows.
+
+use std::time::Instant;
+
+use hermes_tests::oracle::assert_valid_request;
+use hermes_tests::wire::{last_user_text, trailing_results};
+use hermes_tests::{Call, Home, Reply, Server};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::journal::{assert_logged, texts};
+
+/// How many there are where nothing else is asked for.
+const TURNS: usize = 200;
+
+/// Turns to a session: long enough to be resumed many times, and a request does not grow without end.
+const TO_A_SESSION: usize = 40;
+
+/// Requests to a turn.
+const REQUESTS: usize = 3;
+
+const SEED: u64 = 0x6865_726d_6573;
+
+/// A sequence that looks like chance and is the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    /// The rule of splitmix64.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+/// Calls two tools, then one, then answers; all of it in small pieces.
+fn partner(body: &Value, number: usize) -> Reply {
+    let asked = last_user_text(body);
+    let call = |name: &str, arguments: Value| Call::new(&format!("call_{name}_{number}"), name, &arguments);
+    let reply = match trailing_results(body).len() {
+        0 => Reply::calls([
+            call("write_file", json!({"path": "log.txt", "content": format!("{asked} {}", "x".repeat(200))})),
+            call("read_file", json!({"path": "log.txt"})),
+        ]),
+        2 => Reply::calls([call("memory", json!({"action": "read", "target": "memory"}))]).saying("One moment."),
+        _ => Reply::text(answer(asked)),
+    };
+    reply.in_steps_of(4)
+}
+
+fn answer(asked: &str) -> String {
+    format!("This is the whole answer to `{asked}`.")
+}
+
+/// A process with so many turns, from the one with this number on.
+fn process(home: &Home, first: usize, turns: usize) -> hermes_tests::Running {
+    let lines: String = (first..first + turns).map(|number| format!("Turn {number}\n")).collect();
+    home.hermes(&["--continue"]).stdin(&lines).spawn()
+}
+
+#[test]
+fn killed_at_random_points_a_conversation_stays_whole() {
+    let turns = std::env::var("HERMES_KILLED_TURNS").map_or(TURNS, |count| count.parse().expect("a count of turns"));
+    let mut dice = Dice(SEED);
+    let kills: usize = (0..turns.div_ceil(TO_A_SESSION)).map(|_| kill_a_session(&mut dice)).sum();
+    // Four turns to a process at most, and one process in three may be left alone.
+    assert!(kills * 6 >= turns, "{kills} kills in {turns} turns are no test");
+}
+
+/// A session that is killed again and again; how often.
+fn kill_a_session(dice: &mut Dice) -> usize {
+    let server = Server::answering(partner);
+    let home = Home::with(&server);
+    home.hermes(&["-z", "Turn 0"]).run().success();
+    // How long a request takes here and now: the kills are spread over it.
+    let begun = Instant::now();
+    process(&home, 1, 3).wait().success();
+    let a_request = begun.elapsed() / (3 * REQUESTS as u32);
+
+    let mut answered: Vec<String> = (0..4).map(|number| answer(&format!("Turn {number}"))).collect();
+    let (mut next, mut kills) = (4, 0);
+    while next < TO_A_SESSION {
+        let count = (1 + dice.below(4)).min(TO_A_SESSION - next);
+        let seen = server.requests().len();
+        let running = process(&home, next, count);
+        // From before the first request to beyond the last reply.
+        server.wait_for_requests(seen + dice.below(REQUESTS * count + 1));
+        std::thread::sleep(a_request.mul_f64(dice.below(1_500) as f64 / 1_000.0));
+        let output = running.kill();
+        if output.status.success() {
+            answered.extend((next..next + count).map(|number| answer(&format!("Turn {number}"))));
+        } else {
+            assert_eq!(output.status.code(), None, "it ended by itself\n{output}");
+            kills += 1;
+        }
+        next += count;
+    }
+    home.hermes(&["-z", "The last turn", "--continue"]).run().success();
+
+    let log = home.messages();
+    for request in &server.turns() {
+        assert_valid_request(&request.body);
+        assert_logged(&log, request);
+    }
+    let said = texts(&log, "assistant");
+    for answer in &answered {
+        assert!(said.contains(&answer.as_str()), "`{answer}` was printed and is gone");
+    }
+    assert_eq!(home.sessions_json().len(), 1);
+    let store = Connection::open(home.state_db()).unwrap();
+    let sound: String = store.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
+    kills
+}
+
+#[test]
+fn the_dice_fall_the_same_way_in_every_run() {
+    let mut dice = Dice(SEED);
+    let falls: Vec<usize> = (0..1_000).map(|_| dice.below(10)).collect();
+    assert!((0..10).all(|face| falls.iter().filter(|fall| **fall == face).count() > 50), "{falls:?}");
+    let mut again = Dice(SEED);
+    assert!(falls.iter().all(|fall| *fall == again.below(10)));
+}

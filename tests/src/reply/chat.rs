@@ -1,0 +1,105 @@
+//! A reply as chat completions tell it.
+
+use serde_json::{Value, json};
+
+use super::{Completion, pieces};
+
+impl Completion {
+    fn finish(&self) -> &'static str {
+        if self.calls.is_empty() { "stop" } else { "tool_calls" }
+    }
+
+    pub(super) fn chat_events(&self, request: &Value, usage: &Value) -> Vec<String> {
+        let frames = self.frames(request, usage).into_iter().chain(["[DONE]".to_owned()]);
+        frames.map(|frame| format!("data: {frame}\n\n")).collect()
+    }
+
+    /// The payloads of the events, the closing mark not among them.
+    fn frames(&self, request: &Value, usage: &Value) -> Vec<String> {
+        let model = &request["model"];
+        let frame = |choices: Value, usage: &Value| {
+            let mut frame = json!({
+                "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model,
+                "choices": choices,
+            });
+            if !usage.is_null() {
+                frame["usage"] = usage.clone();
+            }
+            frame.to_string()
+        };
+        let delta = |delta: Value, finish: Value| {
+            frame(json!([{"index": 0, "delta": delta, "finish_reason": finish}]), &Value::Null)
+        };
+
+        let mut frames = vec![delta(json!({"role": "assistant", "content": ""}), Value::Null)];
+        frames.extend(pieces(&self.text, self.step).map(|piece| delta(json!({"content": piece}), Value::Null)));
+        for (index, call) in self.calls.iter().enumerate() {
+            let opening = json!({"tool_calls": [{
+                "index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""},
+            }]});
+            frames.push(delta(opening, Value::Null));
+            frames.extend(pieces(&call.arguments, self.step).map(|piece| {
+                delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}), Value::Null)
+            }));
+        }
+        frames.push(delta(json!({}), self.finish().into()));
+        if request["stream_options"]["include_usage"] == true {
+            frames.push(frame(json!([]), usage));
+        }
+        frames
+    }
+
+    pub(super) fn chat_whole(&self, request: &Value, usage: &Value) -> Value {
+        let calls: Vec<Value> = self
+            .calls
+            .iter()
+            .map(|call| {
+                json!({"id": call.id, "type": "function",
+                       "function": {"name": call.name, "arguments": call.arguments}})
+            })
+            .collect();
+        let mut message = json!({"role": "assistant", "content": self.text});
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        json!({
+            "id": "chatcmpl-scripted", "object": "chat.completion", "created": 1_700_000_000, "model": request["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish()}],
+            "usage": usage,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::reply::{Call, Kind, Reply};
+
+    fn frames(reply: &Reply, request: &Value) -> Vec<Value> {
+        let Kind::Completion(completion) = &reply.kind else { panic!("no completion") };
+        let usage = json!({"total_tokens": 9});
+        completion.frames(request, &usage).iter().map(|frame| serde_json::from_str(frame).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_pieces_of_a_stream_add_up_to_what_was_scripted() {
+        let arguments = json!({"path": "a long/päth.txt"});
+        let reply = Reply::calls([Call::new("c1", "read_file", &arguments)]).saying("Grüße, a moment").in_steps_of(3);
+        let frames = frames(&reply, &json!({"model": "m"}));
+        let told =
+            |pointer: &str| frames.iter().filter_map(|frame| frame.pointer(pointer)?.as_str()).collect::<String>();
+        assert_eq!(told("/choices/0/delta/content"), "Grüße, a moment");
+        assert_eq!(told("/choices/0/delta/tool_calls/0/function/arguments"), arguments.to_string());
+        assert_eq!(told("/choices/0/finish_reason"), "tool_calls");
+        assert!(frames.iter().all(|frame| frame.get("usage").is_none()));
+    }
+
+    #[test]
+    fn usage_comes_in_a_last_frame_without_choices_if_it_was_asked_for() {
+        let request = json!({"model": "m", "stream_options": {"include_usage": true}});
+        let frames = frames(&Reply::text("hi"), &request);
+        let last = frames.last().unwrap();
+        assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(9)));
+    }
+}
