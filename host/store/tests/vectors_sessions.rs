@@ -166,24 +166,36 @@ fn title_case(input: &Value) -> Value {
 
 const LIFE: &[Differing] = &[
     (
+        "first-end-wins",
+        r#"{"results": [null, null, null], "sessions": [["a", "cli", "", null, 0, 0, 0, 0, 0, null, null]]}"#,
+        "a session does not end: it can always go on, and who is at work on it is told by its lease",
+    ),
+    (
+        "prune",
+        r#"{"results": [null, null, null, null, null, null, null, null, 1],
+            "sessions": [["oldlive", "cli", "", null, 0, 0, 0, 0, 0, null, null], ["new", "cli", "", null, 0, 0, 0, 0, 0, null, null],
+                         ["kid", "cli", "", null, 0, 0, 0, 0, 0, null, null]]}"#,
+        "the same ones go and stay, by their leases instead of an end",
+    ),
+    (
         "delete-if-empty",
-        r#"{"results": [null, null, null, true, null, null, 4], "sessions": [["b", "cli", "", null, 1, 0, 0, 0, 0, null]]}"#,
+        r#"{"results": [null, null, null, true, null, null, 4], "sessions": [["b", "cli", "", null, 1, 0, 0, 0, 0, null, null]]}"#,
         "sessions without a message go with a pruning, titled or not; nothing stands on them",
     ),
     (
         "tokens-absolute",
-        r#"{"results": [null, null, null], "sessions": [["a", "cli", "", null, 0, 35, 0, 0, 2, null]]}"#,
+        r#"{"results": [null, null, null], "sessions": [["a", "cli", "", null, 0, 35, 0, 0, 2, null, null]]}"#,
         "counters are the sum of the requests and nothing else",
     ),
     (
         "lock-expired",
-        r#"{"results": [null, true, "h1", false], "sessions": [["a", "cli", "", null, 0, 0, 0, 0, 0, null]]}"#,
+        r#"{"results": [null, true, "h1", false], "sessions": [["a", "cli", "", null, 0, 0, 0, 0, 0, null, null]]}"#,
         "a lease ends with its process, not by a clock",
     ),
 ];
 
-/// Of a row of the recorded store, what there is here too. An end and its reason, an archive and a copy of the billing
-/// route are not: a session can always go on.
+/// Of a row of the recorded store, what there is here too, and the reason of its end, which there is not. Left out are an
+/// archive, a count of tool calls, the billing route, and the kind of a child, which is a column of its own here.
 #[test]
 fn session_lifecycle() {
     check("session_lifecycle", LIFE, life_case, |expected| {
@@ -199,6 +211,7 @@ fn session_lifecycle() {
                 row["cache_read_tokens"],
                 row["api_call_count"],
                 row["title"],
+                row["end_reason"],
             ])
         };
         let sessions: Vec<Value> = expected["sessions"].as_array().unwrap().iter().map(row).collect();
@@ -297,6 +310,7 @@ fn life_case(input: &Value) -> Value {
             session.totals.cache_read,
             session.totals.requests,
             session.title,
+            null,
         ]));
     }
     json!({"results": results, "sessions": sessions})
