@@ -1,13 +1,14 @@
-//! Finding sessions: by id, by folder, in a list.
+//! Finding sessions: by id or title, by folder, in a list.
 
 use std::path::{Path, PathBuf};
 
 use hermes_conversation::{Model, SessionId};
-use rusqlite::OptionalExtension as _;
+use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
-use crate::session::{COLUMNS, from_row, path_text};
-use crate::{Parent, Store, StoreError};
+use crate::error::Fault;
+use crate::session::{COLUMNS, exists, from_row, path_text};
+use crate::{Parent, ParentKind, Store, StoreError, lineage, title};
 
 /// Characters of a preview.
 const PREVIEW: usize = 60;
@@ -25,7 +26,7 @@ pub struct SessionSummary {
     pub started_at: u64,
     /// When its last message was made; Unix time in milliseconds.
     pub updated_at: u64,
-    /// Messages of its own, without those of a parent.
+    /// Messages of its own that its conversation shows, without those of a parent.
     pub message_count: u64,
     /// The folder that it works in.
     pub workspace: PathBuf,
@@ -41,23 +42,34 @@ pub struct SessionSummary {
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 
 impl Store {
-    /// The session with this id, or the only one whose id begins with this text.
+    /// The session that a person means: by its id or title, by the beginning of an id that no other has, or by a title
+    /// of which only numbered ones are left, the newest of them.
     pub fn resolve_session(&self, text: &str) -> Result<SessionId, StoreError> {
-        let ids: Vec<String> = self.read(|connection| {
+        // What cannot be a title is none that anybody has.
+        let title = title::clean(text).ok().flatten();
+        self.read(|connection| {
+            let unknown = || StoreError::UnknownSession(text.to_owned()).into();
             let mut statement = connection.prepare(&format!("SELECT id FROM sessions {NEWEST_FIRST}"))?;
-            let ids = statement.query_map([], |row| row.get(0))?;
-            Ok(ids.collect::<Result<_, _>>()?)
-        })?;
-        if ids.iter().any(|id| id == text) {
-            return Ok(SessionId(text.to_owned()));
-        }
-        let fits = |id: &String| !text.is_empty() && id.starts_with(text);
-        let mut candidates: Vec<SessionId> = ids.into_iter().filter(fits).map(SessionId).collect();
-        match candidates.len() {
-            0 => Err(StoreError::UnknownSession(text.to_owned())),
-            1 => Ok(candidates.remove(0)),
-            _ => Err(StoreError::AmbiguousSession { prefix: text.to_owned(), candidates }),
-        }
+            let ids: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            if ids.iter().any(|id| id == text) {
+                return Ok(SessionId(text.to_owned()));
+            }
+            if let Some(title) = &title
+                && let Some(holder) = title::holder(connection, title)?
+            {
+                return Ok(holder);
+            }
+            let fits = |id: &String| !text.is_empty() && id.starts_with(text);
+            let mut candidates: Vec<SessionId> = ids.into_iter().filter(fits).map(SessionId).collect();
+            match candidates.len() {
+                0 => match &title {
+                    Some(title) => title::newest_numbered(connection, title)?.ok_or_else(unknown),
+                    None => Err(unknown()),
+                },
+                1 => Ok(candidates.remove(0)),
+                _ => Err(StoreError::AmbiguousSession { prefix: text.to_owned(), candidates }.into()),
+            }
+        })
     }
 
     /// The conversation of a folder to go on with: the one of the command line that spoke last.
@@ -77,32 +89,76 @@ impl Store {
 
     /// All sessions, the one that spoke last first.
     pub fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        self.read(|connection| summaries(connection, "TRUE", -1))
+    }
+
+    /// At most so many conversations that a person held, the one that spoke last first: no delegates, whose parents
+    /// speak for them, and of a session that was continued only what it goes on in.
+    pub fn conversations(&self, most: Option<u64>) -> Result<Vec<SessionSummary>, StoreError> {
+        let most = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
         self.read(|connection| {
-            // As bytes: text functions of SQL end at a NUL.
-            let mut statement = connection.prepare(&format!(
-                "SELECT {COLUMNS}, (SELECT substr(CAST(content AS BLOB), 1, 4096) FROM messages \
-                 WHERE session_id = sessions.id AND role = 'user' ORDER BY messages.id LIMIT 1) \
-                 FROM sessions {NEWEST_FIRST}"
-            ))?;
-            let summaries = statement.query_map([], |row| {
-                let session = from_row(row)?;
-                let said: Option<Vec<u8>> = row.get(14)?;
-                Ok(SessionSummary {
-                    id: session.id,
-                    title: session.title,
-                    source: session.source,
-                    started_at: session.started_at,
-                    updated_at: session.updated_at,
-                    message_count: session.message_count,
-                    workspace: session.workspace,
-                    model: session.model,
-                    parent: session.parent,
-                    preview: preview(&said.unwrap_or_default()),
-                })
-            })?;
-            Ok(summaries.collect::<Result<_, _>>()?)
+            let held = "parent_kind IS NOT 'delegate' AND NOT EXISTS (SELECT 1 FROM sessions AS later \
+                        WHERE later.parent_id = sessions.id AND later.parent_kind = 'continuation')";
+            summaries(connection, held, most)
         })
     }
+
+    /// The sessions that one conversation was held in, oldest first: each goes on in the next one. The last is where it
+    /// would be taken up.
+    ///
+    /// Of several continuations that counts which was itself continued, then the one that spoke last; for one that does
+    /// not count, only itself.
+    pub fn chain(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+        self.read(|connection| {
+            exists(connection, session)?;
+            let line = lineage::ancestors(connection, session)?;
+            let continued = line.iter().take_while(|(_, kind)| *kind == ParentKind::Continuation);
+            let first = continued.last().map_or(session, |(id, _)| id).clone();
+            let mut later = connection.prepare_cached(
+                "SELECT id FROM sessions WHERE parent_id = ?1 AND parent_kind = 'continuation' \
+                 ORDER BY EXISTS (SELECT 1 FROM sessions AS further WHERE further.parent_id = sessions.id \
+                 AND further.parent_kind = 'continuation') DESC, updated_at DESC, rowid DESC LIMIT 1",
+            )?;
+            let mut chain = vec![first];
+            while let Some(last) = chain.last() {
+                let next: Option<String> = later.query_row([last.as_str()], |row| row.get(0)).optional()?;
+                match next.map(SessionId) {
+                    // Round and round only in a damaged file.
+                    Some(next) if !chain.contains(&next) => chain.push(next),
+                    _ => break,
+                }
+            }
+            Ok(if chain.contains(session) { chain } else { vec![session.clone()] })
+        })
+    }
+}
+
+/// Sessions for a list; `most` below zero stands for all.
+pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Result<Vec<SessionSummary>, Fault> {
+    // As bytes: text functions of SQL end at a NUL.
+    let mut statement = connection.prepare(&format!(
+        "SELECT {COLUMNS}, (SELECT substr(CAST(content AS BLOB), 1, 4096) FROM messages \
+         WHERE session_id = sessions.id AND role = 'user' AND NOT EXISTS (SELECT 1 FROM rewound \
+         WHERE message_id = messages.id AND rewound.session_id = sessions.id) ORDER BY messages.id LIMIT 1) \
+         FROM sessions WHERE {which} {NEWEST_FIRST} LIMIT {most}"
+    ))?;
+    let summaries = statement.query_map([], |row| {
+        let session = from_row(row)?;
+        let said: Option<Vec<u8>> = row.get(14)?;
+        Ok(SessionSummary {
+            id: session.id,
+            title: session.title,
+            source: session.source,
+            started_at: session.started_at,
+            updated_at: session.updated_at,
+            message_count: session.message_count,
+            workspace: session.workspace,
+            model: session.model,
+            parent: session.parent,
+            preview: preview(&said.unwrap_or_default()),
+        })
+    })?;
+    Ok(summaries.collect::<Result<_, _>>()?)
 }
 
 /// From the beginning of a message, which may end in the middle of a character.
@@ -118,8 +174,8 @@ mod tests {
     use hermes_conversation::Draft;
 
     use super::*;
+    use crate::NewSession;
     use crate::testing::{child, new_session, store};
-    use crate::{NewSession, ParentKind};
 
     #[test]
     fn a_session_is_found_by_its_id_or_a_prefix_that_only_it_has() {
@@ -136,6 +192,26 @@ mod tests {
             panic!("two sessions begin with {}", &two.0[..15]);
         };
         assert_eq!(candidates, [three, two]);
+    }
+
+    #[test]
+    fn a_title_leads_to_its_session_and_an_id_goes_first() {
+        let (_home, store) = store();
+        let titled =
+            |title: &str| store.create_session(NewSession { title: Some(title.into()), ..new_session() }).unwrap().id;
+        let (plain, second, tenth) = (titled("Alpha"), titled("Alpha #2"), titled("Beta #10"));
+        let ninth = titled("Beta #9");
+        assert_eq!(store.resolve_session("Alpha").unwrap(), plain);
+        assert_eq!(store.resolve_session("  Alpha  #2 ").unwrap(), second);
+        assert_eq!(store.resolve_session("Beta").unwrap(), ninth, "the one that began last");
+        assert_eq!(store.resolve_session("Beta #10").unwrap(), tenth);
+        for unknown in ["alpha", "Alpha%", "Alp", "Alpha #", &"x".repeat(500)] {
+            assert!(matches!(store.resolve_session(unknown), Err(StoreError::UnknownSession(text)) if text == unknown));
+        }
+        // A title that looks like the id of another session does not hide that one.
+        let imitation = titled(plain.as_str());
+        assert_eq!(store.resolve_session(plain.as_str()).unwrap(), plain);
+        assert_ne!(imitation, plain);
     }
 
     #[test]

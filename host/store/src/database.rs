@@ -12,7 +12,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Fault;
 use crate::header::{self, APPLICATION_ID, Standing};
+use crate::maintenance::{LAST_RESORT, Maintenance};
 use crate::migration::{self, MIGRATIONS};
+use crate::queue::{Queue, wait_for_writer};
 use crate::{SCHEMA_VERSION, StoreError, private};
 
 const NAME: &str = "state.db";
@@ -21,21 +23,24 @@ const NEW_NAME: &str = "state.db.new";
 const CREATION_LOCK: &str = "state.lock";
 pub(crate) const LOCKS: &str = "locks";
 
-/// How often work is tried while others write. With [`PATIENCE`] and the pauses between, about nine seconds.
+/// How often work is tried while others write. With [`wait_for_writer`] and the pauses between, about nine seconds.
 const TRIES: u32 = 15;
-/// How long SQLite itself waits in one try. Its waiting alone makes several writers march in step, ours alone
-/// would seldom find the gap that a busy writer leaves between two transactions.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// Milliseconds between two tries: drawn anew each time, so that no two writers keep meeting.
 const PAUSE: std::ops::RangeInclusive<u32> = 20..=150;
 /// Creating takes a few milliseconds, of which most is spent in `fsync`.
 const CREATION_TRIES: u32 = 120;
+
+/// Statements that are prepared once: more than there are on the way of a turn.
+const STATEMENTS: usize = 64;
 
 /// The store of one home folder. Calls block; any number of threads and processes may share one.
 #[derive(Debug)]
 pub struct Store {
     home: PathBuf,
     path: PathBuf,
+    /// In front of the connection, since it has one of its own that must be closed before.
+    maintenance: Maintenance,
+    queue: Queue,
     connection: Mutex<Connection>,
 }
 
@@ -91,7 +96,13 @@ impl Store {
     }
 
     fn new(home: &Path, path: PathBuf, connection: Connection) -> Self {
-        Self { home: home.to_owned(), path, connection: Mutex::new(connection) }
+        Self {
+            home: home.to_owned(),
+            maintenance: Maintenance::of(&path),
+            queue: Queue::of_home(home),
+            path,
+            connection: Mutex::new(connection),
+        }
     }
 
     /// The home folder.
@@ -119,20 +130,28 @@ impl Store {
         behavior: TransactionBehavior,
         work: &mut dyn FnMut(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
+        let writes = matches!(behavior, TransactionBehavior::Immediate);
         // A panic in earlier work has rolled back its transaction: the connection itself is sound.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        patiently(&mut connection, |connection| {
+        let mut place = writes.then(|| self.queue.next());
+        let done = patiently(&mut connection, |connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
+            // Whoever comes next may line up now.
+            drop(place.take());
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
         })
-        .map_err(|fault| fault.at(&self.path))
+        .map_err(|fault| fault.at(&self.path))?;
+        if writes {
+            self.maintenance.committed();
+        }
+        Ok(done)
     }
 }
 
 /// A connection to a database that the header says is ours.
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     // Without SQLITE_OPEN_CREATE: what vanished meanwhile is not made anew.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, error))?;
@@ -140,7 +159,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_handler(Some(wait_for_writer))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Until the version is known: closing the last connection would write the log into the database.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let version = patiently(&mut connection, |connection| Ok(migration::version(connection)?))?;
@@ -150,6 +170,7 @@ fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault>
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LAST_RESORT)?;
     Ok(connection)
 }
 

@@ -120,7 +120,7 @@ pub enum StoreError {
     #[error("no session id could be made: {0}")]
     Random(getrandom::Error),
     /// No session has this id or begins with it.
-    #[error("no session has the id `{0}`; `hermes sessions list` shows those that there are")]
+    #[error("no session has the id or title `{0}`; `hermes sessions list` shows those that there are")]
     UnknownSession(String),
     /// More than one session begins with it.
     #[error("`{prefix}` fits {} sessions: {}; give more of the id", candidates.len(), shown(candidates))]
@@ -141,12 +141,47 @@ pub enum StoreError {
         /// Who holds it, where that could be read.
         pid: Option<u32>,
     },
+    /// Other sessions show messages of the one that is to be deleted.
+    #[error(
+        "session {session} cannot be deleted: {} from it, {}; delete them with it by `--with-children`, or keep it",
+        go_on(children.len()),
+        shown(children)
+    )]
+    HasChildren {
+        /// The session.
+        session: SessionId,
+        /// Those that stand on it.
+        children: Vec<SessionId>,
+    },
     /// A session is to go on from a message that the other conversation does not have.
     #[error("message {message} is not part of the conversation of session {session}")]
     NoSuchMessage {
         /// The parent.
         session: SessionId,
         /// The message.
+        message: MessageId,
+    },
+    /// What is to be taken back does not begin with the user.
+    #[error(
+        "message {message} of session {session} is not the user's; take back one that is, with all that follows it"
+    )]
+    NotTheUsers {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        message: MessageId,
+    },
+    /// There is no rewind to undo.
+    #[error("nothing was taken back in session {0}")]
+    NothingRewound(SessionId),
+    /// What was taken back would come to stand in front of something newer.
+    #[error(
+        "something was said in session {session} since the last rewind, up to message {message}; take that back first"
+    )]
+    SaidSince {
+        /// The session.
+        session: SessionId,
+        /// The last message of its conversation.
         message: MessageId,
     },
     /// A summary key comes again with another text or other covers.
@@ -170,6 +205,16 @@ pub enum StoreError {
         /// The limit.
         most: usize,
     },
+    /// Another session has the title.
+    #[error("the title `{title}` belongs to session {holder}; choose another one, such as `{free}`")]
+    TitleTaken {
+        /// As given, cleaned.
+        title: String,
+        /// Who has it.
+        holder: SessionId,
+        /// The next of its row that nobody has.
+        free: String,
+    },
     /// The workspace's path is no text, so that it could not be found again.
     #[error("the path {} is not valid Unicode; start from a folder whose name is", .0.display())]
     WorkspaceName(PathBuf),
@@ -177,6 +222,10 @@ pub enum StoreError {
 
 fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+fn go_on(children: usize) -> String {
+    if children == 1 { "a session goes on".to_owned() } else { format!("{children} sessions go on") }
 }
 
 /// The first few are enough to see what is missing.

@@ -33,27 +33,38 @@
 
 mod catalog;
 mod database;
+mod deletion;
 mod error;
 mod frozen;
 mod header;
 mod lease;
 mod lineage;
 mod log;
+mod maintenance;
+mod meta;
 mod migration;
 mod private;
+mod prune;
+mod queue;
 mod requests;
+mod rewind;
 mod session;
+mod stats;
 #[cfg(test)]
 mod testing;
+mod title;
 mod view;
 
 pub use catalog::SessionSummary;
 pub use database::Store;
+pub use deletion::Deletion;
 pub use error::StoreError;
 pub use frozen::Frozen;
 pub use header::APPLICATION_ID;
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
+pub use prune::{Kept, PruneFilter, Pruning};
 pub use requests::RequestRecord;
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
+pub use stats::{Messages, Sizes, Stats};
 pub use view::StoredView;

@@ -1,10 +1,12 @@
 //! Which messages and views of which sessions make up a conversation.
 
+use std::collections::HashSet;
+
 use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::StoreError;
 use crate::error::Fault;
+use crate::{ParentKind, StoreError};
 
 /// What a conversation has of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,43 +16,97 @@ pub(crate) struct Stretch {
     pub(crate) last_message: i64,
     /// The last view, by its id: views that the session got after the branch are not the branch's.
     pub(crate) last_view: i64,
+    /// The last row of `rewound`, likewise: what the session takes back after the branch stays in the branch.
+    last_rewound: i64,
 }
 
-/// The session itself, then the one that it goes on from, and so on.
-///
-/// Each is bounded by what those after it took over: a branch of a branch has no more of the first than the
-/// middle one had, nor more than it asked for.
-pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Vec<Stretch>, Fault> {
-    let mut parent_of = connection
-        .prepare_cached("SELECT parent_id, parent_kind, parent_through, parent_view FROM sessions WHERE id = ?1")?;
-    let mut stretches: Vec<Stretch> = Vec::new();
-    let mut next = Some(Stretch { session: session.0.clone(), last_message: i64::MAX, last_view: i64::MAX });
-    while let Some(stretch) = next {
+/// A conversation as the database holds it.
+#[derive(Debug)]
+pub(crate) struct Lineage {
+    /// The session itself, then the one that it goes on from, and so on.
+    ///
+    /// Each is bounded by what those after it took over: a branch of a branch has no more of the first than the
+    /// middle one had, nor more than it asked for.
+    pub(crate) stretches: Vec<Stretch>,
+    /// Messages that were taken back, by the session or by one before it while the conversation was still theirs.
+    pub(crate) rewound: HashSet<i64>,
+}
+
+impl Lineage {
+    /// Whether a view or a conversation may look at this message: one that is not there any more hides what looks at it.
+    pub(crate) fn shows(&self, message: i64) -> bool {
+        !self.rewound.contains(&message)
+    }
+}
+
+/// Reads the lineage of a session.
+pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Lineage, Fault> {
+    let mut parent_of = connection.prepare_cached(
+        "SELECT parent_id, parent_kind, parent_through, parent_view, parent_rewound FROM sessions WHERE id = ?1",
+    )?;
+    let mut rewound_by =
+        connection.prepare_cached("SELECT message_id FROM rewound WHERE session_id = ?1 AND id <= ?2")?;
+    let mut lineage = Lineage { stretches: Vec::new(), rewound: HashSet::new() };
+    let mut seen = HashSet::new();
+    let mut next = Some(Stretch {
+        session: session.0.clone(),
+        last_message: i64::MAX,
+        last_view: i64::MAX,
+        last_rewound: i64::MAX,
+    });
+    // A parent is older than its child, so there is no way round but through a damaged file.
+    while let Some(stretch) = next.filter(|stretch| seen.insert(stretch.session.clone())) {
         let parent = parent_of
             .query_row(params![stretch.session], |row| {
-                let kind: Option<String> = row.get(1)?;
                 Ok((
                     row.get::<_, Option<String>>(0)?,
-                    kind,
+                    row.get::<_, Option<String>>(1)?,
                     row.get::<_, Option<i64>>(2)?,
                     row.get::<_, Option<i64>>(3)?,
+                    row.get::<_, i64>(4)?,
                 ))
             })
             .optional()?
             .ok_or_else(|| StoreError::UnknownSession(stretch.session.clone()))?;
+        let taken_back = rewound_by.query_map(params![stretch.session, stretch.last_rewound], |row| row.get(0))?;
+        for message in taken_back {
+            lineage.rewound.insert(message?);
+        }
         next = match parent {
-            (Some(session), Some(kind), Some(through), view) if kind != "delegate" => Some(Stretch {
-                session,
-                last_message: through.min(stretch.last_message),
-                last_view: view.unwrap_or(0).min(stretch.last_view),
-            }),
+            (Some(session), Some(kind), Some(through), view, rewound) if kind != ParentKind::Delegate.as_str() => {
+                Some(Stretch {
+                    session,
+                    last_message: through.min(stretch.last_message),
+                    last_view: view.unwrap_or(0).min(stretch.last_view),
+                    last_rewound: rewound.min(stretch.last_rewound),
+                })
+            }
             _ => None,
         };
-        stretches.push(stretch);
-        // A parent is older than its child, so there is no way round but through a damaged file.
-        if next.as_ref().is_some_and(|next| stretches.iter().any(|stretch| stretch.session == next.session)) {
-            break;
+        lineage.stretches.push(stretch);
+    }
+    Ok(lineage)
+}
+
+/// The sessions before this one, nearest first, each with how the one behind it goes on from it. A delegate has none.
+pub(crate) fn ancestors(connection: &Connection, session: &SessionId) -> Result<Vec<(SessionId, ParentKind)>, Fault> {
+    let mut parent_of = connection.prepare_cached(
+        "SELECT parent_id, parent_kind FROM sessions WHERE id = ?1 AND parent_kind IN ('branch', 'continuation')",
+    )?;
+    let mut ancestors: Vec<(SessionId, ParentKind)> = Vec::new();
+    let mut seen = HashSet::from([session.0.clone()]);
+    let mut at = session.0.clone();
+    loop {
+        let parent: Option<(String, String)> =
+            parent_of.query_row([&at], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        match parent {
+            Some((id, kind)) if seen.insert(id.clone()) => {
+                let continued = kind == ParentKind::Continuation.as_str();
+                let kind = if continued { ParentKind::Continuation } else { ParentKind::Branch };
+                ancestors.push((SessionId(id.clone()), kind));
+                at = id;
+            }
+            _ => return Ok(ancestors),
         }
     }
-    Ok(stretches)
 }

@@ -5,8 +5,12 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
-use crate::lineage::{self, Stretch};
+use crate::lineage::{self, Lineage};
 use crate::{Store, StoreError};
+
+/// As [`from_row`] reads them.
+pub(crate) const COLUMNS: &str =
+    "id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, origin, created_at";
 
 impl Store {
     /// Stores messages at the end of a session, all or none, and answers them with their numbers.
@@ -20,23 +24,32 @@ impl Store {
         Ok(drafts.iter().cloned().zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
     }
 
-    /// A session's messages, behind those that it has of the sessions it goes on from.
+    /// A session's messages, behind those that it has of the sessions it goes on from, without what was taken back.
     pub fn conversation(&self, session: &SessionId) -> Result<Vec<Message>, StoreError> {
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, origin, created_at \
-                 FROM messages WHERE session_id = ?1 AND id <= ?2 ORDER BY id",
-            )?;
-            let mut messages = Vec::new();
-            for stretch in lineage::of(connection, session)?.iter().rev() {
-                let rows = statement.query_map(params![stretch.session, stretch.last_message], from_row)?;
-                for message in rows {
-                    messages.push(message?);
-                }
-            }
-            Ok(messages)
+            let lineage = lineage::of(connection, session)?;
+            since(connection, &lineage, MessageId(0))
         })
     }
+}
+
+/// The messages of a conversation from this one on.
+pub(crate) fn since(connection: &Connection, lineage: &Lineage, first: MessageId) -> Result<Vec<Message>, Fault> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id"
+    ))?;
+    let mut messages = Vec::new();
+    for stretch in lineage.stretches.iter().rev() {
+        let rows =
+            statement.query_map(params![stretch.session, first.0.cast_signed(), stretch.last_message], from_row)?;
+        for message in rows {
+            let message = message?;
+            if lineage.shows(message.id.0.cast_signed()) {
+                messages.push(message);
+            }
+        }
+    }
+    Ok(messages)
 }
 
 fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Result<Vec<MessageId>, Fault> {
@@ -51,14 +64,18 @@ fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Res
     if changed == 0 {
         return Err(StoreError::UnknownSession(session.0.clone()).into());
     }
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO messages (session_id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, \
-         origin, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    let mut ids = Vec::with_capacity(drafts.len());
-    for draft in drafts {
-        let tool_calls = (!draft.tool_calls.is_empty()).then(|| to_json(&draft.tool_calls)).transpose()?;
-        let id = insert.insert(params![
+    drafts.iter().map(|draft| Ok(MessageId(insert(connection, session, draft)?.cast_unsigned()))).collect()
+}
+
+/// A message of its own number, behind all that there are.
+pub(crate) fn insert(connection: &Connection, session: &SessionId, draft: &Draft) -> Result<i64, Fault> {
+    let tool_calls = (!draft.tool_calls.is_empty()).then(|| to_json(&draft.tool_calls)).transpose()?;
+    let row = connection
+        .prepare_cached(
+            "INSERT INTO messages (session_id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, \
+             origin, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .insert(params![
             session.as_str(),
             draft.role.as_str(),
             draft.content,
@@ -70,34 +87,37 @@ fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Res
             origin_text(draft.origin),
             draft.created_at.cast_signed(),
         ])?;
-        ids.push(MessageId(id.cast_unsigned()));
-    }
-    Ok(ids)
+    Ok(row)
 }
 
 /// The last message of a conversation.
-pub(crate) fn end_of(connection: &Connection, stretches: &[Stretch]) -> Result<Option<MessageId>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT max(id) FROM messages WHERE session_id = ?1 AND id <= ?2")?;
-    for stretch in stretches {
-        let end: Option<i64> = statement.query_row(params![stretch.session, stretch.last_message], |row| row.get(0))?;
-        if let Some(end) = end {
-            return Ok(Some(MessageId(end.cast_unsigned())));
+pub(crate) fn end_of(connection: &Connection, lineage: &Lineage) -> Result<Option<MessageId>, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM messages WHERE session_id = ?1 AND id <= ?2 ORDER BY id DESC")?;
+    for stretch in &lineage.stretches {
+        let ids = statement.query_map(params![stretch.session, stretch.last_message], |row| row.get::<_, i64>(0))?;
+        for id in ids {
+            let id = id?;
+            if lineage.shows(id) {
+                return Ok(Some(MessageId(id.cast_unsigned())));
+            }
         }
     }
     Ok(None)
 }
 
 /// Whether a message is part of a conversation.
-pub(crate) fn stands_in(connection: &Connection, stretches: &[Stretch], id: MessageId) -> Result<bool, Fault> {
+pub(crate) fn stands_in(connection: &Connection, lineage: &Lineage, id: MessageId) -> Result<bool, Fault> {
     let id = id.0.cast_signed();
     let session: Option<String> =
         connection.query_row("SELECT session_id FROM messages WHERE id = ?1", [id], |row| row.get(0)).optional()?;
-    Ok(session.is_some_and(|session| {
-        stretches.iter().any(|stretch| stretch.session == session && id <= stretch.last_message)
-    }))
+    let within = session.is_some_and(|session| {
+        lineage.stretches.iter().any(|stretch| stretch.session == session && id <= stretch.last_message)
+    });
+    Ok(within && lineage.shows(id))
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     let role: String = row.get(1)?;
     let origin: String = row.get(8)?;
     let tool_calls: Option<String> = row.get(5)?;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// One step; its number is the schema version that it leads to.
 pub(crate) struct Migration {
@@ -15,6 +15,7 @@ pub(crate) struct Migration {
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("../schema/0001.sql") },
     Migration { number: 2, sql: include_str!("../schema/0002.sql") },
+    Migration { number: 3, sql: include_str!("../schema/0003.sql") },
 ];
 
 /// The schema version of a database, its write-ahead log included.
@@ -91,5 +92,34 @@ mod tests {
         run(&mut connection, &steps).unwrap_err();
         assert_eq!(tables(&connection), ["a"]);
         assert_eq!(version(&connection).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_store_of_the_second_version_keeps_its_titles_views_and_summaries() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        run(&mut connection, &MIGRATIONS[..2]).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO sessions (id, source, title, workspace, engine, provider, model, context_length, started_at, \
+                 updated_at) VALUES ('a', '', 'same', '', '', '', '', 1, 1, 9), ('b', '', 'same', '', '', '', '', 1, 2, 2), \
+                 ('c', '', NULL, '', '', '', '', 1, 3, 3), ('d', '', 'own', '', '', '', '', 1, 4, 4);
+                 INSERT INTO messages (session_id, role, content, origin, created_at) VALUES ('a', 'user', 'x', 'said', 1);
+                 INSERT INTO views (session_id, number, through, engine, reason, created_at) VALUES ('a', 1, 1, '', '', 1);
+                 INSERT INTO summaries (id, session_id, key, content, covers, view_id) VALUES (7, 'a', 'k', 'text', '[]', 1);
+                 INSERT INTO view_items (view_id, position, kind, summary_id) VALUES (1, 0, 'summary', 7);",
+            )
+            .unwrap();
+        run(&mut connection, MIGRATIONS).unwrap();
+        let mut titles = connection.prepare("SELECT title FROM sessions ORDER BY id").unwrap();
+        let titles: Vec<Option<String>> = titles.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(titles, [None, Some("same".into()), None, Some("own".into())]);
+        let item = "SELECT summaries.content FROM view_items JOIN summaries ON summaries.id = summary_id";
+        assert_eq!(connection.query_row(item, [], |row| row.get::<_, String>(0)).unwrap(), "text");
+        let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+        assert_eq!(connection.query_row(broken, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        connection.execute("UPDATE summaries SET content = 'other'", []).unwrap_err();
+        connection.execute("DELETE FROM sessions WHERE id = 'a'", []).unwrap();
+        assert_eq!(connection.query_row("SELECT count(*) FROM summaries", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     }
 }

@@ -12,10 +12,7 @@ use crate::error::Fault;
 use crate::frozen::{self, Frozen};
 use crate::lineage;
 use crate::log::{corrupt, end_of, stands_in};
-use crate::{Store, StoreError};
-
-/// Longer titles are refused, not cut.
-const LONGEST_TITLE: usize = 100;
+use crate::{Store, StoreError, title};
 
 /// How a session goes on from another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,7 +27,7 @@ pub enum ParentKind {
 }
 
 impl ParentKind {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Branch => "branch",
             Self::Continuation => "continuation",
@@ -38,7 +35,7 @@ impl ParentKind {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         [Self::Branch, Self::Continuation, Self::Delegate].into_iter().find(|kind| kind.as_str() == text)
     }
 }
@@ -67,7 +64,7 @@ pub struct NewSession {
     pub engine: String,
     /// The model that answers.
     pub model: Model,
-    /// Cleaned as by [`Store::set_title`].
+    /// Cleaned, and numbered where need be, as by [`Store::set_title`].
     pub title: Option<String>,
     /// None until [`Store::freeze`]; a branch takes over its parent's.
     pub frozen: Option<Frozen>,
@@ -113,7 +110,7 @@ pub struct Session {
     pub started_at: u64,
     /// When its last message was made; Unix time in milliseconds.
     pub updated_at: u64,
-    /// Messages of its own, without those of a parent.
+    /// Messages of its own that its conversation shows, without those of a parent.
     pub message_count: u64,
     /// Tokens so far.
     pub totals: Totals,
@@ -128,7 +125,7 @@ impl Store {
     /// Stores a new session under a new id.
     pub fn create_session(&self, new: NewSession) -> Result<Session, StoreError> {
         let workspace = path_text(&new.workspace)?;
-        let title = new.title.as_deref().map(clean_title).transpose()?.flatten();
+        let title = new.title.as_deref().map(title::clean).transpose()?.flatten();
         self.write(|connection| {
             let parent = new.parent.as_ref().map(|parent| settle(connection, parent)).transpose()?;
             let frozen = match (&new.frozen, &parent) {
@@ -136,18 +133,19 @@ impl Store {
                 (frozen, _) => frozen.clone(),
             };
             let id = unused_id(connection, new.started_at)?;
-            let newest_view: i64 =
-                connection.query_row("SELECT coalesce(max(id), 0) FROM views", [], |row| row.get(0))?;
+            let newest = |table: &str| -> rusqlite::Result<i64> {
+                let sql = format!("SELECT coalesce(max(id), 0) FROM {table}");
+                connection.prepare_cached(&sql)?.query_row([], |row| row.get(0))
+            };
             connection
                 .prepare_cached(
-                    "INSERT INTO sessions (id, source, title, workspace, engine, provider, model, context_length, \
-                     started_at, updated_at, parent_id, parent_kind, parent_through, parent_view) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13)",
+                    "INSERT INTO sessions (id, source, workspace, engine, provider, model, context_length, \
+                     started_at, updated_at, parent_id, parent_kind, parent_through, parent_view, parent_rewound) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)",
                 )?
                 .execute(params![
                     id.as_str(),
                     new.source,
-                    title,
                     workspace,
                     new.engine,
                     new.model.provider,
@@ -157,8 +155,12 @@ impl Store {
                     parent.as_ref().map(|parent| parent.id.as_str()),
                     parent.as_ref().map(|parent| parent.kind.as_str()),
                     parent.as_ref().and_then(|parent| parent.through).map(|id| id.0.cast_signed()),
-                    parent.as_ref().map(|_| newest_view),
+                    parent.as_ref().map(|_| newest("views")).transpose()?,
+                    parent.as_ref().map_or(Ok(0), |_| newest("rewound"))?,
                 ])?;
+            if let Some(title) = &title {
+                title::give(connection, &id, title)?;
+            }
             if let Some(frozen) = &frozen {
                 frozen::put(connection, &id, frozen, new.started_at)?;
             }
@@ -166,19 +168,31 @@ impl Store {
         })
     }
 
+    /// Stores a branch of a session: the same folder, engine and model, and its conversation up to a message or as
+    /// it stands. Without a title it gets the next number of its parent's.
+    pub fn branch(
+        &self,
+        of: &SessionId,
+        at: Option<MessageId>,
+        title: Option<&str>,
+        now: u64,
+    ) -> Result<Session, StoreError> {
+        let parent = self.session(of)?;
+        self.create_session(NewSession {
+            source: parent.source,
+            workspace: parent.workspace,
+            engine: parent.engine,
+            model: parent.model,
+            title: title.map(str::to_owned).or(parent.title),
+            frozen: None,
+            started_at: now,
+            parent: Some(Parent { id: of.clone(), kind: ParentKind::Branch, through: at }),
+        })
+    }
+
     /// A session by its id.
     pub fn session(&self, id: &SessionId) -> Result<Session, StoreError> {
         self.read(|connection| session(connection, id))
-    }
-
-    /// Names a session; blanks are collapsed, control characters dropped, and an empty title removes it.
-    pub fn set_title(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
-        let title = clean_title(title)?;
-        self.write(|connection| {
-            let changed =
-                connection.execute("UPDATE sessions SET title = ?2 WHERE id = ?1", params![id.as_str(), title])?;
-            known(changed, id)
-        })
     }
 
     /// Another model answers from now on.
@@ -211,12 +225,12 @@ pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
 
 /// Where exactly the parent's conversation ends for the new session.
 fn settle(connection: &Connection, parent: &Parent) -> Result<Parent, Fault> {
-    let stretches = lineage::of(connection, &parent.id)?;
+    let lineage = lineage::of(connection, &parent.id)?;
     let through = match (parent.kind, parent.through) {
         (ParentKind::Delegate, _) => None,
-        (_, None) => end_of(connection, &stretches)?,
+        (_, None) => end_of(connection, &lineage)?,
         (_, Some(message)) => {
-            if !stands_in(connection, &stretches, message)? {
+            if !stands_in(connection, &lineage, message)? {
                 return Err(StoreError::NoSuchMessage { session: parent.id.clone(), message }.into());
             }
             Some(message)
@@ -293,26 +307,11 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
-/// On one line, without what would disturb a terminal or a list; none where nothing is left.
-fn clean_title(title: &str) -> Result<Option<String>, StoreError> {
-    let visible: String =
-        title.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
-    let title = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    let length = title.chars().count();
-    if length > LONGEST_TITLE {
-        return Err(StoreError::TitleTooLong { length, most: LONGEST_TITLE });
-    }
-    Ok((!title.is_empty()).then_some(title))
-}
-
-/// Characters of no width, and those that turn the direction of what follows them.
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_conversation::Draft;
+
     use super::*;
     use crate::RequestRecord;
     use crate::testing::{new_session, store};
@@ -345,19 +344,20 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_cleaned_and_too_long_ones_refused() {
+    fn a_branch_is_like_its_parent_and_has_the_next_number_of_its_title() {
         let (_home, store) = store();
-        let id = store.create_session(new_session()).unwrap().id;
-        for (given, kept) in [
-            ("  two\n words\u{200b} ", Some("two words")),
-            ("\u{1b}[31mred\u{202e}", Some("[31mred")),
-            (" \u{feff}\n", None),
-        ] {
-            store.set_title(&id, given).unwrap();
-            assert_eq!(store.session(&id).unwrap().title.as_deref(), kept);
-        }
-        let error = store.set_title(&id, &"é".repeat(101)).unwrap_err();
-        assert!(matches!(error, StoreError::TitleTooLong { length: 101, most: 100 }));
+        let frozen = Some(Frozen { system_prompt: "prompt".into(), ..Frozen::default() });
+        let new = NewSession { title: Some("Engine".into()), frozen, ..new_session() };
+        let parent = store.create_session(new).unwrap();
+        let said = store.append(&parent.id, &[Draft::user("a", 1), Draft::user("b", 2)]).unwrap();
+        let branch = store.branch(&parent.id, Some(said[0].id), None, 1_795_300_000_001).unwrap();
+        assert_eq!(branch.title.as_deref(), Some("Engine #2"));
+        assert_eq!(branch.frozen.unwrap().system_prompt, "prompt");
+        assert_eq!((branch.workspace, branch.engine, branch.model), (parent.workspace, parent.engine, parent.model));
+        assert_eq!(store.conversation(&branch.id).unwrap(), said[..1]);
+        let named = store.branch(&branch.id, None, Some("Another"), 3).unwrap();
+        assert_eq!(named.title.as_deref(), Some("Another"));
+        assert_eq!(store.conversation(&named.id).unwrap(), said[..1]);
     }
 
     #[test]
@@ -376,7 +376,7 @@ mod tests {
         let parent = Some(Parent { id: id.clone(), kind: ParentKind::Delegate, through: None });
         let results = [
             store.session(&id).map(drop),
-            store.set_title(&id, "a"),
+            store.set_title(&id, "a").map(drop),
             store.record_request(&id, &RequestRecord::default()).map(drop),
             store.requests(&id).map(drop),
             store.update_model(&id, &new_session().model),

@@ -1,17 +1,21 @@
 //! The views that models were shown, and the summaries in them: stored as they were made, never changed.
+//!
+//! A view whose newest message was taken back looks further than the conversation now goes: it stays stored, but it is
+//! not in force, and neither are the summaries that it brought.
 
 use std::collections::HashMap;
 
 use hermes_conversation::{Item, MessageId, MessageRange, SessionId, Summary, View};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Fault;
-use crate::lineage::{self, Stretch};
+use crate::lineage::{self, Lineage};
 use crate::log::{corrupt, from_json, to_json};
 use crate::{Store, StoreError};
 
-/// The views of one stretch that belong to the conversation: no later ones, and none that looks further.
+/// The views of one stretch that may belong to the conversation: no later ones, and none that looks further.
+/// Whether their last message was taken back is asked of [`Lineage::shows`].
 const OF_STRETCH: &str = "views.session_id = ?1 AND views.id <= ?2 AND (views.through IS NULL OR views.through <= ?3)";
 
 /// A view as it is stored.
@@ -32,7 +36,7 @@ impl Store {
     pub fn put_view(&self, session: &SessionId, view: &View, reason: &str, engine: &str) -> Result<u64, StoreError> {
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
-            let stretches = lineage::of(connection, session)?;
+            let lineage = lineage::of(connection, session)?;
             let number: i64 = connection.query_row(
                 "SELECT coalesce(max(number), 0) + 1 FROM views WHERE session_id = ?1",
                 [session.as_str()],
@@ -46,13 +50,13 @@ impl Store {
                 )?
                 .insert(params![session.as_str(), number, through, engine, reason, now])?;
             for (position, item) in (0i64..).zip(&view.items) {
-                put_item(connection, session, &stretches, row, position, item)?;
+                put_item(connection, session, &lineage, row, position, item)?;
             }
             Ok(number.cast_unsigned())
         })
     }
 
-    /// The newest view of a session.
+    /// The newest view of a session that fits its conversation.
     ///
     /// A branch that has none of its own has the newest that its parent had at the time and that looks no
     /// further than the branch; without any, it is the empty one, which the whole conversation follows.
@@ -63,22 +67,13 @@ impl Store {
     /// The same, with where it is stored and who made it.
     pub fn view_in_force(&self, session: &SessionId) -> Result<StoredView, StoreError> {
         self.read(|connection| {
-            let mut newest = connection.prepare_cached(&format!(
-                "SELECT id, through, engine FROM views WHERE {OF_STRETCH} ORDER BY number DESC LIMIT 1"
-            ))?;
-            for stretch in lineage::of(connection, session)? {
-                let found: Option<(i64, Option<i64>, String)> = newest
-                    .query_row(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
-                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                    })
-                    .optional()?;
-                if let Some((row, through, engine)) = found {
-                    let through = through.map(|id| MessageId(id.cast_unsigned()));
-                    let view = View { items: items(connection, row)?, through };
-                    return Ok(StoredView { row: row.cast_unsigned(), engine, view });
-                }
-            }
-            Ok(StoredView::default())
+            let lineage = lineage::of(connection, session)?;
+            let Some((row, through, engine)) = in_force(connection, &lineage)? else {
+                return Ok(StoredView::default());
+            };
+            let through = through.map(|id| MessageId(id.cast_unsigned()));
+            let view = View { items: items(connection, row)?, through };
+            Ok(StoredView { row: row.cast_unsigned(), engine, view })
         })
     }
 
@@ -103,18 +98,21 @@ impl Store {
     pub fn summaries(&self, session: &SessionId) -> Result<HashMap<String, Summary>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&format!(
-                "SELECT summaries.key, summaries.content, summaries.covers FROM summaries \
-                 JOIN views ON views.id = summaries.view_id WHERE {OF_STRETCH}"
+                "SELECT summaries.key, summaries.content, summaries.covers, views.through FROM summaries \
+                 JOIN views ON views.id = summaries.view_id WHERE {OF_STRETCH} ORDER BY views.id DESC"
             ))?;
             let mut summaries = HashMap::new();
-            for stretch in lineage::of(connection, session)? {
+            let lineage = lineage::of(connection, session)?;
+            for stretch in &lineage.stretches {
                 let rows = statement
                     .query_map(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
-                        summary(row, 0)
+                        Ok((row.get::<_, Option<i64>>(3)?, summary(row, 0)?))
                     })?;
                 for found in rows {
-                    let found = found?;
-                    summaries.entry(found.key.clone()).or_insert(found);
+                    let (through, found) = found?;
+                    if through.is_none_or(|message| lineage.shows(message)) {
+                        summaries.entry(found.key.clone()).or_insert(found);
+                    }
                 }
             }
             Ok(summaries)
@@ -124,8 +122,8 @@ impl Store {
     /// One of [`Store::summaries`].
     pub fn summary(&self, session: &SessionId, key: &str) -> Result<Option<Summary>, StoreError> {
         self.read(|connection| {
-            let stretches = lineage::of(connection, session)?;
-            Ok(find(connection, &stretches, key)?.map(|(_, summary)| summary))
+            let lineage = lineage::of(connection, session)?;
+            Ok(find(connection, &lineage, key)?.map(|(_, summary)| summary))
         })
     }
 }
@@ -133,7 +131,7 @@ impl Store {
 fn put_item(
     connection: &Connection,
     session: &SessionId,
-    stretches: &[Stretch],
+    lineage: &Lineage,
     view: i64,
     position: i64,
     item: &Item,
@@ -152,7 +150,7 @@ fn put_item(
             insert.execute(params![view, position, "excerpt", NONE, NONE, to_json(excerpt)?, NONE])?
         }
         Item::Summary(summary) => {
-            let row = put_summary(connection, session, stretches, view, summary)?;
+            let row = put_summary(connection, session, lineage, view, summary)?;
             insert.execute(params![view, position, "summary", NONE, NONE, NONE, row])?
         }
     };
@@ -163,11 +161,11 @@ fn put_item(
 fn put_summary(
     connection: &Connection,
     session: &SessionId,
-    stretches: &[Stretch],
+    lineage: &Lineage,
     view: i64,
     summary: &Summary,
 ) -> Result<i64, Fault> {
-    if let Some((row, known)) = find(connection, stretches, &summary.key)? {
+    if let Some((row, known)) = find(connection, lineage, &summary.key)? {
         if known == *summary {
             return Ok(row);
         }
@@ -182,19 +180,40 @@ fn put_summary(
     Ok(row)
 }
 
-fn find(connection: &Connection, stretches: &[Stretch], key: &str) -> Result<Option<(i64, Summary)>, Fault> {
+/// The newest view that fits the conversation: its row and its last message.
+fn in_force(connection: &Connection, lineage: &Lineage) -> Result<Option<(i64, Option<i64>, String)>, Fault> {
+    let mut newest = connection
+        .prepare_cached(&format!("SELECT id, through, engine FROM views WHERE {OF_STRETCH} ORDER BY number DESC"))?;
+    for stretch in &lineage.stretches {
+        let views = newest.query_map(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?, row.get(2)?))
+        })?;
+        for view in views {
+            let view = view?;
+            if view.1.is_none_or(|message| lineage.shows(message)) {
+                return Ok(Some(view));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn find(connection: &Connection, lineage: &Lineage, key: &str) -> Result<Option<(i64, Summary)>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT summaries.key, summaries.content, summaries.covers, summaries.id FROM summaries \
-         JOIN views ON views.id = summaries.view_id WHERE {OF_STRETCH} AND summaries.key = ?4"
+        "SELECT summaries.key, summaries.content, summaries.covers, summaries.id, views.through FROM summaries \
+         JOIN views ON views.id = summaries.view_id WHERE {OF_STRETCH} AND summaries.session_id = ?1 \
+         AND summaries.key = ?4 ORDER BY views.id DESC"
     ))?;
-    for stretch in stretches {
-        let found = statement
-            .query_row(params![stretch.session, stretch.last_view, stretch.last_message, key], |row| {
-                Ok((row.get(3)?, summary(row, 0)?))
-            })
-            .optional()?;
-        if found.is_some() {
-            return Ok(found);
+    for stretch in &lineage.stretches {
+        let rows = statement
+            .query_map(params![stretch.session, stretch.last_view, stretch.last_message, key], |row| {
+                Ok((row.get::<_, Option<i64>>(4)?, row.get(3)?, summary(row, 0)?))
+            })?;
+        for found in rows {
+            let (through, row, summary) = found?;
+            if through.is_none_or(|message| lineage.shows(message)) {
+                return Ok(Some((row, summary)));
+            }
         }
     }
     Ok(None)

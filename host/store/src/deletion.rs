@@ -1,0 +1,240 @@
+//! Sessions that go: with all that hangs on them, and never from under one that stands on them.
+
+use std::collections::{HashMap, HashSet};
+
+use hermes_conversation::SessionId;
+use rusqlite::Connection;
+use serde::Serialize;
+
+use crate::error::Fault;
+use crate::{ParentKind, Store, StoreError};
+
+/// What goes when sessions are deleted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Deletion {
+    /// All that go: those that were named, their delegates, and what else was asked for; no parent before its children.
+    pub sessions: Vec<SessionId>,
+    /// Sessions that began from one of these but have nothing of it: they stay, as sessions of their own.
+    pub detached: Vec<SessionId>,
+}
+
+impl Store {
+    /// What [`Store::delete`] would delete. Nothing is changed.
+    pub fn deletion(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError> {
+        self.read(|connection| {
+            let deletion = plan(&Family::read(connection)?, sessions, with_children)?;
+            self.all_free(&deletion.sessions)?;
+            Ok(deletion)
+        })
+    }
+
+    /// Deletes sessions for good, all or none: their messages, prompts, views and requests, and their delegates.
+    ///
+    /// Refused where another session stands on their messages, unless those behind them are to go too, and where
+    /// somebody is at work on one of them.
+    pub fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError> {
+        self.write(|connection| {
+            let deletion = plan(&Family::read(connection)?, sessions, with_children)?;
+            // A process that takes one up after this look finds it gone with its first message.
+            self.all_free(&deletion.sessions)?;
+            for session in &deletion.detached {
+                connection
+                    .prepare_cached(
+                        "UPDATE sessions SET parent_id = NULL, parent_kind = NULL, parent_view = NULL WHERE id = ?1",
+                    )?
+                    .execute([session.as_str()])?;
+            }
+            for session in &deletion.sessions {
+                connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([session.as_str()])?;
+            }
+            Ok(deletion)
+        })
+    }
+
+    fn all_free(&self, sessions: &[SessionId]) -> Result<(), Fault> {
+        for session in sessions {
+            if let Some(pid) = self.holder(session)? {
+                return Err(StoreError::InUse { session: session.clone(), pid }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who goes on from whom, of all sessions.
+pub(crate) struct Family {
+    known: HashSet<SessionId>,
+    children: HashMap<SessionId, Vec<Child>>,
+}
+
+pub(crate) struct Child {
+    pub(crate) id: SessionId,
+    pub(crate) kind: ParentKind,
+    /// Whether its conversation has messages of the parent's.
+    pub(crate) stands_on_it: bool,
+}
+
+impl Family {
+    pub(crate) fn read(connection: &Connection) -> Result<Self, Fault> {
+        let mut family = Self { known: HashSet::new(), children: HashMap::new() };
+        let mut statement = connection.prepare_cached(
+            "SELECT id, parent_id, parent_kind, parent_through IS NOT NULL FROM sessions ORDER BY rowid",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let id = SessionId(row.get(0)?);
+            family.known.insert(id.clone());
+            if let Some(parent) = row.get::<_, Option<String>>(1)? {
+                let kind: String = row.get(2)?;
+                let kind = ParentKind::parse(&kind)
+                    .ok_or_else(|| crate::log::corrupt(2, format!("unknown parent kind `{kind}`")))?;
+                let child = Child { id, kind, stands_on_it: row.get(3)? };
+                family.children.entry(SessionId(parent)).or_default().push(child);
+            }
+        }
+        Ok(family)
+    }
+
+    pub(crate) fn children(&self, of: &SessionId) -> &[Child] {
+        self.children.get(of).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Deletion, Fault> {
+    if let Some(unknown) = named.iter().find(|session| !family.known.contains(*session)) {
+        return Err(StoreError::UnknownSession(unknown.0.clone()).into());
+    }
+    let mut going: HashSet<&SessionId> = named.iter().collect();
+    let mut next: Vec<&SessionId> = going.iter().copied().collect();
+    while let Some(session) = next.pop() {
+        for child in family.children(session) {
+            let follows = with_children || child.kind == ParentKind::Delegate;
+            if follows && going.insert(&child.id) {
+                next.push(&child.id);
+            }
+        }
+    }
+    let mut deletion = Deletion { sessions: in_order(family, named, &going), detached: Vec::new() };
+    for session in &deletion.sessions {
+        let staying = || family.children(session).iter().filter(|child| !going.contains(&child.id));
+        let children: Vec<SessionId> =
+            staying().filter(|child| child.stands_on_it).map(|child| child.id.clone()).collect();
+        if !children.is_empty() {
+            return Err(StoreError::HasChildren { session: session.clone(), children }.into());
+        }
+        deletion.detached.extend(staying().map(|child| child.id.clone()));
+    }
+    Ok(deletion)
+}
+
+/// Children before their parents, since a parent may not go before them.
+fn in_order(family: &Family, named: &[SessionId], going: &HashSet<&SessionId>) -> Vec<SessionId> {
+    enum Step<'a> {
+        Enter(&'a SessionId),
+        Leave(&'a SessionId),
+    }
+    let mut order = Vec::with_capacity(going.len());
+    let mut entered = HashSet::new();
+    let mut steps: Vec<Step<'_>> = named.iter().rev().map(Step::Enter).collect();
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Enter(session) if entered.insert(session) => {
+                steps.push(Step::Leave(session));
+                let children = family.children(session).iter().map(|child| &child.id);
+                steps.extend(children.filter(|child| going.contains(child)).map(Step::Enter));
+            }
+            Step::Enter(_) => {}
+            Step::Leave(session) => order.push(session.clone()),
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::Draft;
+
+    use super::*;
+    use crate::Session;
+    use crate::testing::{child, new_session, store};
+
+    fn talk(store: &Store) -> Session {
+        let session = store.create_session(new_session()).unwrap();
+        store.append(&session.id, &[Draft::user("hello", 1)]).unwrap();
+        session
+    }
+
+    fn left(store: &Store) -> HashSet<SessionId> {
+        store.sessions().unwrap().into_iter().map(|session| session.id).collect()
+    }
+
+    #[test]
+    fn delegates_go_with_their_parent_and_what_stands_on_nothing_stays() {
+        let (_home, store) = store();
+        let root = store.create_session(new_session()).unwrap();
+        let empty = child(&store, &root, ParentKind::Branch, None);
+        let delegate = child(&store, &root, ParentKind::Delegate, None);
+        let below = child(&store, &delegate, ParentKind::Delegate, None);
+        store.append(&below.id, &[Draft::user("task", 1)]).unwrap();
+        let bystander = talk(&store);
+        let planned = store.deletion(std::slice::from_ref(&root.id), false).unwrap();
+        assert_eq!(planned.sessions, [below.id, delegate.id, root.id.clone()]);
+        assert_eq!(planned.detached, std::slice::from_ref(&empty.id));
+        assert_eq!(left(&store).len(), 5, "a plan changes nothing");
+        assert_eq!(store.delete(&[root.id], false).unwrap(), planned);
+        assert_eq!(left(&store), HashSet::from([empty.id.clone(), bystander.id]));
+        assert_eq!(store.session(&empty.id).unwrap().parent, None);
+        assert_eq!(store.conversation(&empty.id).unwrap(), []);
+    }
+
+    #[test]
+    fn a_session_that_others_stand_on_goes_only_with_them() {
+        let (_home, store) = store();
+        let root = talk(&store);
+        let branch = child(&store, &root, ParentKind::Branch, None);
+        let on = child(&store, &branch, ParentKind::Continuation, None);
+        let other = child(&store, &root, ParentKind::Branch, None);
+        let error = store.delete(std::slice::from_ref(&root.id), false).unwrap_err();
+        let StoreError::HasChildren { session, children } = &error else { panic!("{error}") };
+        assert_eq!((session, children.as_slice()), (&root.id, [branch.id.clone(), other.id.clone()].as_slice()));
+        assert!(error.to_string().contains("--with-children"), "{error}");
+        assert_eq!(left(&store).len(), 4);
+        // Named in any order, they may go together.
+        let all = [root.id.clone(), on.id, root.id.clone(), other.id, branch.id];
+        assert_eq!(store.delete(&all, false).unwrap().sessions.len(), 4);
+        assert_eq!(left(&store).len(), 0);
+
+        let root = talk(&store);
+        let branch = child(&store, &root, ParentKind::Branch, None);
+        child(&store, &branch, ParentKind::Branch, None);
+        assert_eq!(store.delete(&[root.id], true).unwrap().sessions.len(), 3);
+        assert_eq!(left(&store).len(), 0);
+    }
+
+    #[test]
+    fn what_somebody_works_on_stays_and_with_it_all_that_was_named() {
+        let (_home, store) = store();
+        let (free, parent) = (talk(&store), talk(&store));
+        let delegate = child(&store, &parent, ParentKind::Delegate, None);
+        let lease = store.lease(&delegate.id).unwrap();
+        let named = [free.id.clone(), parent.id.clone()];
+        for refused in [store.deletion(&named, false), store.delete(&named, false)] {
+            assert!(matches!(refused, Err(StoreError::InUse { session, .. }) if session == delegate.id));
+        }
+        assert_eq!(left(&store).len(), 3);
+        drop(lease);
+        store.delete(&named, false).unwrap();
+        assert_eq!(left(&store).len(), 0);
+    }
+
+    #[test]
+    fn one_that_is_not_there_deletes_nothing_of_the_others() {
+        let (_home, store) = store();
+        let session = talk(&store);
+        let named = [session.id.clone(), SessionId("nobody".into())];
+        assert!(matches!(store.delete(&named, true), Err(StoreError::UnknownSession(id)) if id == "nobody"));
+        assert_eq!(left(&store).len(), 1);
+        assert_eq!(store.delete(&[], true).unwrap(), Deletion::default());
+    }
+}

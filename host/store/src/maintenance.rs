@@ -1,0 +1,148 @@
+//! Moving what was written from the write-ahead log into the database, beside the writers.
+//!
+//! SQLite would do it inside whichever commit finds the log long, which then waits for the disk twice more and for all the
+//! pages in between. Here a thread of its own does it while others go on writing. It is started by the first writer
+//! that writes much; a command that stores a message or two leaves it to closing.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::database::connect;
+use crate::queue::Queue;
+
+/// Commits between two rounds: with some ten pages each, about four megabytes.
+const EVERY: u32 = 100;
+/// Pages of the log, 64 MiB, from which on writers are made to wait for its end: while they go on, a round never
+/// quite catches up with them, and the log would grow for as long as they do.
+const LONG: i64 = 16_384;
+/// How long they may have to wait for that, where a reader is still at work on the log. Then the log grows until the reader
+/// has ended.
+const STANDSTILL: Duration = Duration::from_millis(20);
+/// Pages from which on a commit does it all the same, where no thread can be had.
+pub(crate) const LAST_RESORT: i64 = 4 * LONG;
+
+/// The thread, once it is needed.
+#[derive(Debug)]
+pub(crate) struct Maintenance {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    commits: u32,
+    worker: Option<Worker>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    bell: SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Maintenance {
+    /// For the database at this path.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self { path: path.to_owned(), state: Mutex::new(State { commits: 0, worker: None }) }
+    }
+
+    /// Called after each commit; never waits.
+    pub(crate) fn committed(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.commits += 1;
+        if state.commits < EVERY {
+            return;
+        }
+        state.commits = 0;
+        if state.worker.is_none() {
+            state.worker = start(&self.path);
+        }
+        if let Some(worker) = &state.worker {
+            // Where it was rung for already, once is enough.
+            let _ = worker.bell.try_send(());
+        }
+    }
+}
+
+impl Drop for Maintenance {
+    /// Waits for the round that is running, so that the last connection to go finds the log free.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Worker { bell, thread }) = state.worker.take() {
+            drop(bell);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn start(path: &Path) -> Option<Worker> {
+    let (bell, rings) = sync_channel(1);
+    let path = path.to_owned();
+    let thread = std::thread::Builder::new().name("checkpoint".into()).spawn(move || work(&path, &rings)).ok()?;
+    Some(Worker { bell, thread })
+}
+
+fn work(path: &Path, rings: &Receiver<()>) {
+    let connection = match connect(path) {
+        Ok(connection) => connection,
+        Err(error) => return tracing::debug!(%error, "no connection for checkpoints"),
+    };
+    let queue = path.parent().map(Queue::of_home);
+    while rings.recv().is_ok() {
+        if let Err(error) = round(&connection, queue.as_ref()) {
+            tracing::debug!(%error, "a checkpoint was not finished");
+        }
+    }
+}
+
+/// Moves what can be moved without holding anybody up; the rest only where the log has become long.
+fn round(connection: &Connection, queue: Option<&Queue>) -> rusqlite::Result<()> {
+    if checkpoint(connection, "PASSIVE")? > LONG {
+        let _place = queue.map(Queue::next);
+        connection.busy_timeout(STANDSTILL)?;
+        checkpoint(connection, "TRUNCATE")?;
+    }
+    Ok(())
+}
+
+/// Answers how many pages the log has.
+fn checkpoint(connection: &Connection, how: &str) -> rusqlite::Result<i64> {
+    connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |row| row.get(1))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use hermes_conversation::Draft;
+
+    use super::*;
+    use crate::testing::{new_session, store};
+
+    #[test]
+    fn a_long_log_is_moved_and_cut_while_the_store_is_open() {
+        let (home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let other = connect(store.path()).unwrap();
+        // Somebody else keeps the database open, so that closing does not do the work.
+        let text = "x".repeat(4 * 1024 * 1024);
+        for at in 0..20 {
+            store.append(&session, &[Draft::user(text.clone(), at)]).unwrap();
+        }
+        let log = home.path().join("state.db-wal");
+        assert!(fs::metadata(&log).unwrap().len() > 64 * 1024 * 1024);
+        for at in 0..EVERY.into() {
+            store.append(&session, &[Draft::user("short", at)]).unwrap();
+        }
+        drop(store);
+        assert!(fs::metadata(&log).unwrap().len() < 1024 * 1024);
+        drop(other);
+        assert!(!log.exists());
+    }
+}

@@ -1,0 +1,305 @@
+//! Letting go of old sessions: which ones by filters, and never what somebody would miss at once.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use hermes_conversation::SessionId;
+use rusqlite::Connection;
+use serde::Serialize;
+
+use crate::catalog::summaries;
+use crate::deletion::Family;
+use crate::error::Fault;
+use crate::{ParentKind, SessionSummary, Store, StoreError};
+
+/// Which sessions may go: all that is set must be true of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PruneFilter {
+    /// Said nothing since; Unix time in milliseconds.
+    pub silent_since: u64,
+    /// Held there, such as `cli`.
+    pub source: Option<String>,
+    /// Worked in this folder or one below it.
+    pub workspace: Option<PathBuf>,
+    /// The model's name has this in it.
+    pub model: Option<String>,
+    /// The title has this in it.
+    pub title: Option<String>,
+    /// Messages of its own, at least.
+    pub min_messages: Option<u64>,
+    /// Messages of its own, at most.
+    pub max_messages: Option<u64>,
+    /// Begun at this time or later.
+    pub started_after: Option<u64>,
+    /// Begun before this time.
+    pub started_before: Option<u64>,
+}
+
+impl PruneFilter {
+    /// Everything that said nothing since then.
+    pub fn silent_since(silent_since: u64) -> Self {
+        Self {
+            silent_since,
+            source: None,
+            workspace: None,
+            model: None,
+            title: None,
+            min_messages: None,
+            max_messages: None,
+            started_after: None,
+            started_before: None,
+        }
+    }
+
+    fn fits(&self, session: &SessionSummary) -> bool {
+        session.updated_at < self.silent_since
+            && self.source.as_ref().is_none_or(|source| session.source == *source)
+            && self.workspace.as_ref().is_none_or(|workspace| session.workspace.starts_with(workspace))
+            && self.model.as_ref().is_none_or(|model| session.model.name.contains(model))
+            && self.title.as_ref().is_none_or(|part| session.title.as_ref().is_some_and(|title| title.contains(part)))
+            && self.min_messages.is_none_or(|least| session.message_count >= least)
+            && self.max_messages.is_none_or(|most| session.message_count <= most)
+            && self.started_after.is_none_or(|time| session.started_at >= time)
+            && self.started_before.is_none_or(|time| session.started_at < time)
+    }
+}
+
+/// Why a session stays that fits the filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "why")]
+pub enum Kept {
+    /// Somebody is at work on it or on one of its delegates.
+    InUse,
+    /// It is what `--continue` would take up in its folder.
+    Newest,
+    /// A session that stays goes on from it.
+    Needed {
+        /// That one.
+        by: SessionId,
+    },
+}
+
+/// What a pruning deletes and what it leaves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Pruning {
+    /// Those that go, the newest first; their delegates go with them.
+    pub sessions: Vec<SessionSummary>,
+    /// Those that fit but stay.
+    pub kept: Vec<(SessionId, Kept)>,
+}
+
+impl Store {
+    /// What [`Store::prune`] would delete. Nothing is changed.
+    pub fn pruning(&self, filter: &PruneFilter) -> Result<Pruning, StoreError> {
+        self.read(|connection| self.plan(connection, filter))
+    }
+
+    /// Deletes the sessions that fit, each in a step of its own, so that nobody who writes has to wait for all of them.
+    ///
+    /// Answers what was deleted; a session that was taken up meanwhile stays.
+    pub fn prune(&self, filter: &PruneFilter) -> Result<Pruning, StoreError> {
+        let mut pruning = self.pruning(filter)?;
+        let mut gone = Vec::with_capacity(pruning.sessions.len());
+        // The newest first: a child began later than its parent and has to go before it.
+        for session in pruning.sessions {
+            match self.delete(std::slice::from_ref(&session.id), false) {
+                Ok(_) => gone.push(session),
+                Err(StoreError::UnknownSession(_)) => {}
+                Err(StoreError::InUse { .. }) => pruning.kept.push((session.id, Kept::InUse)),
+                Err(StoreError::HasChildren { children, .. }) => {
+                    let by = children.into_iter().next().unwrap_or_else(|| session.id.clone());
+                    pruning.kept.push((session.id, Kept::Needed { by }));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Pruning { sessions: gone, kept: pruning.kept })
+    }
+
+    fn plan(&self, connection: &Connection, filter: &PruneFilter) -> Result<Pruning, Fault> {
+        // A delegate's life is its parent's.
+        let mut all = summaries(connection, "parent_kind IS NOT 'delegate'", -1)?;
+        let family = Family::read(connection)?;
+        let mut newest: HashMap<PathBuf, SessionId> = HashMap::new();
+        for session in all.iter().filter(|session| session.message_count > 0) {
+            newest.entry(session.workspace.clone()).or_insert_with(|| session.id.clone());
+        }
+        all.retain(|session| filter.fits(session));
+        let mut kept = Vec::new();
+        let mut going = Vec::new();
+        for session in all {
+            if newest.get(&session.workspace) == Some(&session.id) {
+                kept.push((session.id, Kept::Newest));
+            } else if self.at_work(&family, &session.id)? {
+                kept.push((session.id, Kept::InUse));
+            } else {
+                going.push(session);
+            }
+        }
+        keep_what_is_needed(&family, &mut going, &mut kept);
+        let order = order_of_creation(connection)?;
+        going.sort_by_key(|session| std::cmp::Reverse(order.get(&session.id).copied()));
+        Ok(Pruning { sessions: going, kept })
+    }
+
+    /// On the session or a delegate below it.
+    fn at_work(&self, family: &Family, session: &SessionId) -> Result<bool, StoreError> {
+        for id in with_delegates(family, session) {
+            if self.holder(id)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn with_delegates<'a>(family: &'a Family, session: &'a SessionId) -> HashSet<&'a SessionId> {
+    let mut found = HashSet::from([session]);
+    let mut next = vec![session];
+    while let Some(session) = next.pop() {
+        let delegates = family.children(session).iter().filter(|child| child.kind == ParentKind::Delegate);
+        next.extend(delegates.map(|child| &child.id).filter(|id| found.insert(id)));
+    }
+    found
+}
+
+/// Whoever keeps one keeps those before it: looked at again until nothing changes.
+fn keep_what_is_needed(family: &Family, going: &mut Vec<SessionSummary>, kept: &mut Vec<(SessionId, Kept)>) {
+    loop {
+        let ids: HashSet<SessionId> = going.iter().map(|session| session.id.clone()).collect();
+        let before = going.len();
+        going.retain(|session| {
+            let all = with_delegates(family, &session.id);
+            let needed_by = all
+                .iter()
+                .flat_map(|id| family.children(id))
+                .find(|child| child.stands_on_it && child.kind != ParentKind::Delegate && !ids.contains(&child.id));
+            if let Some(child) = needed_by {
+                kept.push((session.id.clone(), Kept::Needed { by: child.id.clone() }));
+            }
+            needed_by.is_none()
+        });
+        if going.len() == before {
+            return;
+        }
+    }
+}
+
+fn order_of_creation(connection: &Connection) -> Result<HashMap<SessionId, i64>, Fault> {
+    let mut statement = connection.prepare("SELECT id, rowid FROM sessions")?;
+    let rows = statement.query_map([], |row| Ok((SessionId(row.get(0)?), row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::{Draft, Model};
+
+    use super::*;
+    use crate::testing::{child, new_session, store};
+    use crate::{NewSession, Session};
+
+    const DAY: u64 = 86_400_000;
+    const NOW: u64 = 1_795_300_000_000;
+
+    fn talk(store: &Store, days_ago: u64, new: NewSession) -> Session {
+        let started_at = NOW - days_ago * DAY;
+        let session = store.create_session(NewSession { started_at, ..new }).unwrap();
+        store.append(&session.id, &[Draft::user("hello", started_at)]).unwrap();
+        session
+    }
+
+    fn older_than(days: u64) -> PruneFilter {
+        PruneFilter::silent_since(NOW - days * DAY)
+    }
+
+    fn ids(pruning: &Pruning) -> Vec<SessionId> {
+        pruning.sessions.iter().map(|session| session.id.clone()).collect()
+    }
+
+    #[test]
+    fn what_is_old_goes_but_not_what_is_in_use_or_would_be_continued() {
+        let (_home, store) = store();
+        let old = talk(&store, 100, new_session());
+        let used = talk(&store, 100, new_session());
+        let young = talk(&store, 10, new_session());
+        let elsewhere = talk(&store, 200, NewSession { workspace: "/elsewhere".into(), ..new_session() });
+        let delegate = child(&store, &old, ParentKind::Delegate, None);
+        let lease = store.lease(&used.id).unwrap();
+
+        let planned = store.pruning(&older_than(90)).unwrap();
+        assert_eq!(ids(&planned), std::slice::from_ref(&old.id));
+        assert_eq!(planned.kept, [(used.id.clone(), Kept::InUse), (elsewhere.id.clone(), Kept::Newest)]);
+        assert_eq!(store.sessions().unwrap().len(), 5, "a plan changes nothing");
+        assert_eq!(store.prune(&older_than(90)).unwrap(), planned);
+        assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
+
+        drop(lease);
+        assert_eq!(ids(&store.prune(&older_than(90)).unwrap()), std::slice::from_ref(&used.id));
+        assert_eq!(ids(&store.prune(&older_than(5)).unwrap()), []);
+        store.session(&young.id).unwrap();
+    }
+
+    #[test]
+    fn a_session_stays_as_long_as_one_that_goes_on_from_it() {
+        let (_home, store) = store();
+        let root = talk(&store, 100, new_session());
+        let middle = child(&store, &root, ParentKind::Branch, None);
+        let delegate = child(&store, &middle, ParentKind::Delegate, None);
+        store.append(&delegate.id, &[Draft::user("task", NOW - 100 * DAY)]).unwrap();
+        let last = child(&store, &delegate, ParentKind::Branch, None);
+        store.append(&last.id, &[Draft::user("new", NOW)]).unwrap();
+        let filter = PruneFilter::silent_since(NOW);
+        let planned = store.pruning(&filter).unwrap();
+        assert_eq!(planned.sessions, []);
+        // `middle` began after `NOW - 100 days` but said nothing, so its time is that of its beginning.
+        assert!(planned.kept.contains(&(root.id.clone(), Kept::Needed { by: middle.id.clone() })), "{planned:?}");
+
+        talk(&store, 0, new_session());
+        let filter = PruneFilter::silent_since(NOW + 1);
+        assert_eq!(ids(&store.prune(&filter).unwrap()), [last.id, middle.id, root.id]);
+        assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
+    }
+
+    #[test]
+    fn every_part_of_a_filter_counts() {
+        let (_home, store) = store();
+        let model = Model { provider: "p".into(), name: "big-model".into(), context_length: 1 };
+        let session = talk(
+            &store,
+            100,
+            NewSession {
+                title: Some("An engine".into()),
+                source: "serve".into(),
+                workspace: "/home/ada/work/deep".into(),
+                model,
+                ..new_session()
+            },
+        );
+        let spoken = store.append(&session.id, &[Draft::user("again", NOW - 99 * DAY)]).unwrap();
+        let session = store.sessions().unwrap().remove(0);
+        assert_eq!((session.message_count, spoken.len()), (2, 1));
+        let all = older_than(90);
+        let set = |change: fn(&mut PruneFilter)| {
+            let mut filter = all.clone();
+            change(&mut filter);
+            filter.fits(&session)
+        };
+        assert!(set(|_| {}));
+        assert!(
+            set(|filter| filter.source = Some("serve".into())) && !set(|filter| filter.source = Some("cli".into()))
+        );
+        assert!(set(|filter| filter.workspace = Some("/home/ada/work".into())));
+        assert!(!set(|filter| filter.workspace = Some("/home/ada/wor".into())));
+        assert!(set(|filter| filter.model = Some("big".into())) && !set(|filter| filter.model = Some("small".into())));
+        assert!(set(|filter| filter.title = Some("engine".into())) && !set(|filter| filter.title = Some("%".into())));
+        assert!(set(|filter| filter.min_messages = Some(2)) && !set(|filter| filter.min_messages = Some(3)));
+        assert!(set(|filter| filter.max_messages = Some(2)) && !set(|filter| filter.max_messages = Some(1)));
+        assert!(set(|filter| filter.started_after = Some(NOW - 100 * DAY)));
+        assert!(!set(|filter| filter.started_after = Some(NOW - 99 * DAY)));
+        assert!(!set(|filter| filter.started_before = Some(NOW - 100 * DAY)));
+        assert!(set(|filter| filter.started_before = Some(NOW - 99 * DAY)));
+        assert!(!set(|filter| filter.silent_since = NOW - 99 * DAY));
+    }
+}

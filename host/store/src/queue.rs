@@ -1,0 +1,119 @@
+//! Writers of all processes take turns.
+//!
+//! SQLite lets whoever happens to ask at the right moment write: of two processes that both write without a pause, one
+//! can be kept waiting for a second and more. So a writer first takes the place behind the one at work, which is a lock of the
+//! operating system on a file, and gives it up as soon as it writes. Only courtesy depends on that: what is written
+//! is guarded by SQLite's own locks.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::database::LOCKS;
+use crate::private;
+
+const NAME: &str = "writers.lock";
+/// One that stopped in the place, as under a debugger, must not keep the others out for ever: after this they go without.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks: short beside a write, which takes as long as the disk needs.
+const PAUSE: Duration = Duration::from_micros(300);
+/// How long one that had to wait stands back before it asks again: all others that wait have looked by then.
+const COURTESY: Duration = Duration::from_micros(450);
+
+/// The place of the next writer of one home.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    path: PathBuf,
+    /// None where the file cannot be had: then there is no queue.
+    file: OnceLock<Option<File>>,
+    /// Whether others were there the last time.
+    waited: AtomicBool,
+}
+
+/// The place, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place<'a>(Option<&'a File>);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.0 {
+            let _ = file.unlock();
+        }
+    }
+}
+
+impl Queue {
+    /// Nothing is created before the first writer comes.
+    pub(crate) fn of_home(home: &Path) -> Self {
+        Self { path: home.join(LOCKS).join(NAME), file: OnceLock::new(), waited: AtomicBool::new(false) }
+    }
+
+    /// Waits for the place. Of the threads that share this, one may ask at a time.
+    pub(crate) fn next(&self) -> Place<'_> {
+        let Some(file) = self.file.get_or_init(|| open(&self.path)) else { return Place(None) };
+        if self.waited.swap(false, Ordering::Relaxed) {
+            std::thread::sleep(COURTESY);
+        }
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Place(Some(file)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                    self.waited.store(true, Ordering::Relaxed);
+                    std::thread::sleep(PAUSE);
+                }
+                Err(_) => return Place(None),
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> Option<File> {
+    private::create_folder(path.parent()?).ok()?;
+    private::open_file(path).ok()
+}
+
+/// SQLite's own waiting, of the one in the place for the one at work: half a second in short steps. With the pauses that
+/// SQLite makes of itself, most of the time would pass between two writes.
+pub(crate) fn wait_for_writer(tries: i32) -> bool {
+    const MOST: i32 = 1_400;
+    std::thread::sleep(PAUSE);
+    tries < MOST
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_the_place() {
+        let home = tempfile::tempdir().unwrap();
+        let held = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                // As another process would: a file of its own.
+                scope.spawn(|| {
+                    let queue = Queue::of_home(home.path());
+                    for _ in 0..100 {
+                        let _place = queue.next();
+                        assert_eq!(held.fetch_add(1, Ordering::SeqCst), 0);
+                        held.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn without_a_file_nobody_waits() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(LOCKS), "no folder").unwrap();
+        let queue = Queue::of_home(home.path());
+        assert!(queue.next().0.is_none());
+    }
+}

@@ -1,0 +1,312 @@
+//! Titles: one line each, no two the same. Sessions that go on from one another share one by numbers, as in `Engine`,
+//! `Engine #2`.
+
+use hermes_conversation::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::error::Fault;
+use crate::session::{exists, known};
+use crate::{ParentKind, Store, StoreError, lineage};
+
+/// Longer titles are refused, not cut.
+const LONGEST: usize = 100;
+
+impl Store {
+    /// Names a session and answers the title that it got; an empty one removes it.
+    ///
+    /// Blanks are collapsed, control characters dropped. A title that a session before it on its line has moves along
+    /// to a continuation, which is the same conversation, and gets the next number in a branch. One that anybody
+    /// else has is refused.
+    pub fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError> {
+        let title = clean(title)?;
+        self.write(|connection| {
+            exists(connection, id)?;
+            match &title {
+                Some(title) => give(connection, id, title).map(Some),
+                None => {
+                    put(connection, id, None)?;
+                    Ok(None)
+                }
+            }
+        })
+    }
+
+    /// Names a session that has no title, with the next free number where somebody has this one.
+    ///
+    /// Answers the title that it got, and none where it has one already, which a person may have given it meanwhile.
+    pub fn name_untitled(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError> {
+        let title = clean(title)?;
+        self.write(|connection| {
+            let present: Option<Option<String>> = connection
+                .query_row("SELECT title FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
+                .optional()?;
+            match (present, &title) {
+                (None, _) => Err(StoreError::UnknownSession(id.0.clone()).into()),
+                (Some(Some(_)), _) | (_, None) => Ok(None),
+                (Some(None), Some(title)) => {
+                    let free =
+                        if holder(connection, title)?.is_none() { title.clone() } else { next(connection, title)? };
+                    put(connection, id, Some(&free))?;
+                    Ok(Some(free))
+                }
+            }
+        })
+    }
+
+    /// The next title of a numbered row: the title without its number where nobody has it, else one number more than
+    /// the highest.
+    pub fn next_title(&self, title: &str) -> Result<Option<String>, StoreError> {
+        let title = clean(title)?;
+        self.read(|connection| title.as_deref().map(|title| next(connection, title)).transpose())
+    }
+}
+
+/// Gives a cleaned title to a session that is there.
+pub(crate) fn give(connection: &Connection, id: &SessionId, title: &str) -> Result<String, Fault> {
+    let title = match holder(connection, title)? {
+        Some(holder) if holder != *id => {
+            let line = lineage::ancestors(connection, id)?;
+            match line.iter().position(|(ancestor, _)| *ancestor == holder) {
+                Some(at) if line[..=at].iter().all(|(_, kind)| *kind == ParentKind::Continuation) => {
+                    put(connection, &holder, None)?;
+                    title.to_owned()
+                }
+                Some(_) => next(connection, title)?,
+                None => {
+                    let free = next(connection, title)?;
+                    return Err(StoreError::TitleTaken { title: title.to_owned(), holder, free }.into());
+                }
+            }
+        }
+        _ => title.to_owned(),
+    };
+    put(connection, id, Some(&title))?;
+    Ok(title)
+}
+
+fn put(connection: &Connection, id: &SessionId, title: Option<&str>) -> Result<(), Fault> {
+    let changed = connection
+        .prepare_cached("UPDATE sessions SET title = ?2 WHERE id = ?1")?
+        .execute(params![id.as_str(), title])?;
+    known(changed, id)
+}
+
+/// Who has a title.
+pub(crate) fn holder(connection: &Connection, title: &str) -> Result<Option<SessionId>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT id FROM sessions WHERE title = ?1")?;
+    Ok(statement.query_row([title], |row| row.get(0)).optional()?.map(SessionId))
+}
+
+/// The session that began last among those with this title and a number.
+pub(crate) fn newest_numbered(connection: &Connection, base: &str) -> Result<Option<SessionId>, Fault> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT title, id FROM sessions WHERE {NUMBERED} ORDER BY started_at DESC, rowid DESC"
+    ))?;
+    let rows = statement
+        .query_map(params![first(base), last(base)], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    for row in rows {
+        let (title, id) = row?;
+        if split(&title).0 == base {
+            return Ok(Some(SessionId(id)));
+        }
+    }
+    Ok(None)
+}
+
+/// A range, since a pattern would take the wildcards in a title for its own.
+const NUMBERED: &str = "title >= ?1 AND title < ?2";
+
+fn first(base: &str) -> String {
+    format!("{base} #")
+}
+
+/// `$` follows `#`.
+fn last(base: &str) -> String {
+    format!("{base} $")
+}
+
+/// The next free title of the row that this one belongs to.
+pub(crate) fn next(connection: &Connection, title: &str) -> Result<String, Fault> {
+    let base = split(title).0;
+    let mut highest: u64 = if holder(connection, base)?.is_some() { 1 } else { 0 };
+    let mut statement = connection.prepare_cached(&format!("SELECT title FROM sessions WHERE {NUMBERED}"))?;
+    let titles = statement.query_map(params![first(base), last(base)], |row| row.get::<_, String>(0))?;
+    for numbered in titles {
+        if let (found, Some(number)) = split(&numbered?)
+            && found == base
+        {
+            highest = highest.max(number);
+        }
+    }
+    if highest == 0 {
+        return Ok(base.to_owned());
+    }
+    let mut number = highest;
+    loop {
+        number = number.saturating_add(1);
+        let free = fitted(base, number);
+        // What was cut to fit may be somebody's.
+        if holder(connection, &free)?.is_none() {
+            return Ok(free);
+        }
+    }
+}
+
+/// A title and a number, the title cut where both are too long together.
+fn fitted(base: &str, number: u64) -> String {
+    let suffix = format!(" #{number}");
+    let room = LONGEST.saturating_sub(suffix.chars().count());
+    let cut: String = base.chars().take(room).collect();
+    format!("{}{suffix}", cut.trim_end())
+}
+
+/// A title without its number, and the number. Only what this program would write counts as one.
+fn split(title: &str) -> (&str, Option<u64>) {
+    if let Some((base, digits)) = title.rsplit_once(" #")
+        && let Ok(number) = digits.parse::<u32>()
+        && number > 0
+        && number.to_string() == digits
+        && !base.is_empty()
+    {
+        return (base, Some(number.into()));
+    }
+    (title, None)
+}
+
+/// On one line, without what would disturb a terminal or a list; none where nothing is left.
+pub(crate) fn clean(title: &str) -> Result<Option<String>, StoreError> {
+    let visible: String =
+        title.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
+    let title = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    let length = title.chars().count();
+    if length > LONGEST {
+        return Err(StoreError::TitleTooLong { length, most: LONGEST });
+    }
+    Ok((!title.is_empty()).then_some(title))
+}
+
+/// Characters of no width, and those that turn the direction of what follows them.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{child, new_session, store};
+    use crate::{NewSession, Parent, Session};
+
+    fn titled(store: &Store, title: &str) -> Session {
+        store.create_session(NewSession { title: Some(title.into()), ..new_session() }).unwrap()
+    }
+
+    fn title_of(store: &Store, session: &Session) -> Option<String> {
+        store.session(&session.id).unwrap().title
+    }
+
+    #[test]
+    fn titles_are_cleaned_and_too_long_ones_refused() {
+        let (_home, store) = store();
+        let id = store.create_session(new_session()).unwrap().id;
+        for (given, kept) in [
+            ("  two\n words\u{200b} ", Some("two words")),
+            ("\u{1b}[31mred\u{202e}", Some("[31mred")),
+            ("a\0b\u{7}c\u{1f}d", Some("abcd")),
+            (" \u{feff}\n", None),
+        ] {
+            assert_eq!(store.set_title(&id, given).unwrap().as_deref(), kept);
+            assert_eq!(store.session(&id).unwrap().title.as_deref(), kept);
+        }
+        let error = store.set_title(&id, &"é".repeat(101)).unwrap_err();
+        assert!(matches!(error, StoreError::TitleTooLong { length: 101, most: 100 }));
+    }
+
+    #[test]
+    fn numbers_are_told_from_titles_that_only_look_like_them() {
+        for (title, base, number) in [
+            ("Alpha #2", "Alpha", Some(2)),
+            ("Alpha #2 #3", "Alpha #2", Some(3)),
+            ("C #1 tips", "C #1 tips", None),
+            ("Alpha #02", "Alpha #02", None),
+            ("Alpha #0", "Alpha #0", None),
+            ("Alpha #+2", "Alpha #+2", None),
+            ("Alpha #99999999999999999999", "Alpha #99999999999999999999", None),
+            ("#2", "#2", None),
+            (" #2", " #2", None),
+        ] {
+            assert_eq!(split(title), (base, number), "{title}");
+        }
+    }
+
+    #[test]
+    fn a_title_that_somebody_has_is_refused_by_name_with_a_free_one() {
+        let (_home, store) = store();
+        let holder = titled(&store, "Engine");
+        titled(&store, "Engine #7");
+        let other = store.create_session(new_session()).unwrap();
+        let error = store.set_title(&other.id, " Engine ").unwrap_err();
+        assert!(error.to_string().contains(holder.id.as_str()) && error.to_string().contains("`Engine #8`"), "{error}");
+        assert!(
+            matches!(error, StoreError::TitleTaken { holder: id, free, .. } if id == holder.id && free == "Engine #8")
+        );
+        assert_eq!(title_of(&store, &other), None);
+        assert_eq!(store.set_title(&holder.id, "Engine").unwrap().as_deref(), Some("Engine"), "its own");
+        let error = store.create_session(NewSession { title: Some("Engine".into()), ..new_session() }).unwrap_err();
+        assert!(matches!(error, StoreError::TitleTaken { .. }));
+        assert_eq!(store.sessions().unwrap().len(), 3, "nothing was created");
+    }
+
+    #[test]
+    fn branches_share_a_title_by_numbers_and_a_continuation_takes_it_along() {
+        let (_home, store) = store();
+        let root = titled(&store, "Engine");
+        let branch = child(&store, &root, ParentKind::Branch, None);
+        let second = child(&store, &branch, ParentKind::Branch, None);
+        let delegate = child(&store, &root, ParentKind::Delegate, None);
+        assert_eq!(store.set_title(&branch.id, "Engine").unwrap().as_deref(), Some("Engine #2"));
+        assert_eq!(store.set_title(&second.id, "Engine").unwrap().as_deref(), Some("Engine #3"));
+        assert!(matches!(store.set_title(&root.id, "Engine #3"), Err(StoreError::TitleTaken { .. })), "not upwards");
+        assert!(matches!(store.set_title(&delegate.id, "Engine"), Err(StoreError::TitleTaken { .. })));
+
+        let on = child(&store, &branch, ParentKind::Continuation, None);
+        let further = child(&store, &on, ParentKind::Continuation, None);
+        assert_eq!(store.set_title(&further.id, "Engine #2").unwrap().as_deref(), Some("Engine #2"));
+        assert_eq!(title_of(&store, &branch), None);
+        assert_eq!(store.set_title(&further.id, "Engine").unwrap().as_deref(), Some("Engine #4"), "beyond the branch");
+        assert_eq!(title_of(&store, &root).as_deref(), Some("Engine"));
+        let parent = Some(Parent { id: root.id.clone(), kind: ParentKind::Branch, through: None });
+        let named = store.create_session(NewSession { parent, title: Some("Engine".into()), ..new_session() }).unwrap();
+        assert_eq!(named.title.as_deref(), Some("Engine #5"));
+    }
+
+    #[test]
+    fn the_next_title_fits_and_is_free_whatever_is_there() {
+        let (_home, store) = store();
+        let long = "x".repeat(100);
+        assert_eq!(store.next_title(&long).unwrap(), Some(long.clone()));
+        titled(&store, &long);
+        let cut = format!("{} #2", "x".repeat(97));
+        assert_eq!(store.next_title(&long).unwrap(), Some(cut.clone()));
+        titled(&store, &cut);
+        assert_eq!(store.next_title(&long).unwrap(), Some(format!("{} #3", "x".repeat(97))));
+        titled(&store, "100%");
+        titled(&store, "100_ #4");
+        assert_eq!(store.next_title("100%").unwrap().as_deref(), Some("100% #2"));
+        titled(&store, "top #4294967295");
+        assert_eq!(store.next_title("top").unwrap().as_deref(), Some("top #4294967296"));
+        assert_eq!(store.next_title("\n").unwrap(), None);
+    }
+
+    #[test]
+    fn a_title_made_up_for_a_session_never_replaces_one_and_never_fails() {
+        let (_home, store) = store();
+        titled(&store, "Auto");
+        let session = store.create_session(new_session()).unwrap();
+        assert_eq!(store.name_untitled(&session.id, "Auto").unwrap().as_deref(), Some("Auto #2"));
+        assert_eq!(store.name_untitled(&session.id, "Other").unwrap(), None);
+        assert_eq!(title_of(&store, &session).as_deref(), Some("Auto #2"));
+        let unknown = SessionId("20260101_000000_000000".into());
+        assert!(matches!(store.name_untitled(&unknown, "x"), Err(StoreError::UnknownSession(_))));
+    }
+}
