@@ -42,6 +42,7 @@ mod log;
 mod migration;
 mod private;
 mod requests;
+mod search;
 mod session;
 #[cfg(test)]
 mod testing;
@@ -55,4 +56,5 @@ pub use header::APPLICATION_ID;
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
 pub use requests::RequestRecord;
+pub use search::{Fragment, Hit, Neighbour, SearchQuery, Sort};
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// One step; its number is the schema version that it leads to.
 pub(crate) struct Migration {
@@ -15,6 +15,7 @@ pub(crate) struct Migration {
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("../schema/0001.sql") },
     Migration { number: 2, sql: include_str!("../schema/0002.sql") },
+    Migration { number: 3, sql: include_str!("../schema/0004.sql") },
 ];
 
 /// The schema version of a database, its write-ahead log included.
