@@ -48,6 +48,7 @@ mod prune;
 mod queue;
 mod requests;
 mod rewind;
+mod search;
 mod session;
 mod stats;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
 pub use prune::{Kept, PruneFilter, Pruning};
 pub use requests::RequestRecord;
+pub use search::{Fragment, Hit, Neighbour, SearchQuery, Sort};
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
 pub use stats::{Messages, Sizes, Stats};
 pub use view::StoredView;

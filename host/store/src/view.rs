@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use hermes_conversation::{Item, MessageId, MessageRange, SessionId, Summary, View};
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::lineage::{self, Lineage};
