@@ -18,7 +18,7 @@ CREATE TABLE requests (
     provider TEXT NOT NULL,
     model TEXT NOT NULL,
     api_mode TEXT NOT NULL,
-    -- Its prompt and its view, by their numbers; 0 for the view that is the whole log.
+    -- Its prompt by its number and its view by its row; 0 for the view that is the whole log.
     prompt INTEGER NOT NULL,
     view INTEGER NOT NULL,
     -- The last message in it.

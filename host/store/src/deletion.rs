@@ -63,7 +63,9 @@ impl Store {
 
 /// Who goes on from whom, of all sessions.
 pub(crate) struct Family {
-    known: HashSet<SessionId>,
+    order: Vec<SessionId>,
+    /// Whose messages a session's conversation may have; none for one that goes on from nobody, or for a delegate.
+    known: HashMap<SessionId, Option<SessionId>>,
     children: HashMap<SessionId, Vec<Child>>,
 }
 
@@ -76,23 +78,41 @@ pub(crate) struct Child {
 
 impl Family {
     pub(crate) fn read(connection: &Connection) -> Result<Self, Fault> {
-        let mut family = Self { known: HashSet::new(), children: HashMap::new() };
+        let mut family = Self { order: Vec::new(), known: HashMap::new(), children: HashMap::new() };
         let mut statement = connection.prepare_cached(
             "SELECT id, parent_id, parent_kind, parent_through IS NOT NULL FROM sessions ORDER BY rowid",
         )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let id = SessionId(row.get(0)?);
-            family.known.insert(id.clone());
+            family.order.push(id.clone());
+            family.known.insert(id.clone(), None);
             if let Some(parent) = row.get::<_, Option<String>>(1)? {
                 let kind: String = row.get(2)?;
                 let kind = ParentKind::parse(&kind)
                     .ok_or_else(|| crate::log::corrupt(2, format!("unknown parent kind `{kind}`")))?;
+                let parent = SessionId(parent);
+                if kind != ParentKind::Delegate {
+                    family.known.insert(id.clone(), Some(parent.clone()));
+                }
                 let child = Child { id, kind, stands_on_it: row.get(3)? };
-                family.children.entry(SessionId(parent)).or_default().push(child);
+                family.children.entry(parent).or_default().push(child);
             }
         }
         Ok(family)
+    }
+
+    /// All sessions, as they were created.
+    pub(crate) fn order(&self) -> &[SessionId] {
+        &self.order
+    }
+
+    pub(crate) fn knows(&self, session: &SessionId) -> bool {
+        self.known.contains_key(session)
+    }
+
+    pub(crate) fn goes_on_from(&self, session: &SessionId) -> Option<&SessionId> {
+        self.known.get(session)?.as_ref()
     }
 
     pub(crate) fn children(&self, of: &SessionId) -> &[Child] {
@@ -101,7 +121,7 @@ impl Family {
 }
 
 fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Deletion, Fault> {
-    if let Some(unknown) = named.iter().find(|session| !family.known.contains(*session)) {
+    if let Some(unknown) = named.iter().find(|session| !family.knows(session)) {
         return Err(StoreError::UnknownSession(unknown.0.clone()).into());
     }
     let mut going: HashSet<&SessionId> = named.iter().collect();

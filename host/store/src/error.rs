@@ -194,6 +194,31 @@ pub enum StoreError {
         /// The key.
         key: String,
     },
+    /// An export cannot be written to where it goes.
+    #[error("the export cannot be written: {0}; check the place that it goes to")]
+    Output(io::Error),
+    /// The file that is to be imported cannot be read.
+    #[error("the file cannot be read: {0}; check that it is there and may be read")]
+    Input(io::Error),
+    /// The file that is to be imported is not one that an export makes.
+    #[error("line {line}: {problem}; nothing was imported: export the sessions again, or correct the file")]
+    Import {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An import ended in the middle.
+    #[error(
+        "the import stopped after {stored} sessions, each of them whole: {source}; then import the file again, which \
+         goes on with the others"
+    )]
+    ImportStopped {
+        /// Sessions that are stored.
+        stored: u64,
+        /// Why.
+        source: Box<StoreError>,
+    },
     /// System text is no part of a conversation.
     #[error("a system message cannot be stored in the log: the system prompt is kept with the session")]
     SystemMessage,

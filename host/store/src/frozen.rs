@@ -3,14 +3,14 @@
 
 use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::session::exists;
 use crate::{Store, StoreError};
 
 /// What a session's requests all begin with, byte for byte.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
     /// Counts from 1 in each session; given by the store.
     pub number: u64,
@@ -24,7 +24,7 @@ pub struct Frozen {
     pub reason: String,
 }
 
-const COLUMNS: &str = "number, system_prompt, layers, tools, reason";
+pub(crate) const COLUMNS: &str = "number, system_prompt, layers, tools, reason";
 
 impl Store {
     /// Makes this what the session's requests begin with from now on. The same as before changes nothing.
@@ -61,6 +61,12 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, frozen: &Frozen, now:
         Some(last) => last.number + 1,
         None => 1,
     };
+    insert(connection, id, &Frozen { number, ..frozen.clone() }, now)?;
+    Ok(number)
+}
+
+/// Under the number that it has.
+pub(crate) fn insert(connection: &Connection, id: &SessionId, frozen: &Frozen, created_at: u64) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO prompts (session_id, number, system_prompt, layers, tools, reason, created_at) \
@@ -68,17 +74,17 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, frozen: &Frozen, now:
         )?
         .execute(params![
             id.as_str(),
-            number.cast_signed(),
+            frozen.number.cast_signed(),
             frozen.system_prompt,
             frozen.layers,
             frozen.tools,
             frozen.reason,
-            now.cast_signed()
+            created_at.cast_signed()
         ])?;
-    Ok(number)
+    Ok(())
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Frozen> {
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frozen> {
     Ok(Frozen {
         number: row.get::<_, i64>(0)?.cast_unsigned(),
         system_prompt: row.get(1)?,

@@ -81,6 +81,16 @@ impl Store {
     }
 }
 
+/// Whether an id can name a lock. Those that this program makes can; one that comes from outside is asked.
+pub(crate) fn is_file_name(session: &SessionId) -> bool {
+    const LONGEST: usize = 100;
+    // What this program calls its own locks.
+    const TAKEN: [&str; 2] = ["state", "writers"];
+    let id = session.as_str();
+    let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    plain && (1..=LONGEST).contains(&id.len()) && !TAKEN.iter().any(|taken| id.eq_ignore_ascii_case(taken))
+}
+
 /// Whether the file is the one that has this name, and not one whose holder removed it before letting go.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {

@@ -54,6 +54,7 @@ mod stats;
 #[cfg(test)]
 mod testing;
 mod title;
+mod transfer;
 mod view;
 
 pub use catalog::SessionSummary;
@@ -69,4 +70,5 @@ pub use requests::RequestRecord;
 pub use search::{Fragment, Hit, Neighbour, SearchQuery, Sort};
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
 pub use stats::{Messages, Sizes, Stats};
+pub use transfer::{Exported, Imported, Layout};
 pub use view::StoredView;

@@ -2,14 +2,14 @@
 
 use hermes_conversation::{MessageId, SessionId, Usage};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::session::{exists, known};
 use crate::{Store, StoreError};
 
 /// A request that was sent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Counts from 1 in each session; given by the store.
     pub number: u64,
@@ -23,7 +23,7 @@ pub struct RequestRecord {
     pub api_mode: String,
     /// The number of its [`crate::Frozen`].
     pub prompt: u64,
-    /// The number of its view; 0 for the whole log.
+    /// The row of its view, as [`crate::StoredView::row`] tells it; 0 for the whole log.
     pub view: u64,
     /// The last message in it.
     pub through: Option<MessageId>,
@@ -69,10 +69,12 @@ impl Store {
     pub fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError> {
         self.read(|connection| {
             exists(connection, id)?;
-            let sql = format!("SELECT {COLUMNS} FROM requests WHERE session_id = ?1 ORDER BY number");
-            let mut statement = connection.prepare_cached(&sql)?;
-            let requests = statement.query_map([id.as_str()], from_row)?;
-            Ok(requests.collect::<Result<_, _>>()?)
+            let mut requests = Vec::new();
+            each(connection, id, |request| {
+                requests.push(request);
+                Ok(())
+            })?;
+            Ok(requests)
         })
     }
 
@@ -92,6 +94,20 @@ impl Store {
             Ok(connection.prepare_cached(&sql)?.query_row([id.as_str()], from_row).optional()?)
         })
     }
+}
+
+/// One by one, oldest first.
+pub(crate) fn each(
+    connection: &Connection,
+    id: &SessionId,
+    mut take: impl FnMut(RequestRecord) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM requests WHERE session_id = ?1 ORDER BY number");
+    let mut statement = connection.prepare_cached(&sql)?;
+    for request in statement.query_map([id.as_str()], from_row)? {
+        take(request?)?;
+    }
+    Ok(())
 }
 
 fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Result<(), Fault> {
@@ -114,7 +130,7 @@ fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Re
     known(changed, id)
 }
 
-fn put(connection: &Connection, id: &SessionId, number: i64, request: &RequestRecord) -> Result<(), Fault> {
+pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request: &RequestRecord) -> Result<(), Fault> {
     let usage = request.usage;
     connection
         .prepare_cached(&format!(

@@ -6,7 +6,7 @@ use hermes_conversation::{MessageId, Model, SessionId};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::frozen::{self, Frozen};
@@ -15,7 +15,7 @@ use crate::log::{corrupt, end_of, stands_in};
 use crate::{Store, StoreError, title};
 
 /// How a session goes on from another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParentKind {
     /// A copy that goes its own way.
@@ -75,7 +75,7 @@ pub struct NewSession {
 }
 
 /// Tokens of all requests of a session. What each counts is said at [`Usage`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named as in `Usage`")]
 pub struct Totals {
     pub input: u64,
@@ -254,7 +254,7 @@ fn unused_id(connection: &Connection, started_at: u64) -> Result<SessionId, Faul
     }
 }
 
-fn session(connection: &Connection, id: &SessionId) -> Result<Session, Fault> {
+pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Session, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS}, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, \
          request_count, cost FROM sessions WHERE id = ?1"

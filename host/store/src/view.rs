@@ -180,7 +180,7 @@ fn put_summary(
     Ok(row)
 }
 
-/// The newest view that fits the conversation: its row and its last message.
+/// The newest view that fits the conversation: its row, its last message, and who made it.
 fn in_force(connection: &Connection, lineage: &Lineage) -> Result<Option<(i64, Option<i64>, String)>, Fault> {
     let mut newest = connection
         .prepare_cached(&format!("SELECT id, through, engine FROM views WHERE {OF_STRETCH} ORDER BY number DESC"))?;

@@ -1,0 +1,275 @@
+//! Writing sessions out, row by row: no more than one message or view is in memory at a time.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use hermes_conversation::{MessageId, SessionId};
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
+use serde::Serialize;
+
+use super::record::{self, End, FORMAT, Header, Item, Record, VERSION};
+use crate::deletion::Family;
+use crate::error::Fault;
+use crate::log::{self, corrupt, from_json};
+use crate::{ParentKind, Store, StoreError, frozen, requests, session};
+
+/// How the records of an export stand in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One JSON object a line.
+    Lines,
+    /// The same lines as one JSON array.
+    Array,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Exported {
+    /// Sessions.
+    pub sessions: u64,
+    /// Their messages.
+    pub messages: u64,
+}
+
+impl Store {
+    /// Writes sessions out: all, or these with those that they go on from and with their delegates.
+    ///
+    /// Each session is written as it stands at one moment. Nobody who writes has to wait.
+    pub fn export(
+        &self,
+        which: Option<&[SessionId]>,
+        layout: Layout,
+        out: &mut dyn Write,
+    ) -> Result<Exported, StoreError> {
+        let ids = self.read(|connection| {
+            let family = Family::read(connection)?;
+            match which {
+                Some(named) => chosen(&family, named),
+                None => Ok(family.order().to_vec()),
+            }
+        })?;
+        let mut sink = Sink { out, layout, lines: 0 };
+        let exported_at = Timestamp::now().as_millisecond().cast_unsigned();
+        sink.put(&Record::Header(Header { format: FORMAT.into(), version: VERSION, exported_at }))?;
+        let mut exported = Exported::default();
+        for id in &ids {
+            match self.export_session(id, &mut sink) {
+                Ok(messages) => {
+                    exported.sessions += 1;
+                    exported.messages += messages;
+                }
+                // Deleted meanwhile, and all that go on from it.
+                Err(StoreError::UnknownSession(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        sink.put(&Record::End(End { sessions: exported.sessions, messages: exported.messages }))?;
+        sink.close()?;
+        Ok(exported)
+    }
+
+    fn export_session(&self, id: &SessionId, sink: &mut Sink<'_>) -> Result<u64, StoreError> {
+        self.read(|connection| {
+            let before = sink.lines;
+            // What was written cannot be written again: from there on nothing is tried twice.
+            write_session(connection, id, sink)
+                .map_err(|fault| if sink.lines > before { fault.at(self.path()).into() } else { fault })
+        })
+    }
+}
+
+/// In the order of creation, which puts parents first.
+fn chosen(family: &Family, named: &[SessionId]) -> Result<Vec<SessionId>, Fault> {
+    let mut wanted: HashSet<&SessionId> = HashSet::new();
+    for session in named {
+        if !family.knows(session) {
+            return Err(StoreError::UnknownSession(session.0.clone()).into());
+        }
+        let mut below = vec![session];
+        while let Some(session) = below.pop() {
+            let delegates = family.children(session).iter().filter(|child| child.kind == ParentKind::Delegate);
+            below.extend(delegates.map(|child| &child.id).filter(|id| !wanted.contains(id)));
+            // A conversation is only whole with those before it.
+            let mut at = Some(session);
+            while let Some(session) = at.filter(|session| wanted.insert(session)) {
+                at = family.goes_on_from(session);
+            }
+        }
+    }
+    Ok(family.order().iter().filter(|id| wanted.contains(id)).cloned().collect())
+}
+
+struct Sink<'a> {
+    out: &'a mut dyn Write,
+    layout: Layout,
+    lines: u64,
+}
+
+impl Sink<'_> {
+    fn put(&mut self, record: &Record) -> Result<(), StoreError> {
+        let json = serde_json::to_string(record).map_err(io::Error::from).map_err(StoreError::Output)?;
+        let before = match (self.layout, self.lines) {
+            (Layout::Lines, _) => "",
+            (Layout::Array, 0) => "[\n",
+            (Layout::Array, _) => ",\n",
+        };
+        let behind = if self.layout == Layout::Lines { "\n" } else { "" };
+        self.lines += 1;
+        [before, &json, behind]
+            .iter()
+            .try_for_each(|text| self.out.write_all(text.as_bytes()))
+            .map_err(StoreError::Output)
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        let end = if self.layout == Layout::Lines { "" } else { "\n]\n" };
+        self.out.write_all(end.as_bytes()).and_then(|()| self.out.flush()).map_err(StoreError::Output)
+    }
+}
+
+fn write_session(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> Result<u64, Fault> {
+    let session = session::session(connection, id)?;
+    sink.put(&Record::Session(Box::new(record::Session {
+        parent: parent(connection, &session)?,
+        id: session.id,
+        source: session.source,
+        title: session.title,
+        workspace: session.workspace,
+        engine: session.engine,
+        provider: session.model.provider,
+        model: session.model.name,
+        context_length: session.model.context_length,
+        started_at: session.started_at,
+        updated_at: session.updated_at,
+        totals: session.totals,
+    })))?;
+    write_prompts(connection, id, sink)?;
+    let messages = write_messages(connection, id, sink)?;
+    write_rewinds(connection, id, sink)?;
+    write_views(connection, id, sink)?;
+    requests::each(connection, id, |request| Ok(sink.put(&Record::Request(Box::new(request)))?))?;
+    Ok(messages)
+}
+
+fn parent(connection: &Connection, session: &session::Session) -> Result<Option<record::Parent>, Fault> {
+    let Some(parent) = &session.parent else { return Ok(None) };
+    let newest = |table: &str, bound: &str| -> rusqlite::Result<u64> {
+        let sql = format!(
+            "SELECT coalesce(max(number), 0) FROM {table} WHERE session_id = ?1 \
+             AND id <= (SELECT {bound} FROM sessions WHERE id = ?2)"
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        statement
+            .query_row([parent.id.as_str(), session.id.as_str()], |row| row.get::<_, i64>(0))
+            .map(i64::cast_unsigned)
+    };
+    Ok(Some(record::Parent {
+        id: parent.id.clone(),
+        kind: parent.kind,
+        through: parent.through,
+        view: newest("views", "parent_view")?,
+        rewind: newest("rewound", "parent_rewound")?,
+    }))
+}
+
+fn write_prompts(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    let sql = format!("SELECT {}, created_at FROM prompts WHERE session_id = ?1 ORDER BY number", frozen::COLUMNS);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let prompts = statement.query_map([id.as_str()], |row| {
+        Ok(record::Prompt { frozen: frozen::from_row(row)?, created_at: row.get::<_, i64>(5)?.cast_unsigned() })
+    })?;
+    for prompt in prompts {
+        sink.put(&Record::Prompt(prompt?))?;
+    }
+    Ok(())
+}
+
+fn write_messages(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> Result<u64, Fault> {
+    let sql = format!("SELECT {} FROM messages WHERE session_id = ?1 ORDER BY id", log::COLUMNS);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut count = 0;
+    for message in statement.query_map([id.as_str()], log::from_row)? {
+        sink.put(&Record::Message(Box::new(message?)))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn write_rewinds(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, rewound_at, message_id FROM rewound WHERE session_id = ?1 ORDER BY number, message_id",
+    )?;
+    let mut rows = statement.query([id.as_str()])?;
+    let mut open: Option<record::Rewind> = None;
+    while let Some(row) = rows.next()? {
+        let number = row.get::<_, i64>(0)?.cast_unsigned();
+        let message = MessageId(row.get::<_, i64>(2)?.cast_unsigned());
+        match &mut open {
+            Some(rewind) if rewind.number == number => rewind.messages.push(message),
+            _ => {
+                let rewound_at = row.get::<_, i64>(1)?.cast_unsigned();
+                let next = record::Rewind { number, rewound_at, messages: vec![message] };
+                if let Some(done) = open.replace(next) {
+                    sink.put(&Record::Rewind(done))?;
+                }
+            }
+        }
+    }
+    open.map_or(Ok(()), |rewind| Ok(sink.put(&Record::Rewind(rewind))?))
+}
+
+fn write_views(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    let mut views = connection.prepare_cached(
+        "SELECT id, number, through, engine, reason, created_at FROM views WHERE session_id = ?1 ORDER BY number",
+    )?;
+    let mut rows = views.query([id.as_str()])?;
+    while let Some(row) = rows.next()? {
+        let view: i64 = row.get(0)?;
+        sink.put(&Record::View(record::View {
+            id: view.cast_unsigned(),
+            number: row.get::<_, i64>(1)?.cast_unsigned(),
+            through: row.get::<_, Option<i64>>(2)?.map(|id| MessageId(id.cast_unsigned())),
+            engine: row.get(3)?,
+            reason: row.get(4)?,
+            created_at: row.get::<_, i64>(5)?.cast_unsigned(),
+            summaries: summaries(connection, view)?,
+            items: items(connection, view)?,
+        }))?;
+    }
+    Ok(())
+}
+
+fn summaries(connection: &Connection, view: i64) -> Result<Vec<record::Summary>, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, key, content, covers FROM summaries WHERE view_id = ?1 ORDER BY id")?;
+    let summaries = statement.query_map(params![view], |row| {
+        Ok(record::Summary {
+            id: row.get::<_, i64>(0)?.cast_unsigned(),
+            key: row.get(1)?,
+            content: row.get(2)?,
+            covers: from_json(3, &row.get::<_, String>(3)?)?,
+        })
+    })?;
+    Ok(summaries.collect::<Result<_, _>>()?)
+}
+
+fn items(connection: &Connection, view: i64) -> Result<Vec<Item>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT kind, first_id, last_id, excerpt, summary_id FROM view_items WHERE view_id = ?1 ORDER BY position",
+    )?;
+    let items = statement.query_map(params![view], |row| {
+        let kind: String = row.get(0)?;
+        let number = |column: usize| row.get::<_, i64>(column).map(i64::cast_unsigned);
+        match kind.as_str() {
+            "messages" => {
+                let (first, last) = (MessageId(number(1)?), MessageId(number(2)?));
+                Ok(Item::Messages(hermes_conversation::MessageRange::new(first, last)))
+            }
+            "excerpt" => Ok(Item::Excerpt(from_json(3, &row.get::<_, String>(3)?)?)),
+            "summary" => Ok(Item::Summary(number(4)?)),
+            _ => Err(corrupt(0, format!("unknown kind `{kind}`"))),
+        }
+    })?;
+    Ok(items.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,413 @@
+//! Reading sessions in: the whole file is checked before anything is stored, then each new session is stored as a whole.
+//!
+//! Both times the same code goes over it: the first time messages keep the numbers of the file, the second time the
+//! store gives them its own. Besides numbers no more than one record is in memory.
+
+mod lines;
+mod parts;
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, Seek};
+
+use hermes_conversation::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde::Serialize;
+
+use self::lines::{Line, Lines, Place};
+use super::numbers::{Numbers, Pair, Stretch};
+use super::record::{self, End, FORMAT, Record, VERSION};
+use crate::error::Fault;
+use crate::session::path_text;
+use crate::{ParentKind, Store, StoreError, lease, rewind, title};
+
+/// More than anybody has; what is in memory is proportional to them.
+const MOST_SESSIONS: usize = 100_000;
+const MOST_MESSAGES: u64 = 5_000_000;
+/// Sessions that go on from one another in a row.
+const DEEPEST: usize = 1_000;
+/// For counts that are summed up and times that are calculated with.
+const PLAUSIBLE: u64 = 1 << 53;
+
+/// What an import stored and what it did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Sessions that are new.
+    pub sessions: Vec<SessionId>,
+    /// Their messages.
+    pub messages: u64,
+    /// Sessions that were there already and stay as they are.
+    pub skipped: Vec<SessionId>,
+    /// Those whose title somebody else has, with the one that they got instead.
+    pub renamed: Vec<(SessionId, String)>,
+    /// Delegates, and branches that have nothing of their parent, whose parent is nowhere: now sessions of their own.
+    pub detached: Vec<SessionId>,
+}
+
+impl Store {
+    /// What [`Store::import`] would store, but for the titles. Nothing is changed.
+    pub fn examine_import(&self, file: &mut (impl BufRead + Seek)) -> Result<Imported, StoreError> {
+        Ok(self.survey(file)?.imported())
+    }
+
+    /// Stores the sessions of an export that are not there yet, under their ids and with new numbers for their messages.
+    ///
+    /// A file with a fault in it is refused as a whole.
+    pub fn import(&self, file: &mut (impl BufRead + Seek)) -> Result<Imported, StoreError> {
+        let mut survey = self.survey(file)?;
+        let mut imported = Imported { sessions: Vec::new(), ..survey.imported() };
+        for at in 0..survey.entries.len() {
+            if survey.entries[at].stored {
+                continue;
+            }
+            let stored = self.write(|connection| survey.store(connection, file, at));
+            match stored {
+                Ok(renamed) => {
+                    let id = survey.entries[at].id.clone();
+                    imported.renamed.extend(renamed.map(|title| (id.clone(), title)));
+                    imported.sessions.push(id);
+                }
+                Err(error) if imported.sessions.is_empty() => return Err(error),
+                Err(source) => {
+                    let stored = imported.sessions.len() as u64;
+                    return Err(StoreError::ImportStopped { stored, source: Box::new(source) });
+                }
+            }
+        }
+        Ok(imported)
+    }
+
+    fn survey(&self, file: &mut (impl BufRead + Seek)) -> Result<Survey, StoreError> {
+        self.read(|connection| {
+            let mut lines = Lines::from_start(file)?;
+            let mut survey = Survey::default();
+            check_header(lines.next()?)?;
+            let mut ended = false;
+            while let Some(line) = lines.next()? {
+                if ended {
+                    return Err(line.refused("there is more behind the end").into());
+                }
+                match line.record()? {
+                    Record::End(end) => {
+                        survey.check_end(&line, end)?;
+                        ended = true;
+                    }
+                    Record::Header(_) => return Err(line.refused("there is a second header").into()),
+                    Record::Session(session) => survey.session(&line, &session, connection)?,
+                    part => survey.part(&line, &part, connection, false)?,
+                }
+            }
+            if ended { Ok(survey) } else { Err(lines.refused("the file was cut off: its end is missing").into()) }
+        })
+    }
+}
+
+fn check_header(line: Option<Line>) -> Result<(), StoreError> {
+    let Some(line) = line else {
+        return Err(StoreError::Import { line: 1, problem: "the file is empty".into() });
+    };
+    match line.record() {
+        Ok(Record::Header(header)) if header.format == FORMAT && header.version == VERSION => Ok(()),
+        Ok(Record::Header(header)) if header.format == FORMAT => {
+            Err(line.refused(format!("the export has version {}, and this hermes reads {VERSION}", header.version)))
+        }
+        _ => Err(line.refused("this is no export of sessions: it does not begin with its header")),
+    }
+}
+
+/// What is known of a session of the file.
+#[derive(Debug)]
+struct Entry {
+    id: SessionId,
+    place: Place,
+    /// It is in the store already: its records are read for their numbers only.
+    stored: bool,
+    parent: Option<Link>,
+    /// The newest view and the newest rewind there were when it began, as in its row.
+    bounds: (i64, i64),
+    messages: Vec<Pair>,
+    /// Of a stored session: from here on the file says something else.
+    differs: bool,
+    /// By their numbers, the rows of views, and the last row of each rewind.
+    views: Vec<(u64, i64)>,
+    rewinds: Vec<(u64, i64)>,
+    /// By their ids in the file: the number of the view that brought them, and their rows.
+    summaries: HashMap<u64, (u64, i64)>,
+    /// By their ids in the file: their numbers and rows.
+    view_ids: HashMap<u64, (u64, i64)>,
+    taken_back: HashSet<u64>,
+    /// The kind of the last record, and its number.
+    phase: (u8, u64),
+}
+
+/// The session that one of the file goes on from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Link {
+    id: SessionId,
+    kind: ParentKind,
+    through: Option<u64>,
+    view: u64,
+    rewind: u64,
+    /// Its place in the file; none where it is in the store alone.
+    at: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Survey {
+    entries: Vec<Entry>,
+    by_id: HashMap<SessionId, usize>,
+    /// The entry whose records are being read.
+    open: Option<usize>,
+    messages: u64,
+    detached: Vec<SessionId>,
+}
+
+impl Survey {
+    fn imported(&self) -> Imported {
+        let ids = |stored: bool| {
+            let entries = self.entries.iter().filter(|entry| entry.stored == stored);
+            entries.map(|entry| entry.id.clone()).collect()
+        };
+        Imported {
+            sessions: ids(false),
+            messages: self.entries.iter().filter(|entry| !entry.stored).map(|entry| entry.messages.len() as u64).sum(),
+            skipped: ids(true),
+            renamed: Vec::new(),
+            detached: self.detached.clone(),
+        }
+    }
+
+    fn check_end(&self, line: &Line, end: End) -> Result<(), StoreError> {
+        let read = End { sessions: self.entries.len() as u64, messages: self.messages };
+        if read == end {
+            return Ok(());
+        }
+        let told = |end: End| format!("{} sessions and {} messages", end.sessions, end.messages);
+        Err(line.refused(format!("the end tells of {}, and there are {}", told(end), told(read))))
+    }
+
+    fn session(&mut self, line: &Line, session: &record::Session, connection: &Connection) -> Result<(), Fault> {
+        let id = &session.id;
+        if self.entries.len() == MOST_SESSIONS {
+            return Err(line.refused(format!("there are more than {MOST_SESSIONS} sessions")).into());
+        }
+        if !lease::is_file_name(id) {
+            return Err(line.refused("a session id is not made of letters, digits, `-` and `_`").into());
+        }
+        if self.by_id.contains_key(id) {
+            return Err(line.refused(format!("session {id} stands twice in the file")).into());
+        }
+        check_values(line, session)?;
+        let stored = is_stored(connection, id)?;
+        let mut parent = session.parent.as_ref().map(|parent| self.link(parent));
+        if stored {
+            parent = parent.filter(|link| link.at.is_some());
+        } else if let Some(link) = &parent {
+            self.check_link(line, link)?;
+            if link.at.is_none() && !is_stored(connection, &link.id)? {
+                self.detached.push(id.clone());
+                parent = None;
+            }
+        }
+        self.open = Some(self.entries.len());
+        self.by_id.insert(id.clone(), self.entries.len());
+        self.entries.push(Entry {
+            id: id.clone(),
+            place: line.place,
+            stored,
+            parent,
+            bounds: if stored { stored_bounds(connection, id)? } else { (0, 0) },
+            messages: Vec::new(),
+            differs: false,
+            views: Vec::new(),
+            rewinds: Vec::new(),
+            summaries: HashMap::new(),
+            view_ids: HashMap::new(),
+            taken_back: HashSet::new(),
+            phase: (0, 0),
+        });
+        if self.line_of(self.entries.len() - 1).count() > DEEPEST {
+            return Err(line.refused(format!("more than {DEEPEST} sessions go on from one another in a row")).into());
+        }
+        Ok(())
+    }
+
+    fn link(&self, parent: &record::Parent) -> Link {
+        Link {
+            id: parent.id.clone(),
+            kind: parent.kind,
+            through: parent.through.map(|id| id.0),
+            view: parent.view,
+            rewind: parent.rewind,
+            at: self.by_id.get(&parent.id).copied(),
+        }
+    }
+
+    /// What a new session has of its parent must be there: in the file, and in front of it, so that none is its own
+    /// ancestor.
+    fn check_link(&self, line: &Line, link: &Link) -> Result<(), StoreError> {
+        let Some(through) = link.through else { return Ok(()) };
+        if link.kind == ParentKind::Delegate {
+            return Err(line.refused("a delegate has no messages of its parent"));
+        }
+        let Some(at) = link.at else {
+            let problem = format!("it goes on from session {}, which does not stand in the file before it", link.id);
+            return Err(line.refused(problem));
+        };
+        let parent = &self.entries[at];
+        let has = |pairs: &[(u64, i64)], number: u64| number == 0 || pairs.iter().any(|pair| pair.0 == number);
+        let missing = if self.numbers(at).of(through).is_none() {
+            format!("message {through}")
+        } else if !has(&parent.views, link.view) {
+            format!("view {}", link.view)
+        } else if !has(&parent.rewinds, link.rewind) {
+            format!("rewind {}", link.rewind)
+        } else {
+            return Ok(());
+        };
+        let how = if parent.stored { "is stored already and has another or no" } else { "has no" };
+        Err(line.refused(format!("it goes on from session {}, which {how} {missing}", link.id)))
+    }
+
+    /// The entry and those that its conversation goes on from, nearest first, each with the last message and the last
+    /// view that belong to it.
+    fn line_of(&self, at: usize) -> impl Iterator<Item = (&Entry, u64, u64)> {
+        let mut next = Some((at, u64::MAX, u64::MAX));
+        std::iter::from_fn(move || {
+            let (at, last_message, last_view) = next?;
+            let entry = &self.entries[at];
+            let parent = entry.parent.as_ref();
+            next = parent.and_then(|link| Some((link.at?, link.through?.min(last_message), link.view)));
+            Some((entry, last_message, last_view))
+        })
+    }
+
+    fn numbers(&self, at: usize) -> Numbers<'_> {
+        let mut stretches: Vec<Stretch<'_>> =
+            self.line_of(at).map(|(entry, through, _)| Stretch { pairs: &entry.messages, through }).collect();
+        stretches.reverse();
+        Numbers(stretches)
+    }
+
+    /// What is found under an id of the file in the views that a conversation has.
+    fn found(&self, at: usize, of: impl Fn(&Entry) -> Option<(u64, i64)>) -> Option<i64> {
+        self.line_of(at)
+            .find_map(|(entry, _, last_view)| of(entry).filter(|(view, _)| *view <= last_view).map(|(_, row)| row))
+    }
+
+    /// Stores a session and answers the title that it got instead of its own.
+    fn store(
+        &mut self,
+        connection: &Connection,
+        file: &mut (impl BufRead + Seek),
+        at: usize,
+    ) -> Result<Option<String>, Fault> {
+        self.reopen(at);
+        let mut lines = Lines::from(file, self.entries[at].place)?;
+        let mut renamed = None;
+        let mut begun = false;
+        while let Some(line) = lines.next()? {
+            match line.record()? {
+                Record::Session(session) if !begun => {
+                    renamed = self.put(connection, &session, at)?;
+                    begun = true;
+                }
+                Record::Session(_) | Record::End(_) => break,
+                part => self.part(&line, &part, connection, true)?,
+            }
+        }
+        rewind::recount(connection, &self.entries[at].id)?;
+        Ok(renamed)
+    }
+
+    /// Forgets what was read of a session, to read it again: its parent has the store's numbers by now.
+    fn reopen(&mut self, at: usize) {
+        let bounds = self.entries[at].parent.as_ref().and_then(|link| Some((link, &self.entries[link.at?])));
+        let bounds = bounds.map_or((0, 0), |(link, parent)| {
+            let newest = |pairs: &[(u64, i64)], number: u64, least: i64| {
+                pairs.iter().filter(|pair| pair.0 <= number).map(|pair| pair.1).fold(least, i64::max)
+            };
+            (newest(&parent.views, link.view, parent.bounds.0), newest(&parent.rewinds, link.rewind, parent.bounds.1))
+        });
+        self.open = Some(at);
+        let entry = &mut self.entries[at];
+        self.messages = self.messages.saturating_sub(entry.messages.len() as u64);
+        entry.bounds = bounds;
+        entry.messages.clear();
+        entry.views.clear();
+        entry.rewinds.clear();
+        entry.summaries.clear();
+        entry.view_ids.clear();
+        entry.taken_back.clear();
+        entry.phase = (0, 0);
+    }
+
+    fn put(&self, connection: &Connection, session: &record::Session, at: usize) -> Result<Option<String>, Fault> {
+        let entry = &self.entries[at];
+        let own = title::clean(session.title.as_deref().unwrap_or_default())?;
+        let title = match &own {
+            Some(title) if title::holder(connection, title)?.is_some() => Some(title::next(connection, title)?),
+            free => free.clone(),
+        };
+        let link = entry.parent.as_ref();
+        let through = link.and_then(|link| self.numbers(link.at?).of(link.through?));
+        let totals = &session.totals;
+        connection
+            .prepare_cached(
+                "INSERT INTO sessions (id, source, title, workspace, engine, provider, model, context_length, \
+                 started_at, updated_at, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
+                 reasoning_tokens, request_count, cost, parent_id, parent_kind, parent_through, parent_view, \
+                 parent_rewound) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
+                 ?19, ?20, ?21, ?22)",
+            )?
+            .execute(params![
+                session.id.as_str(),
+                session.source,
+                title,
+                path_text(&session.workspace)?,
+                session.engine,
+                session.provider,
+                session.model,
+                session.context_length,
+                session.started_at.cast_signed(),
+                session.updated_at.cast_signed(),
+                totals.input.cast_signed(),
+                totals.output.cast_signed(),
+                totals.cache_read.cast_signed(),
+                totals.cache_write.cast_signed(),
+                totals.reasoning.cast_signed(),
+                totals.requests.cast_signed(),
+                totals.cost,
+                link.map(|link| link.id.as_str()),
+                link.map(|link| link.kind.as_str()),
+                through.map(u64::cast_signed),
+                link.map(|_| entry.bounds.0),
+                entry.bounds.1,
+            ])?;
+        Ok(title.filter(|title| own.as_ref() != Some(title)))
+    }
+}
+
+fn check_values(line: &Line, session: &record::Session) -> Result<(), StoreError> {
+    title::clean(session.title.as_deref().unwrap_or_default()).map_err(|error| line.refused(error.to_string()))?;
+    let totals = &session.totals;
+    let counts =
+        [totals.input, totals.output, totals.cache_read, totals.cache_write, totals.reasoning, totals.requests];
+    if counts.iter().any(|count| *count > PLAUSIBLE) || !(0.0..=1e12).contains(&totals.cost) {
+        return Err(line.refused("its tokens or costs are no plausible numbers"));
+    }
+    if session.started_at > PLAUSIBLE || session.updated_at > PLAUSIBLE {
+        return Err(line.refused("its times are no plausible numbers"));
+    }
+    Ok(())
+}
+
+fn is_stored(connection: &Connection, id: &SessionId) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?;
+    Ok(statement.query_row([id.as_str()], |row| row.get(0))?)
+}
+
+fn stored_bounds(connection: &Connection, id: &SessionId) -> Result<(i64, i64), Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT coalesce(parent_view, 0), parent_rewound FROM sessions WHERE id = ?1")?;
+    Ok(statement.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?.unwrap_or_default())
+}

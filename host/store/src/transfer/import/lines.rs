@@ -1,0 +1,86 @@
+//! The lines of a file, with their places, so that a session can be found again.
+
+use std::io::{BufRead, Read as _, Seek, SeekFrom};
+
+use crate::StoreError;
+use crate::transfer::record::Record;
+
+/// A message of ten megabytes of control characters fits.
+const LONGEST: u64 = 64 << 20;
+
+/// Where a line begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    offset: u64,
+    /// Counts from 1.
+    line: u64,
+}
+
+pub(super) struct Lines<'a, R> {
+    file: &'a mut R,
+    next: Place,
+}
+
+/// A line that is not empty.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) place: Place,
+    text: Vec<u8>,
+}
+
+impl<'a, R: BufRead + Seek> Lines<'a, R> {
+    pub(super) fn from_start(file: &'a mut R) -> Result<Self, StoreError> {
+        Self::from(file, Place { offset: 0, line: 1 })
+    }
+
+    pub(super) fn from(file: &'a mut R, place: Place) -> Result<Self, StoreError> {
+        file.seek(SeekFrom::Start(place.offset)).map_err(StoreError::Input)?;
+        Ok(Self { file, next: place })
+    }
+
+    /// The next line, without what makes an array of the lines.
+    pub(super) fn next(&mut self) -> Result<Option<Line>, StoreError> {
+        loop {
+            let place = self.next;
+            let mut text = Vec::new();
+            let length = self.file.take(LONGEST + 1).read_until(b'\n', &mut text).map_err(StoreError::Input)?;
+            if length == 0 {
+                return Ok(None);
+            }
+            if length as u64 > LONGEST {
+                return Err(refused(place, format!("the line is longer than {} megabytes", LONGEST >> 20)));
+            }
+            self.next = Place { offset: place.offset + length as u64, line: place.line + 1 };
+            let line = text.trim_ascii();
+            let line = line.strip_suffix(b",").unwrap_or(line);
+            if !matches!(line, b"" | b"[" | b"]") {
+                return Ok(Some(Line { place, text: line.to_vec() }));
+            }
+        }
+    }
+
+    /// What is wrong with the line that ought to follow.
+    pub(super) fn refused(&self, problem: &str) -> StoreError {
+        refused(self.next, problem.to_owned())
+    }
+}
+
+impl Line {
+    pub(super) fn record(&self) -> Result<Record, StoreError> {
+        serde_json::from_slice(&self.text).map_err(|error| {
+            let told = error.to_string();
+            // Which line it is of is told anyway, and by the number in the file.
+            let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
+            let what: String = what.chars().take(200).collect();
+            self.refused(format!("it is no record of an export: {what}, in column {}", error.column()))
+        })
+    }
+
+    pub(super) fn refused(&self, problem: impl Into<String>) -> StoreError {
+        refused(self.place, problem.into())
+    }
+}
+
+fn refused(place: Place, problem: String) -> StoreError {
+    StoreError::Import { line: place.line, problem }
+}
