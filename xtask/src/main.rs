@@ -10,6 +10,7 @@ mod guests;
 mod processes;
 mod responder;
 mod startup;
+mod store;
 
 use std::process::ExitCode;
 
@@ -26,7 +27,9 @@ usage: cargo xtask COMMAND
   build         a complete release binary: target/release/hermes
   plugins       build the guests and stage them: target/bundled, target/test-guests
   bench startup [--peer COMMAND] [--runs N]
-                wall time and memory of `hermes --version` and of a one-shot turn";
+                wall time and memory of `hermes --version` and of a one-shot turn
+  bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
+                what it costs to append and to search in small and large stores";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +52,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
+        ["bench", "store", options @ ..] => store::run(&repository, options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
             Ok(())
