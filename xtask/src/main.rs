@@ -28,7 +28,9 @@ usage: cargo xtask COMMAND
   bench startup [--peer COMMAND] [--runs N]
                 wall time and memory of `hermes --version` and of a one-shot turn
   bench assembly
-                putting a request together at 10, 1,000 and 10,000 messages";
+                putting a request together at 10, 1,000 and 10,000 messages
+  bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
+                what it costs to append and to search in small and large stores";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,7 +53,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
-        ["bench", "assembly"] => measured(&repository, "hermes-models", &["--example", "assembly"]),
+        ["bench", "assembly"] => measured(&repository, "hermes-models", "assembly", &[]),
+        ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
             Ok(())
@@ -60,11 +63,11 @@ fn run(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Runs a measurement that is kept beside what it measures, as released code would run.
-fn measured(repository: &Repository, package: &str, what: &[&str]) -> Result<()> {
-    let mut run = repository.cargo();
-    run.args(["run", "--release", "--quiet", "--package", package]).args(what);
-    cargo::must(run)
+/// Runs a measurement that is kept beside what it measures.
+fn measured(repository: &Repository, package: &str, name: &str, options: &[&str]) -> Result<()> {
+    let mut bench = repository.cargo();
+    bench.args(["bench", "--quiet", "--package", package, "--bench", name, "--"]).args(options);
+    cargo::must(bench)
 }
 
 fn build(repository: &Repository) -> Result<()> {

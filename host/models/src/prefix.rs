@@ -280,6 +280,11 @@ impl Prefix {
         self.system
     }
 
+    /// Where the layer of a single call begins in [`Prefix::bytes`]; the end of the system prompt where there is none.
+    pub fn ephemeral_start(&self) -> usize {
+        self.marks.ephemeral.min(self.system)
+    }
+
     /// Where a message ends in [`Prefix::bytes`].
     pub fn message_end(&self, index: usize) -> Option<usize> {
         self.entries.get(index).map(|entry| entry.end)

@@ -75,12 +75,10 @@ pub struct Sent<'a> {
     pub bytes: &'a [u8],
     /// Where the tools end in them.
     pub tools: usize,
-    /// Where the system prompt ends, with any layer of the call alone behind it.
+    /// Where the system prompt ends, before any layer of the call alone.
     pub system: usize,
     /// Provider, model and wire format in one text.
     pub model: &'a str,
-    /// The number of its system prompt.
-    pub prompt: u64,
     /// The number of its view.
     pub view: u64,
     /// The layers of the call alone.
@@ -126,14 +124,13 @@ pub fn compare(before: Option<&Sent<'_>>, now: &Sent<'_>, suspects: &Suspects<'_
     if prefix == before.bytes.len() {
         return Finding { prefix, cause: None, culprit: None };
     }
-    let in_the_prompt = prefix < before.system.min(now.system);
     if before.tools != now.tools || prefix < now.tools {
         finding(Cause::ToolsChanged, suspects.prompt.to_owned())
-    } else if in_the_prompt && before.prompt != now.prompt {
+    } else if prefix < before.system.min(now.system) {
         finding(Cause::PromptRebuilt, suspects.prompt.to_owned())
     } else if before.ephemeral != now.ephemeral {
         finding(Cause::EphemeralLayer, suspects.ephemeral.to_owned())
-    } else if !in_the_prompt && before.view != now.view {
+    } else if before.view != now.view {
         finding(Cause::Compaction, suspects.view.to_owned())
     } else {
         finding(Cause::Unknown, format!("the bytes part at {prefix}"))
@@ -181,20 +178,24 @@ pub struct Keeping {
 pub fn missed(before: &Usage, now: &Usage, elapsed: Duration, keeping: Keeping) -> Option<(Cause, Option<String>)> {
     /// Providers cache nothing below about this many tokens, and in steps above it.
     const LEAST: u32 = 2_048;
-    let late = elapsed > keeping.ttl;
-    let expected = before.input.min(now.input);
-    if !keeping.reports || (expected < LEAST && !late) || now.cache_read >= expected / 2 {
+    let expected = held(before).min(now.input);
+    if !keeping.reports || expected < LEAST || now.cache_read >= expected / 2 {
         return None;
     }
-    if late {
+    if elapsed > keeping.ttl {
         return Some((Cause::Expired, Some(format!("{} minutes since the request before", elapsed.as_secs() / 60))));
     }
     Some((Cause::Unknown, Some("the provider read less than it was sent before".to_owned())))
 }
 
+/// Tokens that a provider can have kept of a request: all of it, or what it says where it is asked to keep.
+fn held(usage: &Usage) -> u32 {
+    if usage.cache_write > 0 { usage.cache_read.saturating_add(usage.cache_write) } else { usage.input }
+}
+
 /// Tokens that would have been read from the cache, had nothing moved: what a break costs is their price.
 pub fn lost_tokens(before: &Usage, now: &Usage) -> u32 {
-    before.input.min(now.input).saturating_sub(now.cache_read)
+    held(before).min(now.input).saturating_sub(now.cache_read)
 }
 
 #[cfg(test)]
@@ -206,7 +207,7 @@ mod tests {
     const SUSPECTS: Suspects<'_> = Suspects { view: "compressor", prompt: "memory: builtin", ephemeral: "prefill" };
 
     fn sent(bytes: &[u8]) -> Sent<'_> {
-        Sent { bytes, tools: 2, system: 4, model: "p/m", prompt: 1, view: 0, ephemeral: None }
+        Sent { bytes, tools: 2, system: 4, model: "p/m", view: 0, ephemeral: None }
     }
 
     fn cause(before: &Sent<'_>, now: &Sent<'_>) -> (usize, Option<Cause>, Option<String>) {
@@ -220,10 +221,7 @@ mod tests {
         let culprit = |text: &str| Some(text.to_owned());
         assert_eq!(cause(&before, &sent(b"ttssmmmmm")), (7, None, None));
         assert_eq!(cause(&before, &sent(b"tTssmmm")), (1, Some(Cause::ToolsChanged), culprit("memory: builtin")));
-        let rebuilt = Sent { prompt: 2, ..sent(b"ttsSmmm") };
-        assert_eq!(cause(&before, &rebuilt), (3, Some(Cause::PromptRebuilt), culprit("memory: builtin")));
-        let behind_the_prompt = Sent { ephemeral: Some("{}"), ..sent(b"ttsSmmm") };
-        assert_eq!(cause(&before, &behind_the_prompt), (3, Some(Cause::EphemeralLayer), culprit("prefill")));
+        assert_eq!(cause(&before, &sent(b"ttsSmmm")), (3, Some(Cause::PromptRebuilt), culprit("memory: builtin")));
         let folded = Sent { view: 1, ..sent(b"ttssmS") };
         assert_eq!(cause(&before, &folded), (5, Some(Cause::Compaction), culprit("compressor")));
         let prefilled = Sent { ephemeral: Some("[]"), ..sent(b"ttssPmmm") };
@@ -254,6 +252,9 @@ mod tests {
         assert_eq!(judged(usage(10_500, 2_000), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 10_000), 3_000, keeping), None);
         assert_eq!(judged(usage(1_500, 0), 10, keeping), None);
+        assert_eq!(judged(usage(1_500, 0), 301, keeping), None);
+        let written = Usage { cache_write: 500, ..usage(10_000, 0) };
+        assert_eq!(missed(&written, &usage(10_500, 0), Duration::from_secs(10), keeping), None);
         assert_eq!(lost_tokens(&before, &usage(10_500, 2_000)), 8_000);
     }
 

@@ -1,5 +1,13 @@
 -- What was sent and what came of it, what was taken back, and what the store notes for itself.
 
+-- What stood in requests and in no conversation: each text once a session, so that a request can be put together again.
+CREATE TABLE ephemeral_layers (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    layers TEXT NOT NULL,
+    UNIQUE (session_id, layers)
+) STRICT;
+
 -- The ledger of the prompt cache: a row for every request of a session, in order.
 CREATE TABLE requests (
     session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
@@ -24,7 +32,7 @@ CREATE TABLE requests (
     cause TEXT,
     culprit TEXT,
     -- Layers of this call alone.
-    ephemeral TEXT,
+    ephemeral INTEGER REFERENCES ephemeral_layers (id),
     -- As the provider reported; null where it reported nothing.
     input_tokens INTEGER,
     output_tokens INTEGER,

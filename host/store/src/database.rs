@@ -15,7 +15,7 @@ use crate::header::{self, APPLICATION_ID, Standing};
 use crate::maintenance::{LAST_RESORT, Maintenance};
 use crate::migration::{self, MIGRATIONS};
 use crate::queue::{Queue, wait_for_writer};
-use crate::{SCHEMA_VERSION, StoreError, private};
+use crate::{SCHEMA_VERSION, StoreError, private, search};
 
 pub(crate) const NAME: &str = "state.db";
 /// A new database before it gets its name; only the holder of [`CREATION_LOCK`] touches it.
@@ -70,7 +70,9 @@ impl Store {
             Ok(())
         })
         .map_err(|fault| fault.at(&path))?;
-        Ok(Self::new(home, path, connection))
+        let store = Self::new(home, path, connection);
+        store.complete_search()?;
+        Ok(store)
     }
 
     /// Opens what is there for reading; none where there is no store. Nothing is created.
@@ -174,6 +176,7 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
 fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
     connection.busy_handler(Some(wait_for_writer))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    search::register(&connection)?;
     // Until the version is known: closing the last connection would write the log into the database.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let version = patiently(&mut connection, |connection| Ok(migration::version(connection)?))?;

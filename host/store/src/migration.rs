@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// One step; its number is the schema version that it leads to.
 pub(crate) struct Migration {
@@ -16,6 +16,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("../schema/0001.sql") },
     Migration { number: 2, sql: include_str!("../schema/0002.sql") },
     Migration { number: 3, sql: include_str!("../schema/0003.sql") },
+    Migration { number: 4, sql: include_str!("../schema/0004.sql") },
 ];
 
 /// The schema version of a database, its write-ahead log included.

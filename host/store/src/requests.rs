@@ -49,8 +49,13 @@ pub struct RequestRecord {
     pub lost: Option<f64>,
 }
 
+/// As they are written; read, the layers are their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
      cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost";
+
+const READ: &str = "SELECT number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, cause, \
+     culprit, layers, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost \
+     FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
 
 impl Store {
     /// Writes a request down and adds what it took to the session's totals. Answers its number; the one given is ignored.
@@ -78,20 +83,26 @@ impl Store {
         })
     }
 
-    /// Whether a provider ever said of a request of the session that it read or wrote its cache.
-    pub fn cache_was_reported(&self, id: &SessionId) -> Result<bool, StoreError> {
+    /// Whether a provider ever said of a request that this session made to that model that it read or wrote its cache.
+    pub fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, StoreError> {
         self.read(|connection| {
-            let sql = "SELECT EXISTS (SELECT 1 FROM requests WHERE session_id = ?1 \
-                       AND (cache_read_tokens > 0 OR cache_write_tokens > 0))";
-            Ok(connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0))?)
+            let sql = "SELECT EXISTS (SELECT 1 FROM requests WHERE session_id = ?1 AND provider = ?2 AND model = ?3 \
+                       AND api_mode = ?4 AND (cache_read_tokens > 0 OR cache_write_tokens > 0))";
+            let route = params![id.as_str(), like.provider, like.model, like.api_mode];
+            Ok(connection.prepare_cached(sql)?.query_row(route, |row| row.get(0))?)
         })
     }
 
-    /// The newest request of a session.
-    pub fn last_request(&self, id: &SessionId) -> Result<Option<RequestRecord>, StoreError> {
+    /// The newest request of a session that goes no further than a message; without one, the newest.
+    pub fn last_request(
+        &self,
+        id: &SessionId,
+        through: Option<MessageId>,
+    ) -> Result<Option<RequestRecord>, StoreError> {
         self.read(|connection| {
-            let sql = format!("SELECT {COLUMNS} FROM requests WHERE session_id = ?1 ORDER BY number DESC LIMIT 1");
-            Ok(connection.prepare_cached(&sql)?.query_row([id.as_str()], from_row).optional()?)
+            let sql = format!("{READ} AND (?2 IS NULL OR through <= ?2) ORDER BY number DESC LIMIT 1");
+            let through = through.map(|id| id.0.cast_signed());
+            Ok(connection.prepare_cached(&sql)?.query_row(params![id.as_str(), through], from_row).optional()?)
         })
     }
 }
@@ -102,7 +113,7 @@ pub(crate) fn each(
     id: &SessionId,
     mut take: impl FnMut(RequestRecord) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM requests WHERE session_id = ?1 ORDER BY number");
+    let sql = format!("{READ} ORDER BY number");
     let mut statement = connection.prepare_cached(&sql)?;
     for request in statement.query_map([id.as_str()], from_row)? {
         take(request?)?;
@@ -132,6 +143,7 @@ fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Re
 
 pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request: &RequestRecord) -> Result<(), Fault> {
     let usage = request.usage;
+    let ephemeral = request.ephemeral.as_ref().map(|layers| kept(connection, id, layers)).transpose()?;
     connection
         .prepare_cached(&format!(
             "INSERT INTO requests (session_id, {COLUMNS}) \
@@ -152,7 +164,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
             request.prefix_bytes.cast_signed(),
             request.cause,
             request.culprit,
-            request.ephemeral,
+            ephemeral,
             usage.map(|usage| usage.input),
             usage.map(|usage| usage.output),
             usage.map(|usage| usage.cache_read),
@@ -162,6 +174,15 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
             request.lost,
         ])?;
     Ok(())
+}
+
+/// The row that keeps a text, which many requests in a row share.
+fn kept(connection: &Connection, id: &SessionId, layers: &str) -> Result<i64, Fault> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO ephemeral_layers (session_id, layers) VALUES (?1, ?2)")?
+        .execute(params![id.as_str(), layers])?;
+    let mut row = connection.prepare_cached("SELECT id FROM ephemeral_layers WHERE session_id = ?1 AND layers = ?2")?;
+    Ok(row.query_row(params![id.as_str(), layers], |row| row.get(0))?)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
@@ -209,7 +230,6 @@ mod tests {
     fn requests_are_numbered_in_order_and_add_up() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
-        assert!(!store.cache_was_reported(&id).unwrap());
         let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 0 };
         let priced = RequestRecord {
             sent_at: 5,
@@ -232,12 +252,16 @@ mod tests {
             ..RequestRecord::default()
         };
         assert_eq!(store.record_request(&id, &priced).unwrap(), 1);
-        assert!(store.cache_was_reported(&id).unwrap());
+        assert!(store.cache_was_reported(&id, &priced).unwrap());
+        let other = RequestRecord { model: "n".into(), ..priced.clone() };
+        assert!(!store.cache_was_reported(&id, &other).unwrap());
         assert_eq!(store.record_request(&id, &RequestRecord::default()).unwrap(), 2);
         assert_eq!(store.record_request(&id, &priced).unwrap(), 3);
 
         let third = RequestRecord { number: 3, ..priced.clone() };
-        assert_eq!(store.last_request(&id).unwrap(), Some(third.clone()));
+        assert_eq!(store.last_request(&id, None).unwrap(), Some(third.clone()));
+        assert_eq!(store.last_request(&id, Some(MessageId(7))).unwrap(), Some(third.clone()));
+        assert_eq!(store.last_request(&id, Some(MessageId(6))).unwrap(), None);
         let first = RequestRecord { number: 1, ..priced };
         let second = RequestRecord { number: 2, ..RequestRecord::default() };
         assert_eq!(store.requests(&id).unwrap(), [first, second, third]);

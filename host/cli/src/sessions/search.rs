@@ -1,0 +1,216 @@
+//! `hermes sessions search`: messages by what they say, for people and for scripts.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_conversation::{Role, SessionId};
+use hermes_store::{Fragment, Hit, SearchQuery, Sort, Store, StoreError};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+/// What to look for, and among which messages.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct SearchArguments {
+    /// Words that must all be there; "a phrase", begin*, this OR that, -without: docs/search.md
+    #[arg(value_name = "QUERY", required = true)]
+    query: Vec<String>,
+
+    /// Only what this one said; may be given more than once
+    #[arg(long, value_name = "ROLE", value_parser = ["user", "assistant", "tool"])]
+    role: Vec<String>,
+
+    /// Only in this session; the beginning of its id is enough
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// Only in conversations of this folder
+    #[arg(long)]
+    here: bool,
+
+    /// At most N messages
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+
+    /// What comes first
+    #[arg(long, value_name = "ORDER", default_value = "rank", value_parser = ["rank", "newest", "oldest"])]
+    sort: String,
+
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl SearchArguments {
+    fn query(&self, session: Option<SessionId>) -> Result<SearchQuery, Failure> {
+        let roles: Vec<Role> = self.role.iter().filter_map(|role| Role::parse(role)).collect();
+        let workspace = self.here.then(std::env::current_dir).transpose().map_err(|error| {
+            let fix = "go to a folder that exists";
+            Failure::new(Kind::General, "the current folder cannot be found", error.to_string(), fix)
+        })?;
+        Ok(SearchQuery {
+            roles: (!roles.is_empty()).then_some(roles),
+            session,
+            workspace,
+            limit: self.limit,
+            sort: match self.sort.as_str() {
+                "newest" => Sort::Newest,
+                "oldest" => Sort::Oldest,
+                _ => Sort::Rank,
+            },
+            ..SearchQuery::new(self.query.join(" "))
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    let hits = match (Store::open_read_only(setup.home.path())?, &arguments.session) {
+        (Some(store), session) => {
+            let session = session.as_deref().map(|id| store.resolve_session(id)).transpose()?;
+            store.search(&arguments.query(session)?)?
+        }
+        (None, Some(id)) => return Err(StoreError::UnknownSession(id.clone()).into()),
+        (None, None) => Vec::new(),
+    };
+    if arguments.json {
+        print(&format!("{:#}\n", json!(hits)))?;
+    } else {
+        if hits.is_empty() {
+            console.note("nothing was found");
+        }
+        print(&told(&hits, console))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Session by session, in the order in which each comes first.
+fn told(hits: &[Hit], console: Console) -> String {
+    let mut groups: Vec<Vec<&Hit>> = Vec::new();
+    for hit in hits {
+        match groups.iter_mut().find(|group| group[0].session == hit.session) {
+            Some(group) => group.push(hit),
+            None => groups.push(vec![hit]),
+        }
+    }
+    groups.iter().map(|group| told_of_session(group, console)).collect::<Vec<_>>().join("\n")
+}
+
+fn told_of_session(hits: &[&Hit], console: Console) -> String {
+    let Some(first) = hits.first() else { return String::new() };
+    let title = first.title.as_deref().map(|title| format!("  {}", text::line(title))).unwrap_or_default();
+    let mut told = format!("{}{title}\n", console.paint(Tone::Good, first.session.as_str()));
+    for hit in hits {
+        let who = match hit.role {
+            Role::Tool => hit.tool_name.as_deref().unwrap_or("tool"),
+            role => role.as_str(),
+        };
+        let heading = format!("[{}] {} · {}", hit.message, text::line(who), local(hit.created_at));
+        told.push_str(&format!("  {}\n", console.paint(Tone::Faint, &heading)));
+        told.push_str(&format!("    {}\n", shown(&hit.snippet, console)));
+    }
+    told
+}
+
+/// On one line, what was looked for set off.
+fn shown(snippet: &[Fragment], console: Console) -> String {
+    let mut shown = String::new();
+    for fragment in snippet {
+        let line = text::line(&fragment.text);
+        let blank = |found: Option<char>| found.is_some_and(char::is_whitespace);
+        if blank(fragment.text.chars().next()) && !shown.ends_with(' ') {
+            shown.push(' ');
+        }
+        let tone = if fragment.matched { Tone::Warning } else { Tone::Plain };
+        shown.push_str(&console.paint(tone, &line));
+        if !line.is_empty() && blank(fragment.text.chars().next_back()) {
+            shown.push(' ');
+        }
+    }
+    shown.trim().to_owned()
+}
+
+/// A time as a clock on the wall shows it.
+fn local(unix_ms: u64) -> String {
+    let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::Parser;
+    use hermes_conversation::MessageId;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        search: SearchArguments,
+    }
+
+    fn parse(line: &str) -> Result<SearchArguments, clap::Error> {
+        Line::try_parse_from(std::iter::once("search").chain(line.split(' '))).map(|line| line.search)
+    }
+
+    #[test]
+    fn the_words_of_the_line_are_one_query() {
+        let query = parse("docker network --role user --role tool --sort newest --limit 3").unwrap();
+        let query = query.query(None).unwrap();
+        assert_eq!(
+            query,
+            SearchQuery {
+                roles: Some(vec![Role::User, Role::Tool]),
+                sort: Sort::Newest,
+                limit: 3,
+                ..SearchQuery::new("docker network")
+            }
+        );
+        assert_eq!(parse("-- foo -bar").unwrap().query(None).unwrap(), SearchQuery::new("foo -bar"));
+        let here = parse("x --here").unwrap().query(None).unwrap();
+        assert_eq!(here.workspace, Some(std::env::current_dir().unwrap()));
+        for line in ["x --role system", "x --sort best", "--json"] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    fn hit(session: &str, message: u64, snippet: &[(&str, bool)]) -> Hit {
+        Hit {
+            message: MessageId(message),
+            session: SessionId(session.into()),
+            title: (session == "a").then(|| "A \u{1b}[31mtitle".into()),
+            role: Role::User,
+            tool_name: None,
+            created_at: 0,
+            source: "cli".into(),
+            model: "m".into(),
+            session_started_at: 0,
+            snippet: snippet.iter().map(|(text, matched)| Fragment { text: (*text).into(), matched: *matched }).collect(),
+            before: None,
+            after: None,
+        }
+    }
+
+    #[test]
+    fn hits_are_told_by_session_on_a_line_each() {
+        let hits = [
+            hit("a", 3, &[("…two\nlines of ", false), ("match", true), ("es \u{1b}]0;x\u{7}and", false)]),
+            hit("b", 1, &[("match", true), (" ", false), ("again", true)]),
+            hit("a", 2, &[("plain", false)]),
+        ];
+        let time = local(0);
+        assert_eq!(
+            told(&hits, Console::plain(false)),
+            format!(
+                "a  A title\n  [3] user · {time}\n    …two lines of matches and\n  [2] user · {time}\n    plain\n\n\
+                 b\n  [1] user · {time}\n    match again\n"
+            )
+        );
+    }
+}

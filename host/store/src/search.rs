@@ -1,0 +1,220 @@
+//! Finding messages by what they say. The query language and what is searched are told in `docs/search.md`.
+//!
+//! A query becomes a plan, a plan becomes statements: `query`, `plan`, `select`. `index` keeps the indexes, `text` says
+//! what of a message is in them, `snippet` shows what was found. No text that is looked for is an error.
+
+mod index;
+mod plan;
+mod query;
+mod select;
+mod snippet;
+mod text;
+
+use std::path::PathBuf;
+
+use hermes_conversation::{MessageId, Role, SessionId};
+use rusqlite::Connection;
+use serde::Serialize;
+
+use self::plan::Plan;
+use self::query::Query;
+use self::select::VISIBLE;
+use crate::error::Fault;
+use crate::log::corrupt;
+use crate::{Store, StoreError};
+
+pub use self::snippet::Fragment;
+pub(crate) use self::text::register;
+
+/// Characters of a message beside one that was found.
+const NEIGHBOUR: usize = 200;
+
+/// What to look for. Lists that are not there allow everything, empty ones nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// In the language of `docs/search.md`.
+    pub text: String,
+    /// Who said it.
+    pub roles: Option<Vec<Role>>,
+    /// Where the session is held, such as `cli`.
+    pub sources: Option<Vec<String>>,
+    /// Only in this session; what it has of a parent is found there.
+    pub session: Option<SessionId>,
+    /// Only in sessions of this folder.
+    pub workspace: Option<PathBuf>,
+    /// The tool that answered or was called.
+    pub tools: Option<Vec<String>>,
+    /// Made at this time or later; Unix time in milliseconds.
+    pub since: Option<u64>,
+    /// Made before this time; Unix time in milliseconds.
+    pub until: Option<u64>,
+    /// What comes first.
+    pub sort: Sort,
+    /// Hits that are wanted.
+    pub limit: usize,
+    /// Hits that are passed over.
+    pub offset: usize,
+}
+
+/// What comes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// What fits best. Where it cannot be told, the newest.
+    #[default]
+    Rank,
+    /// What was said last.
+    Newest,
+    /// What was said first.
+    Oldest,
+}
+
+impl SearchQuery {
+    /// The best twenty of all messages.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            roles: None,
+            sources: None,
+            session: None,
+            workspace: None,
+            tools: None,
+            since: None,
+            until: None,
+            sort: Sort::Rank,
+            limit: 20,
+            offset: 0,
+        }
+    }
+}
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hit {
+    /// The message.
+    pub message: MessageId,
+    /// Its session.
+    pub session: SessionId,
+    /// The session's title.
+    pub title: Option<String>,
+    /// Who said it.
+    pub role: Role,
+    /// The tool that answered.
+    pub tool_name: Option<String>,
+    /// Unix time in milliseconds.
+    pub created_at: u64,
+    /// Where the session is held, such as `cli`.
+    pub source: String,
+    /// The session's model.
+    pub model: String,
+    /// When the session began; Unix time in milliseconds.
+    pub session_started_at: u64,
+    /// The part of it that shows why it was found.
+    pub snippet: Vec<Fragment>,
+    /// What was said before it in its session.
+    pub before: Option<Neighbour>,
+    /// What was said after it.
+    pub after: Option<Neighbour>,
+}
+
+/// The beginning of a message beside one that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Neighbour {
+    /// The message.
+    pub message: MessageId,
+    /// Who said it.
+    pub role: Role,
+    /// The first 200 characters.
+    pub text: String,
+}
+
+impl Store {
+    /// Messages that fit, each with the part that shows why. Every text is a query; one in which there is nothing to look
+    /// for finds nothing.
+    pub fn search(&self, query: &SearchQuery) -> Result<Vec<Hit>, StoreError> {
+        let parsed = Query::parse(&query.text);
+        self.read(|connection| {
+            let mut found = Vec::new();
+            let mut plan = Plan::default();
+            for next in Plan::all(&parsed) {
+                plan = next;
+                found = select::page(connection, &plan, query)?;
+                if !found.is_empty() || exists(connection, &plan, query)? {
+                    break;
+                }
+            }
+            let mut hits = Vec::with_capacity(found.len());
+            let mut texts = Vec::with_capacity(found.len());
+            for id in found {
+                let (hit, text) = hit(connection, id)?;
+                hits.push(hit);
+                texts.push(text);
+            }
+            for (hit, snippet) in hits.iter_mut().zip(snippet::snippets(&plan, &texts)?) {
+                hit.snippet = snippet;
+            }
+            Ok(hits)
+        })
+    }
+}
+
+/// Whether there are hits on an earlier page.
+fn exists(connection: &Connection, plan: &Plan, query: &SearchQuery) -> Result<bool, Fault> {
+    if query.offset == 0 {
+        return Ok(false);
+    }
+    let first = SearchQuery { sort: Sort::Newest, limit: 1, offset: 0, ..query.clone() };
+    Ok(!select::page(connection, plan, &first)?.is_empty())
+}
+
+/// A message with what is searched of it, which its snippet is made of.
+fn hit(connection: &Connection, id: MessageId) -> Result<(Hit, String), Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT m.session_id, s.title, m.role, m.tool_name, m.created_at, s.source, s.model, s.started_at, \
+         search_text(m.content, m.tool_name, m.tool_calls) \
+         FROM messages AS m JOIN sessions AS s ON s.id = m.session_id WHERE m.id = ?1",
+    )?;
+    let (hit, text) = statement.query_row([id.0.cast_signed()], |row| {
+        let hit = Hit {
+            message: id,
+            session: SessionId(row.get(0)?),
+            title: row.get(1)?,
+            role: role(2, &row.get::<_, String>(2)?)?,
+            tool_name: row.get(3)?,
+            created_at: row.get::<_, i64>(4)?.cast_unsigned(),
+            source: row.get(5)?,
+            model: row.get(6)?,
+            session_started_at: row.get::<_, i64>(7)?.cast_unsigned(),
+            snippet: Vec::new(),
+            before: None,
+            after: None,
+        };
+        Ok((hit, row.get::<_, String>(8)?))
+    })?;
+    let before = neighbour(connection, &hit, "m.id < ?2 ORDER BY m.id DESC")?;
+    let after = neighbour(connection, &hit, "m.id > ?2 ORDER BY m.id")?;
+    Ok((Hit { before, after, ..hit }, text))
+}
+
+/// The nearest message of the session that may be seen.
+fn neighbour(connection: &Connection, hit: &Hit, side: &str) -> Result<Option<Neighbour>, Fault> {
+    // As bytes: text functions of SQL end at a NUL.
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT m.id, m.role, substr(CAST(m.content AS BLOB), 1, {}) FROM messages AS m \
+         WHERE m.session_id = ?1 AND {VISIBLE} AND {side} LIMIT 1",
+        NEIGHBOUR * 4
+    ))?;
+    let mut rows = statement.query((hit.session.as_str(), hit.message.0.cast_signed()))?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    // The beginning of nothing is null, and the last character may be cut in two.
+    let text = row.get::<_, Option<Vec<u8>>>(2)?.unwrap_or_default();
+    let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    Ok(Some(Neighbour {
+        message: MessageId(row.get::<_, i64>(0)?.cast_unsigned()),
+        role: role(1, &row.get::<_, String>(1)?)?,
+        text: text.chars().take(NEIGHBOUR).collect(),
+    }))
+}
+
+fn role(column: usize, text: &str) -> rusqlite::Result<Role> {
+    Role::parse(text).ok_or_else(|| corrupt(column, format!("unknown role `{text}`")))
+}

@@ -1,0 +1,283 @@
+//! The language of searches. Every text is a valid query: what has no meaning in it is passed over.
+//!
+//! ```text
+//! query       = alternative { "OR" alternative }
+//! alternative = { term | ( "NOT" | "-" ) term | "AND" }
+//! term        = word [ "*" ] | '"' words '"' [ "*" ]
+//! ```
+
+use super::text::is_word;
+
+/// Characters of a query that are read, and terms: what is longer was pasted, not asked.
+const LONGEST: usize = 2048;
+const MOST_TERMS: usize = 64;
+
+/// What was asked for: one of the alternatives must fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) alternatives: Vec<Alternative>,
+}
+
+/// All that is required must be there and nothing that is excluded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Alternative {
+    pub(crate) required: Vec<Term>,
+    pub(crate) excluded: Vec<Term>,
+}
+
+/// A word, or several in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Term {
+    /// As it was written, without quotes and star.
+    pub(crate) text: String,
+    /// What begins like this fits too.
+    pub(crate) prefix: bool,
+}
+
+impl Term {
+    /// Whether there is a letter or a digit in it.
+    pub(crate) fn has_words(&self) -> bool {
+        self.text.chars().any(is_word)
+    }
+
+    /// Whether signs join its words, as in `src/main.rs` or `don't`.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.text.chars().any(|c| !is_word(c) && !c.is_whitespace())
+    }
+
+    /// Whether it begins or ends with a sign, such as `C++`, `.env` or `--force`.
+    pub(crate) fn is_literal(&self) -> bool {
+        !(self.text.chars().next().is_some_and(is_word) && self.text.chars().next_back().is_some_and(is_word))
+    }
+}
+
+enum Piece {
+    Or,
+    Not,
+    Term { term: Term, excluded: bool },
+}
+
+impl Query {
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut query = Self::default();
+        let mut current = Alternative::default();
+        let mut negated = false;
+        for piece in pieces(text).take(MOST_TERMS * 2) {
+            match piece {
+                Piece::Or => {
+                    query.alternatives.push(std::mem::take(&mut current));
+                    negated = false;
+                }
+                Piece::Not => negated = true,
+                Piece::Term { term, excluded } => {
+                    let list = if negated || excluded { &mut current.excluded } else { &mut current.required };
+                    if list.len() < MOST_TERMS && !list.contains(&term) {
+                        list.push(term);
+                    }
+                    negated = false;
+                }
+            }
+        }
+        query.alternatives.push(current);
+        // Signs between words join them; alone they are what is looked for.
+        let has_words = query.alternatives.iter().flat_map(|one| &one.required).any(Term::has_words);
+        for alternative in &mut query.alternatives {
+            for list in [&mut alternative.required, &mut alternative.excluded] {
+                list.retain(|term| term.has_words() || !(has_words && is_punctuation(&term.text)));
+            }
+        }
+        // Without anything to look for, there is nothing to exclude from.
+        query.alternatives.retain(|alternative| !alternative.required.is_empty());
+        query
+    }
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = Piece> + '_ {
+    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    let mut rest = &text[..end];
+    std::iter::from_fn(move || {
+        loop {
+            rest = rest.trim_start_matches(is_blank);
+            if rest.is_empty() {
+                return None;
+            }
+            let minus = minus(rest);
+            let body = &rest[usize::from(minus)..];
+            let (term, behind) = match quoted(body) {
+                Some((inside, behind)) => {
+                    let (prefix, behind) = stars(behind);
+                    (Some(Term { text: joined(inside), prefix }).filter(|term| !term.text.is_empty()), behind)
+                }
+                None => {
+                    // A quote without its other half is a blank.
+                    let body = body.trim_start_matches('"');
+                    let end = body.find(|c| is_blank(c) || c == '"').unwrap_or(body.len());
+                    let (word, behind) = body.split_at(end);
+                    match word {
+                        "OR" if !minus => {
+                            rest = behind;
+                            return Some(Piece::Or);
+                        }
+                        "NOT" if !minus => {
+                            rest = behind;
+                            return Some(Piece::Not);
+                        }
+                        "AND" if !minus => (None, behind),
+                        _ => (bare(word), behind),
+                    }
+                }
+            };
+            rest = behind;
+            if let Some(term) = term {
+                return Some(Piece::Term { term, excluded: minus });
+            }
+        }
+    })
+}
+
+/// Whether it begins with a minus that excludes: not one of an option such as `--force`, nor of an arrow.
+fn minus(text: &str) -> bool {
+    text.strip_prefix('-').and_then(|rest| rest.chars().next()).is_some_and(|next| is_word(next) || next == '"')
+}
+
+/// The inside of a quoted text, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('"')?.split_once('"')
+}
+
+fn stars(text: &str) -> (bool, &str) {
+    let behind = text.trim_start_matches('*');
+    (behind.len() < text.len(), behind)
+}
+
+/// A word as it stands in a sentence: without the signs around it that belong to the sentence.
+fn bare(word: &str) -> Option<Term> {
+    let word: String = word.chars().filter(|c| !c.is_control()).collect();
+    let word = word.trim_start_matches('*');
+    let (word, prefix) = match word.trim_end_matches('*') {
+        "" => return None,
+        stem => (stem, stem.len() < word.len()),
+    };
+    let inside = word.trim_start_matches(opens).trim_end_matches(closes);
+    let text = if inside.chars().any(is_word) { inside } else { word };
+    // `(deploy*)`
+    let (text, starred) = match text.trim_end_matches('*') {
+        "" => return None,
+        stem => (stem, stem.len() < text.len()),
+    };
+    let prefix = (prefix || starred) && text.chars().next_back().is_some_and(is_word);
+    Some(Term { text: text.to_owned(), prefix })
+}
+
+fn opens(character: char) -> bool {
+    "([{<'`“‘«„¿¡（【「『《".contains(character)
+}
+
+fn closes(character: char) -> bool {
+    ".,;:!?)]}>'`…”’»。，；：！？、）】」』》".contains(character)
+}
+
+/// The words of a phrase, a blank between them.
+fn joined(text: &str) -> String {
+    text.split(is_blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn is_blank(character: char) -> bool {
+    character.is_whitespace() || character.is_control()
+}
+
+/// Of signs alone that a sentence has; an emoji is none of them.
+fn is_punctuation(text: &str) -> bool {
+    text.chars().all(|c| {
+        c.is_ascii()
+            || c.is_whitespace()
+            || opens(c)
+            || closes(c)
+            || matches!(c, '\u{a1}'..='\u{bf}' | '\u{2010}'..='\u{205e}' | '\u{3001}'..='\u{303f}' | '\u{ff01}'..='\u{ff0f}')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Alternatives between `|`; what is excluded with a `-`, the beginning of a word with a `*`.
+    fn told(text: &str) -> String {
+        let term = |term: &Term| format!("[{}]{}", term.text, if term.prefix { "*" } else { "" });
+        let told = |one: &Alternative| {
+            let excluded = one.excluded.iter().map(|one| format!("-{}", term(one)));
+            one.required.iter().map(term).chain(excluded).collect::<Vec<_>>().join(" ")
+        };
+        Query::parse(text).alternatives.iter().map(told).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn every_text_is_a_query() {
+        for (text, query) in [
+            ("", ""),
+            ("docker deployment", "[docker] [deployment]"),
+            ("docker docker", "[docker]"),
+            ("\"exact  phrase\"", "[exact phrase]"),
+            ("\"\"", ""),
+            ("hello \"world", "[hello] [world]"),
+            ("a\"b c\"d", "[a] [b c] [d]"),
+            ("deploy*", "[deploy]*"),
+            ("deploy***", "[deploy]*"),
+            ("(deploy*)", "[deploy]*"),
+            ("\"exact phr\"*", "[exact phr]*"),
+            ("**bold**", "[bold]*"),
+            ("*", ""),
+            ("* * \"*\"", "[*]"),
+            ("foo or bar", "[foo] [or] [bar]"),
+            ("foo OR bar baz", "[foo] | [bar] [baz]"),
+            ("OR world", "[world]"),
+            ("AND OR hello", "[hello]"),
+            ("hello OR", "[hello]"),
+            ("OR AND NOT", ""),
+            ("ORacle NOTE", "[ORacle] [NOTE]"),
+            ("foo NOT bar", "[foo] -[bar]"),
+            ("foo AND NOT bar", "[foo] -[bar]"),
+            ("foo -bar -\"a b\"", "[foo] -[bar] -[a b]"),
+            ("foo NOT -bar", "[foo] -[bar]"),
+            ("foo NOT OR bar", "[foo] | [bar]"),
+            ("-foo", ""),
+            ("NOT foo", ""),
+            ("foo -v OR -bar", "[foo] -[v]"),
+            ("--force -> x", "[--force] [x]"),
+            ("->", "[->]"),
+            ("foo NEAR(bar, 3)", "[foo] [NEAR(bar] [3]"),
+            ("content:foo ^bar", "[content:foo] [^bar]"),
+            ("what is C++?", "[what] [is] [C++]"),
+            ("(see src/main.rs, don't).", "[see] [src/main.rs] [don't]"),
+            ("<ada@b.c> `.env` 'x'", "[ada@b.c] [.env] [x]"),
+            ("foo - bar && baz", "[foo] [bar] [baz]"),
+            ("party 🙂 — now", "[party] [🙂] [now]"),
+            ("??? !", "[???] [!]"),
+            ("错误处理。", "[错误处理]"),
+            ("foo\nbar\0baz\tqux", "[foo] [bar] [baz] [qux]"),
+        ] {
+            assert_eq!(told(text), query, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_query_has_an_end() {
+        assert_eq!(Query::parse(&"x".repeat(1_000_000)).alternatives[0].required[0].text.len(), LONGEST);
+        let many: String = (0..500).map(|number| format!("{number} ")).collect();
+        assert_eq!(Query::parse(&many).alternatives[0].required.len(), MOST_TERMS);
+    }
+
+    #[test]
+    fn signs_stand_at_an_end_or_join_words() {
+        let term = |text: &str| Term { text: text.into(), prefix: false };
+        for text in ["C++", "C#", ".env", "--force", "/etc/hosts", "@ada", "100%", "🙂", "->"] {
+            assert!(term(text).is_literal(), "{text}");
+        }
+        for text in ["don't", "src/main.rs", "a@b.c", "v1.2.3-rc.1", "let x = y"] {
+            assert!(term(text).is_joined() && !term(text).is_literal(), "{text}");
+        }
+        for text in ["C", "错误", "café", "cafe\u{301}", "हिन्दी", "exact phrase"] {
+            assert!(!term(text).is_joined() && !term(text).is_literal(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Carrying out a plan: which messages fit, in which order. Whether a message may be seen at all is said here, once.
+
+use std::cmp::Reverse;
+
+use hermes_conversation::MessageId;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::plan::{Index, Plan, Selection};
+use super::text::Needle;
+use super::{SearchQuery, Sort};
+use crate::error::Fault;
+use crate::session::path_text;
+
+/// What a search may show, of a message `m` and its session `s`: what somebody said and its session did not take back.
+pub(crate) const VISIBLE: &str = "m.origin = 'said' AND NOT EXISTS \
+    (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id)";
+
+/// So many of the newest fitting messages are put in order by how well they fit: weighing all of a common word would
+/// take a second where there are a million messages.
+const MOST_RANKED: i64 = 5_000;
+
+/// The page that was asked for.
+pub(crate) fn page(connection: &Connection, plan: &Plan, query: &SearchQuery) -> Result<Vec<MessageId>, Fault> {
+    let Some(filter) = Filter::of(connection, query)? else { return Ok(Vec::new()) };
+    let (limit, offset) = (clamped(query.limit), clamped(query.offset));
+    let found = match plan.selections.as_slice() {
+        [] => Vec::new(),
+        [one] => ids(connection, one, &filter, query.sort, limit, offset, plan.is_ranked())?,
+        many => {
+            let mut found = Vec::new();
+            for one in many {
+                found.extend(ids(connection, one, &filter, query.sort, limit.saturating_add(offset), 0, false)?);
+            }
+            match query.sort {
+                Sort::Oldest => found.sort_unstable(),
+                Sort::Rank | Sort::Newest => found.sort_unstable_by_key(|id| Reverse(*id)),
+            }
+            found.dedup();
+            found.into_iter().skip(query.offset).take(query.limit).collect()
+        }
+    };
+    Ok(found.into_iter().map(|id| MessageId(id.cast_unsigned())).collect())
+}
+
+/// As far as SQL counts.
+fn clamped(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn ids(
+    connection: &Connection,
+    selection: &Selection,
+    filter: &Filter,
+    sort: Sort,
+    limit: i64,
+    offset: i64,
+    ranked: bool,
+) -> Result<Vec<i64>, Fault> {
+    let statement = Statement::of(selection, filter, sort, limit, offset, ranked);
+    let mut prepared = connection.prepare_cached(&statement.sql)?;
+    let ids = prepared.query_map(params_from_iter(statement.values), |row| row.get(0))?;
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+/// SQL with what stands for its question marks, in their order.
+#[derive(Debug, Default)]
+struct Statement {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Statement {
+    fn of(selection: &Selection, filter: &Filter, sort: Sort, limit: i64, offset: i64, ranked: bool) -> Self {
+        let mut statement = Self::default();
+        let ranked = ranked && sort == Sort::Rank;
+        let (table, column) = match &selection.index {
+            Index::Words(_) => ("messages_fts", "messages_fts.rowid"),
+            Index::Trigrams(_) => ("messages_fts_trigram", "messages_fts_trigram.rowid"),
+            Index::Beginning(_) => (
+                "(SELECT DISTINCT doc FROM messages_fts_trigram_terms WHERE term >= ? AND term < ?) AS found",
+                "found.doc",
+            ),
+        };
+        let rank = if ranked { ", bm25(messages_fts) AS rank" } else { "" };
+        // In this order: the index is walked along, and the walk ends when there is enough.
+        statement.sql = format!(
+            "SELECT {column} AS id{rank} FROM {table} CROSS JOIN messages AS m ON m.id = {column} \
+             CROSS JOIN sessions AS s ON s.id = m.session_id WHERE "
+        );
+        match &selection.index {
+            Index::Words(expression) | Index::Trigrams(expression) => {
+                statement.and(&format!("{table} MATCH ?"), [expression.clone().into()]);
+            }
+            Index::Beginning(text) => {
+                statement.values.extend([text.clone().into(), format!("{text}\u{10ffff}").into()]);
+                statement.and("TRUE", []);
+            }
+        }
+        if let Some((first, last)) = filter.within {
+            statement.and(&format!("{column} BETWEEN ? AND ?"), [first.into(), last.into()]);
+        }
+        // The plus keeps SQLite from looking up the other index once for each of these.
+        for (expression, not) in [(&selection.words, ""), (&selection.not_words, "NOT ")] {
+            if let Some(expression) = expression {
+                let sql = format!("+{column} {not}IN (SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?)");
+                statement.and(&sql, [expression.clone().into()]);
+            }
+        }
+        for (sql, values) in &filter.conditions {
+            statement.and(sql, values.iter().cloned());
+        }
+        for (needles, not) in [(&selection.holds, ""), (&selection.holds_not, "NOT ")] {
+            for Needle { folded, at_word } in needles {
+                let sql = format!("{not}search_holds(search_text(m.content, m.tool_name, m.tool_calls), ?, ?)");
+                statement.and(&sql, [folded.clone().into(), i64::from(*at_word).into()]);
+            }
+        }
+        statement.and(VISIBLE, []);
+        let direction = if sort == Sort::Oldest { "ASC" } else { "DESC" };
+        statement.sql.push_str(&format!(" ORDER BY {column} {direction}"));
+        if ranked {
+            statement.sql = format!("SELECT id FROM ({} LIMIT {MOST_RANKED}) ORDER BY rank, id DESC", statement.sql);
+        }
+        statement.sql.push_str(" LIMIT ? OFFSET ?");
+        statement.values.extend([limit.into(), offset.into()]);
+        statement
+    }
+
+    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        if !self.sql.ends_with("WHERE ") {
+            self.sql.push_str(" AND ");
+        }
+        self.sql.push_str(condition);
+        self.values.extend(values);
+    }
+}
+
+/// What else was asked of a message.
+#[derive(Debug, Default)]
+struct Filter {
+    /// Where the messages of the session lie.
+    within: Option<(i64, i64)>,
+    conditions: Vec<(&'static str, Vec<Value>)>,
+}
+
+impl Filter {
+    /// None where no message can fit.
+    fn of(connection: &Connection, query: &SearchQuery) -> Result<Option<Self>, Fault> {
+        let mut filter = Self::default();
+        let mut and = |sql, value: Value| filter.conditions.push((sql, vec![value]));
+        if let Some(session) = &query.session {
+            crate::session::exists(connection, session)?;
+            let ends = "SELECT min(id), max(id) FROM messages WHERE session_id = ?1";
+            filter.within =
+                match connection.query_row(ends, [session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))? {
+                    (Some(first), Some(last)) => Some((first, last)),
+                    _ => return Ok(None),
+                };
+            and("m.session_id = ?", session.0.clone().into());
+        }
+        if let Some(workspace) = &query.workspace {
+            and("s.workspace = ?", path_text(workspace)?.to_owned().into());
+        }
+        if let Some(roles) = &query.roles {
+            and("m.role IN (SELECT value FROM json_each(?))", list(roles.iter().map(|role| role.as_str())));
+        }
+        if let Some(sources) = &query.sources {
+            and("s.source IN (SELECT value FROM json_each(?))", list(sources.iter().map(String::as_str)));
+        }
+        if let Some(tools) = &query.tools {
+            let tools = list(tools.iter().map(String::as_str));
+            filter.conditions.push((
+                "(m.tool_name IN (SELECT value FROM json_each(?)) OR EXISTS (SELECT 1 FROM json_each(m.tool_calls) AS call \
+                 WHERE call.value ->> 'name' IN (SELECT value FROM json_each(?))))",
+                vec![tools.clone(), tools],
+            ));
+        }
+        let mut and =
+            |sql, value: u64| filter.conditions.push((sql, vec![value.min(i64::MAX as u64).cast_signed().into()]));
+        if let Some(since) = query.since {
+            and("m.created_at >= ?", since);
+        }
+        if let Some(until) = query.until {
+            and("m.created_at < ?", until);
+        }
+        Ok(Some(filter))
+    }
+}
+
+/// For `json_each`: a list of any length is one value.
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> Value {
+    serde_json::Value::from_iter(texts).to_string().into()
+}

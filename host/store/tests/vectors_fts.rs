@@ -1,0 +1,252 @@
+//! The recorded cases for searches, where they lie beside the repository.
+//!
+//! What a query becomes is our own: the cases say which rows it must find. Differences stand in a list of their own
+//! with the rule behind each, and our result is asserted.
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use hermes_conversation::{Draft, Model, Role, SessionId, ToolCall};
+use hermes_store::{Hit, NewSession, SearchQuery, Sort, Store};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A suite; none where the recordings are not there.
+fn suite(name: &str) -> Option<Value> {
+    let shared = std::env::var_os("HERMES_SHARED")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = shared.join("vectors").join(name).with_extension("json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("skipped: {} is not there", path.display());
+        return None;
+    };
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+fn cases(suite: &Value) -> impl Iterator<Item = (&str, &Value, &Value)> {
+    let cases = suite["cases"].as_array().unwrap();
+    assert_eq!(cases.len() as u64, suite["count"].as_u64().unwrap());
+    cases.iter().map(|case| (case["name"].as_str().unwrap(), &case["input"], &case["expected"]))
+}
+
+fn new_session() -> NewSession {
+    NewSession {
+        source: "cli".into(),
+        workspace: "/home/ada".into(),
+        engine: "compressor".into(),
+        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
+        title: None,
+        frozen: None,
+        started_at: 1_795_300_000_000,
+        parent: None,
+    }
+}
+
+fn store() -> (TempDir, Store) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    (home, store)
+}
+
+/// What is said in a content of the chat form: a text, or the texts among its parts.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        parts => {
+            let texts = parts.as_array().unwrap().iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+fn draft(role: &str, content: &Value, extra: &Value, created_at: u64) -> Draft {
+    let calls = extra["tool_calls"].as_array().into_iter().flatten().map(|call| ToolCall {
+        id: call["id"].as_str().unwrap().into(),
+        name: call["function"]["name"].as_str().unwrap().into(),
+        arguments: call["function"]["arguments"].as_str().unwrap().into(),
+    });
+    Draft {
+        role: Role::parse(role).unwrap(),
+        tool_calls: calls.collect(),
+        tool_call_id: extra["tool_call_id"].as_str().map(str::to_owned),
+        tool_name: extra["tool_name"].as_str().map(str::to_owned),
+        ..Draft::user(text(content), created_at)
+    }
+}
+
+fn list(value: &Value) -> Option<Vec<&str>> {
+    value.as_array().map(|list| list.iter().map(|one| one.as_str().unwrap()).collect())
+}
+
+/// Queries that the reference refuses and that find their row here.
+const QUERIES_THAT_DIFFER: [(&str, &str); 3] = [
+    ("double-dangling-start", "operators with nothing to join are passed over, however many"),
+    ("windows-path", "every sign can be looked for"),
+    ("percent-underscore", "every sign can be looked for"),
+];
+
+/// The row that holds a query's own words is found, whatever signs are in it; what asks for nothing finds nothing.
+#[test]
+fn every_query_finds_the_row_that_says_it() {
+    let Some(suite) = suite("fts_query") else { return };
+    let (_home, store) = store();
+    let session = store.create_session(new_session()).unwrap().id;
+    let mut passed = 0;
+    for (at, (name, input, expected)) in (0_u64..).zip(cases(&suite)) {
+        let query = input["query"].as_str().unwrap();
+        // The other row has the letters and none of the words.
+        let other: String = query.chars().flat_map(|c| [c, 'q']).collect();
+        let rows = store.append(&session, &[Draft::user(query, at), Draft::user(other, at)]).unwrap();
+        let all = SearchQuery { limit: 1000, ..SearchQuery::new(query) };
+        let found: Vec<Hit> = store.search(&all).unwrap();
+        let finds = found.iter().any(|hit| hit.message == rows[0].id);
+        assert!(!found.iter().any(|hit| hit.message == rows[1].id), "{name}: the other row");
+        let route = expected["route"].as_str().unwrap();
+        // An empty phrase is an expression to the reference, and finds nothing there either.
+        let asks = route != "none" && query.chars().any(char::is_alphanumeric);
+        let works = asks && expected["match_ok"] == true;
+        match QUERIES_THAT_DIFFER.iter().any(|(differing, _)| *differing == name) {
+            true => assert!(finds && !works, "{name}"),
+            false => {
+                assert_eq!(finds, works, "{name}");
+                passed += 1;
+            }
+        }
+    }
+    println!("fts_query: {passed} passed, {} differ", QUERIES_THAT_DIFFER.len());
+}
+
+/// A case with another result here.
+type OtherHits = (&'static str, &'static [(&'static str, u64)], &'static str);
+
+const STEMS: &str = "words are found by their stems: `networking` finds `network`";
+const SEARCHES_THAT_DIFFER: [OtherHits; 2] = [
+    ("word", &[("s1", 0), ("s1", 1), ("s1", 2)], STEMS),
+    ("bad-sort-ignored", &[("s1", 0), ("s1", 1), ("s1", 2)], STEMS),
+];
+
+#[test]
+fn the_corpus_is_searched_as_recorded() {
+    let Some(suite) = suite("fts_search") else { return };
+    let (_home, store) = store();
+    let mut places = std::collections::HashMap::new();
+    let mut clock = 1000;
+    for session in suite["corpus"].as_array().unwrap() {
+        let title = session["title"].as_str().map(str::to_owned);
+        let source = session["source"].as_str().unwrap().to_owned();
+        let id = store.create_session(NewSession { source, title, ..new_session() }).unwrap().id;
+        for (position, message) in (0_u64..).zip(session["messages"].as_array().unwrap()) {
+            let draft = draft(message[0].as_str().unwrap(), &message[1], &message[2], clock);
+            clock += 1;
+            let message = store.append(&id, &[draft]).unwrap();
+            places.insert(message[0].id, (session["id"].as_str().unwrap(), position));
+        }
+    }
+    let mut passed = 0;
+    for (name, input, expected) in cases(&suite) {
+        let sort = match input["sort"].as_str() {
+            Some("newest") => Sort::Newest,
+            Some("oldest") => Sort::Oldest,
+            _ => Sort::Rank,
+        };
+        let query = SearchQuery {
+            sort,
+            roles: list(&input["role_filter"]).map(|roles| roles.into_iter().filter_map(Role::parse).collect()),
+            sources: list(&input["source_filter"]).map(|names| names.into_iter().map(str::to_owned).collect()),
+            ..SearchQuery::new(input["query"].as_str().unwrap())
+        };
+        let hits = store.search(&query).unwrap();
+        let mut found: Vec<(&str, u64)> = hits.iter().map(|hit| places[&hit.message]).collect();
+        let mut wanted: Vec<(&str, u64)> = expected["hits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|hit| (hit[0].as_str().unwrap(), hit[1].as_u64().unwrap()))
+            .collect();
+        let mut contexts: Vec<usize> =
+            hits.iter().map(|hit| 1 + usize::from(hit.before.is_some()) + usize::from(hit.after.is_some())).collect();
+        let mut wanted_contexts: Vec<usize> =
+            expected["context_lengths"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+        if sort == Sort::Rank {
+            found.sort_unstable();
+            wanted.sort_unstable();
+            contexts.sort_unstable();
+            wanted_contexts.sort_unstable();
+        }
+        if let Some((_, ours, _)) = SEARCHES_THAT_DIFFER.iter().find(|(differing, ..)| *differing == name) {
+            assert_eq!(found, *ours, "{name}");
+            continue;
+        }
+        assert_eq!(found, wanted, "{name}");
+        assert_eq!(contexts, wanted_contexts, "{name}");
+        passed += 1;
+        // The marks stand around the same words; the text around them is cut and joined in another way.
+        let marked = |text: &str| -> Vec<String> {
+            let parts = text.split(">>>").skip(1).filter_map(|part| part.split_once("<<<"));
+            parts.map(|(inside, _)| inside.to_owned()).collect()
+        };
+        let mut wanted: Vec<Vec<String>> =
+            expected["snippets"].as_array().unwrap().iter().map(|text| marked(text.as_str().unwrap())).collect();
+        let mut ours: Vec<Vec<String>> = hits
+            .iter()
+            .map(|hit| hit.snippet.iter().filter(|part| part.matched).map(|part| part.text.clone()).collect())
+            .collect();
+        wanted.sort();
+        ours.sort();
+        assert_eq!(ours, wanted, "{name}");
+    }
+    println!("fts_search: {passed} passed, {} differ", SEARCHES_THAT_DIFFER.len());
+}
+
+/// Cases of which our count is another one, with that count and the rule.
+const VISIBILITY_THAT_DIFFERS: [(&str, usize, &str); 2] = [
+    ("compacted-twice", 0, "a summary is part of a view, not a message: what it stands for is found instead"),
+    ("cjk-like-not", 1, "an excluded term excludes on every route"),
+];
+
+fn found_after(steps: &Value, query: &str) -> usize {
+    let (_home, store) = store();
+    let session = store.create_session(new_session()).unwrap().id;
+    for (at, step) in (1_u64..).zip(steps.as_array().unwrap()) {
+        match step[0].as_str().unwrap() {
+            "append" => {
+                let draft = draft(step[1].as_str().unwrap(), &step[2], &Value::Null, at);
+                store.append(&session, &[draft]).unwrap();
+            }
+            "rewind_to" => rewind(&store, &session, step[1].as_u64().unwrap() as usize),
+            // A compaction makes a view; the log stays as it is.
+            "compact" => {}
+            unknown => panic!("unknown step {unknown}"),
+        }
+    }
+    store.search(&SearchQuery::new(query)).unwrap().len()
+}
+
+/// Takes back what stands at this position and behind it.
+fn rewind(store: &Store, session: &SessionId, position: usize) {
+    let connection = rusqlite::Connection::open(store.path()).unwrap();
+    for message in &store.conversation(session).unwrap()[position..] {
+        let sql = "INSERT OR IGNORE INTO rewound (session_id, message_id, rewound_at) VALUES (?1, ?2, 1)";
+        connection.execute(sql, (session.as_str(), message.id.0.cast_signed())).unwrap();
+    }
+}
+
+#[test]
+fn what_stays_searchable_is_as_recorded() {
+    let Some(suite) = suite("fts_visibility") else { return };
+    let mut passed = 0;
+    for (name, input, expected) in cases(&suite) {
+        let found = found_after(&input["steps"], input["query"].as_str().unwrap());
+        match VISIBILITY_THAT_DIFFERS.iter().find(|(differing, ..)| *differing == name) {
+            Some((_, ours, _)) => assert_eq!(found, *ours, "{name}"),
+            None => {
+                assert_eq!(found as u64, expected["found"].as_u64().unwrap(), "{name}");
+                passed += 1;
+            }
+        }
+        if name == "compacted-twice" {
+            assert_eq!(found_after(&input["steps"], "needle"), 2, "what was folded is found");
+        }
+    }
+    println!("fts_visibility: {passed} passed, {} differ", VISIBILITY_THAT_DIFFERS.len());
+}
