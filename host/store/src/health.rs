@@ -108,6 +108,15 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
         "the count of messages is wrong in session",
     )?;
     if depth == Depth::Full {
+        // In a store that is being brought up to date the older messages are still to come.
+        for table in ["messages_fts", "messages_fts_trigram"] {
+            let sql = format!(
+                "SELECT '{table}' WHERE NOT EXISTS (SELECT 1 FROM state_meta WHERE key = 'search_pending') AND ( \
+                 EXISTS (SELECT id FROM messages WHERE origin = 'said' EXCEPT SELECT id FROM {table}_docsize) \
+                 OR EXISTS (SELECT id FROM {table}_docsize EXCEPT SELECT id FROM messages WHERE origin = 'said'))"
+            );
+            list(&sql, "not all messages, or others, are in the index of the search")?;
+        }
         let mut statement = connection.prepare(&format!("SELECT {} FROM messages", log::COLUMNS))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -164,20 +173,27 @@ mod tests {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         store.append(&session.id, &[Draft::user("a", 1)]).unwrap();
-        let other = Connection::open(store.path()).unwrap();
+        let other = crate::database::connect(store.path()).unwrap();
         other.pragma_update(None, "foreign_keys", false).unwrap();
         other
             .execute_batch(
                 "UPDATE sessions SET message_count = 5;
                  INSERT INTO views (session_id, number, engine, reason, created_at) VALUES ('nobody', 1, '', '', 1);
                  INSERT INTO messages (session_id, role, content, tool_calls, origin, created_at) \
-                 VALUES ('nobody', 'assistant', '', 'no json', 'said', 1);",
+                 VALUES ('nobody', 'assistant', '', 'no json', 'said', 1);
+                 DELETE FROM messages_fts WHERE rowid = 1;",
             )
             .unwrap();
         let problems = full(&store).problems;
-        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert_eq!(problems.len(), 5, "{problems:?}");
         let told = problems.join("\n");
-        for part in ["messages, which name rows of sessions", "views, which", session.id.as_str(), "message 2: "] {
+        for part in [
+            "messages, which name rows of sessions",
+            "views, which",
+            session.id.as_str(),
+            "message 2: ",
+            "the search messages_fts",
+        ] {
             assert!(told.contains(part), "{part} in {told}");
         }
     }

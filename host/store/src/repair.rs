@@ -13,7 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
-use crate::database::{CREATION_LOCK, LOCKS, NAME, take_turn};
+use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, take_turn};
 use crate::header::{self, beside};
 use crate::{Depth, Store, StoreError, lease, private};
 
@@ -186,7 +186,7 @@ fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), Sto
     if repair.problems.is_empty() {
         return Ok((repair, None));
     }
-    if rebuild(&damaged).is_ok() && look(&first)?.is_empty() {
+    if rebuild(&first).is_ok() && look(&first)?.is_empty() {
         repair.outcome = Outcome::Rebuilt;
         return Ok((repair, Some(damaged)));
     }
@@ -205,29 +205,23 @@ fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), Sto
 fn look(folder: &Path) -> Result<Vec<String>, StoreError> {
     match Store::open(folder).and_then(|store| store.check(Depth::Full)) {
         Ok(health) => Ok(health.problems),
-        Err(
-            error @ (StoreError::Corrupt { .. }
-            | StoreError::NotADatabase { .. }
-            | StoreError::Sqlite { .. }
-            | StoreError::CannotOpen { .. }),
-        ) => Ok(vec![error.to_string()]),
+        // Of the copy, whose path says nothing to anybody.
+        Err(StoreError::Corrupt { detail, .. }) => Ok(vec![detail]),
+        Err(error @ (StoreError::NotADatabase { .. } | StoreError::Sqlite { .. } | StoreError::CannotOpen { .. })) => {
+            Ok(vec![error.to_string()])
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Makes anew what can be made from the rows: indexes, those for searching, and counts.
-fn rebuild(path: &Path) -> rusqlite::Result<()> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.execute_batch("REINDEX")?;
-    let searched: Vec<String> = connection
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%USING fts5%'")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for table in searched {
-        connection.execute_batch(&format!("INSERT INTO \"{table}\" (\"{table}\") VALUES ('rebuild')"))?;
-    }
-    connection.execute_batch(COUNTS)?;
-    connection.close().map_err(|(_, error)| error)
+/// Makes anew what can be made from the rows: indexes, those of the search, and counts.
+fn rebuild(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join(NAME);
+    let connection = connect(&path)?;
+    connection.execute_batch(&format!("REINDEX; {COUNTS};")).map_err(|error| StoreError::sqlite(&path, error))?;
+    drop(connection);
+    Store::open(folder)?.rebuild_search()?;
+    Ok(())
 }
 
 /// Counts of messages, as `rewind` keeps them.

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 
 use hermes_conversation::{Draft, Item, Message, MessageRange, Model, SessionId, Summary, View};
-use hermes_store::{Depth, NewSession, Outcome, Store, StoreError, repair};
+use hermes_store::{Depth, NewSession, Outcome, SearchQuery, Store, StoreError, repair};
 use rusqlite::Connection;
 
 const PAGE: usize = 4096;
@@ -112,6 +112,20 @@ fn what_follows_from_the_rows_is_made_anew_and_the_damaged_store_is_kept() {
         assert_eq!(store.conversation(session).unwrap(), *messages);
         assert_eq!(store.view(session).unwrap().items.len(), 1);
     }
+}
+
+#[test]
+fn a_damaged_index_of_the_search_costs_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = filled(home.path());
+    for page in pages_of(home.path(), "messages_fts_data") {
+        overwrite(home.path(), page);
+    }
+    let done = repair(home.path()).unwrap();
+    assert!(done.outcome != Outcome::Sound && done.lost.is_empty(), "{done:?}");
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.conversation(&sessions[0].0).unwrap(), sessions[0].1);
+    assert_eq!(store.search(&SearchQuery::new("ipsum 199")).unwrap().len(), 2);
 }
 
 #[test]

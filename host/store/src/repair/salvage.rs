@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::COUNTS;
-use crate::database::NAME;
+use crate::database::{NAME, connect};
 use crate::{Store, StoreError};
 
 /// Those that others name first.
@@ -25,7 +25,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
     drop(Store::open(folder)?);
     let path = folder.join(NAME);
     let failed = |error: rusqlite::Error| StoreError::sqlite(&path, error);
-    let new = Connection::open(&path).map_err(failed)?;
+    let new = connect(&path)?;
     new.pragma_update(None, "foreign_keys", false).map_err(failed)?;
     let old = Connection::open_with_flags(damaged, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| StoreError::sqlite(damaged, error))?;
@@ -47,6 +47,8 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
                 views_are_whole &= !OF_VIEWS.contains(&table);
             }
         }
+        // What was to be taken into the search has entered it with its row.
+        new.execute("DELETE FROM state_meta WHERE key = 'search_pending'", [])?;
         mend(&new, views_are_whole, &mut salvaged.lost)?;
         new.execute_batch(COUNTS)?;
         new.execute_batch("COMMIT")?;
