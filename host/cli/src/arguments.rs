@@ -1,8 +1,14 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
 
 use crate::failure::{Failure, Kind};
+use crate::sessions::changes::{Consent, PruneArguments};
+use crate::sessions::listing::ListArguments;
+use crate::sessions::search::SearchArguments;
+use crate::sessions::transfer::ExportArguments;
 
 /// A host for language-model agents whose tools, memories, skills and context engines are WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -134,20 +140,81 @@ pub(crate) struct PromptArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// All of them, newest first
+    /// Conversations, the one that spoke last first
     #[command(visible_alias = "ls")]
-    List {
+    List(ListArguments),
+    /// One of them with every message
+    Show {
+        /// Its id, the beginning of it, or its title
+        id: String,
         /// As JSON
         #[arg(long)]
         json: bool,
-        /// At most N
-        #[arg(long, value_name = "N")]
-        limit: Option<usize>,
     },
-    /// One of them with every message
-    Show {
-        /// Its id or the beginning of it
+    /// Messages by what they say
+    Search(SearchArguments),
+    /// Give one a title
+    Rename {
+        /// Its id, the beginning of it, or its title
         id: String,
+        /// The new title; an empty one removes the old
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
+    /// Make a copy that goes its own way, and print its id
+    Branch {
+        /// Its id, the beginning of it, or its title
+        id: String,
+        /// The last message of the copy, by its number in `show`
+        #[arg(long, value_name = "MESSAGE")]
+        at: Option<u64>,
+        /// The copy's title; without one it gets the next number of its parent's
+        #[arg(long, value_name = "TITLE")]
+        title: Option<String>,
+    },
+    /// Write sessions to a file that `import` reads
+    Export(ExportArguments),
+    /// Take in sessions of a file that `export` wrote
+    Import {
+        /// The file; `-` reads standard input
+        file: PathBuf,
+        /// Only tell what would be taken in
+        #[arg(long)]
+        dry_run: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete sessions for good, with the tasks that they handed out
+    Delete {
+        /// Their ids, the beginnings of them, or their titles
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Also delete those that go on from them
+        #[arg(long)]
+        with_children: bool,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Delete sessions in which nothing was said for a long time
+    Prune(PruneArguments),
+    /// What is stored, in numbers
+    Stats {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look for damage
+    Check {
+        /// Leave out what takes long
+        #[arg(long)]
+        quick: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Repair what `check` finds; a copy is made first
+    Repair {
         /// As JSON
         #[arg(long)]
         json: bool,

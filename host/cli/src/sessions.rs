@@ -1,44 +1,92 @@
-//! `hermes sessions`: what is stored, for people and for scripts. Nothing is created or changed.
+//! `hermes sessions`: what is stored, for people and for scripts.
+
+pub(crate) mod changes;
+pub(crate) mod listing;
+pub(crate) mod search;
+pub(crate) mod transfer;
+mod upkeep;
 
 use std::process::ExitCode;
 
-use hermes_conversation::{Message, Origin, Role};
-use hermes_store::{Session, SessionSummary, Store, StoreError};
+use hermes_store::{Store, StoreError};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use crate::arguments::SessionsCommand;
-use crate::console::{Console, Tone, print};
-use crate::failure::Failure;
+use crate::console::{Console, print};
+use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::text;
 
 pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
+    if let SessionsCommand::Search(arguments) = command {
+        return search::run(arguments, console);
+    }
     let setup = Setup::read()?;
-    let store = Store::open_read_only(setup.home.path())?;
     match command {
-        SessionsCommand::List { json, limit } => {
-            let mut sessions = store.map_or_else(|| Ok(Vec::new()), |store| store.sessions())?;
-            sessions.truncate(limit.unwrap_or(usize::MAX));
-            if *json {
-                return printed(&format!("{:#}\n", serde_json::json!(sessions)));
-            }
-            if sessions.is_empty() {
-                console.note("there are no conversations yet");
-            }
-            printed(&sessions.iter().map(|session| listed(session, console)).collect::<String>())
+        SessionsCommand::List(arguments) => listing::list(arguments, &setup, console),
+        SessionsCommand::Show { id, json } => listing::show(id, *json, &setup, console),
+        SessionsCommand::Search(arguments) => search::run(arguments, console),
+        SessionsCommand::Rename { id, title } => changes::rename(id, &title.join(" "), &setup, console),
+        SessionsCommand::Branch { id, at, title } => changes::branch(id, *at, title.as_deref(), &setup),
+        SessionsCommand::Export(arguments) => transfer::export(arguments, &setup, console),
+        SessionsCommand::Import { file, dry_run, json } => transfer::import(file, *dry_run, *json, &setup, console),
+        SessionsCommand::Delete { ids, with_children, consent } => {
+            changes::delete(ids, *with_children, consent, &setup, console)
         }
-        SessionsCommand::Show { id, json } => {
-            let store = store.ok_or_else(|| StoreError::UnknownSession(id.clone()))?;
-            let id = store.resolve_session(id)?;
-            let (session, messages) = (store.session(&id)?, store.conversation(&id)?);
-            if *json {
-                let messages: Vec<Value> = messages.iter().map(message_json).collect();
-                return printed(&format!("{:#}\n", json!({"session": session, "messages": messages})));
-            }
-            printed(&told(&session, &messages, console))
+        SessionsCommand::Prune(arguments) => changes::prune(arguments, &setup, console),
+        SessionsCommand::Stats { json } => upkeep::stats(*json, &setup),
+        SessionsCommand::Check { quick, json } => upkeep::check(*quick, *json, &setup),
+        SessionsCommand::Repair { json } => upkeep::repair(*json, &setup),
+    }
+}
+
+/// A store to be read; none where nothing was stored yet.
+fn to_read(setup: &Setup) -> Result<Option<Store>, Failure> {
+    Store::open_read_only(setup.home.path()).map_err(failed)
+}
+
+/// A store to be changed; none where nothing was stored yet, since there is nothing to change then.
+fn to_change(setup: &Setup) -> Result<Option<Store>, Failure> {
+    match to_read(setup)? {
+        None => Ok(None),
+        Some(_) => Store::open(setup.home.path()).map(Some).map_err(failed),
+    }
+}
+
+/// The store that must have this session.
+fn with_session(store: Option<Store>, id: &str) -> Result<Store, Failure> {
+    store.ok_or_else(|| failed(StoreError::UnknownSession(id.to_owned())))
+}
+
+/// What is about these commands alone; the rest is told as everywhere.
+fn failed(error: StoreError) -> Failure {
+    let (kind, what) = match &error {
+        StoreError::Output(_) | StoreError::Input(_) => (Kind::General, "the sessions cannot be carried over"),
+        StoreError::Import { .. } => (Kind::General, "the file cannot be imported"),
+        StoreError::ImportStopped { .. } => (Kind::Store, "the file was imported in part"),
+        StoreError::HasChildren { .. } => (Kind::General, "nothing was deleted"),
+        StoreError::NoSuchMessage { .. } => (Kind::General, "the session cannot be branched there"),
+        StoreError::TitleTaken { .. } | StoreError::TitleTooLong { .. } => {
+            (Kind::General, "the session cannot be named so")
         }
+        StoreError::BeyondRepair { .. } => (Kind::Store, "the conversations cannot be repaired"),
+        _ => return error.into(),
+    };
+    let fix = match &error {
+        StoreError::NoSuchMessage { session, .. } => {
+            format!("`hermes sessions show {session}` tells the numbers of its messages")
+        }
+        StoreError::TitleTooLong { .. } => "choose a shorter one".to_owned(),
+        _ => "run `hermes sessions check` to see what is wrong".to_owned(),
+    };
+    if let StoreError::Output(source) = error {
+        return source.into();
+    }
+    let sentence = error.to_string();
+    match sentence.rsplit_once("; ") {
+        Some((why, fix)) => Failure::new(kind, what, why, fix),
+        None => Failure::new(kind, what, sentence, fix),
     }
 }
 
@@ -47,93 +95,12 @@ fn printed(text: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As it was typed and streamed; `sent` stands beside it where the model was sent something else.
-fn message_json(message: &Message) -> Value {
-    let mut value = json!(message);
-    if let Value::Object(fields) = &mut value {
-        drop_none(fields, &["sent", "reasoning"]);
-    }
-    value
-}
-
-fn drop_none(fields: &mut Map<String, Value>, names: &[&str]) {
-    fields.retain(|name, value| !(value.is_null() && names.contains(&name.as_str())));
-}
-
-fn listed(session: &SessionSummary, console: Console) -> String {
-    let title = session.title.as_deref().unwrap_or(&session.preview);
-    let title = if title.is_empty() { "(nothing said yet)" } else { title };
-    let messages = text::counted(session.message_count, "message");
-    let branch = session.parent.as_ref().map(|parent| format!("from {} · ", parent.id)).unwrap_or_default();
-    format!(
-        "{}  {}  {:>12}  {branch}{}\n",
-        console.paint(Tone::Good, session.id.as_str()),
-        local(session.updated_at),
-        messages,
-        console.shown(&text::line(title)),
-    )
-}
-
-fn told(session: &Session, messages: &[Message], console: Console) -> String {
-    let mut told = String::new();
-    let mut head = |name: &str, value: &str| told.push_str(&format!("{name:<10} {}\n", text::line(value)));
-    head("session", session.id.as_str());
-    if let Some(title) = &session.title {
-        head("title", title);
-    }
-    head("begun", &local(session.started_at));
-    head("folder", &session.workspace.display().to_string());
-    head("model", &format!("{} · {}", session.model.provider, session.model.name));
-    head("engine", &session.engine);
-    if let Some(parent) = &session.parent {
-        head("from", parent.id.as_str());
-    }
-    for message in messages {
-        let who = match (message.role, message.origin) {
-            (_, Origin::Host) => "hermes",
-            (Role::Tool, _) => message.tool_name.as_deref().unwrap_or("tool"),
-            (role, _) => role.as_str(),
-        };
-        let heading = format!("[{}] {} · {}", message.id, text::line(who), local(message.created_at));
-        told.push_str(&format!("\n{}\n", console.paint(Tone::Faint, &heading)));
-        let words = console.shown(&message.content);
-        if !words.is_empty() {
-            told.push_str(words.trim_end_matches('\n'));
-            told.push('\n');
-        }
-        for call in &message.tool_calls {
-            let line = format!("· {} {}", text::line(&call.name), text::line(&call.arguments));
-            told.push_str(&console.paint(Tone::Faint, &text::shortened(&line, 200)));
-            told.push('\n');
-        }
-    }
-    told
+fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
+    printed(&format!("{:#}\n", serde_json::json!(value)))
 }
 
 /// A time as a clock on the wall shows it.
 fn local(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use hermes_conversation::{Draft, MessageId, ToolCall};
-
-    use super::*;
-
-    #[test]
-    fn a_message_has_the_fields_that_scripts_rely_on() {
-        let call = ToolCall { id: "c".into(), name: "read_file".into(), arguments: "{}".into() };
-        let asked = Draft { sent: Some("hello and more".into()), ..Draft::user("hello", 7) }.numbered(MessageId(1));
-        let called = Draft::assistant("", vec![call.clone()], 8).numbered(MessageId(2));
-        let result = Draft::result(&call, "text", 9).numbered(MessageId(3));
-        let [asked, called, result] = [&asked, &called, &result].map(message_json);
-        assert_eq!((&asked["content"], &asked["sent"]), (&json!("hello"), &json!("hello and more")));
-        assert_eq!((&asked["id"], &asked["role"], &asked["created_at"]), (&json!(1), &json!("user"), &json!(7)));
-        assert_eq!(called["tool_calls"], json!([{"id": "c", "name": "read_file", "arguments": "{}"}]));
-        assert!(called.get("sent").is_none());
-        assert_eq!((&result["tool_call_id"], &result["tool_name"]), (&json!("c"), &json!("read_file")));
-        assert_eq!(result["origin"], json!("said"));
-    }
 }

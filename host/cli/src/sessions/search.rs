@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use hermes_conversation::{Role, SessionId};
 use hermes_store::{Fragment, Hit, SearchQuery, Sort, Store, StoreError};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::json;
 
+use super::local;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -135,12 +134,6 @@ fn shown(snippet: &[Fragment], console: Console) -> String {
     shown.trim().to_owned()
 }
 
-/// A time as a clock on the wall shows it.
-fn local(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -191,7 +184,10 @@ mod tests {
             source: "cli".into(),
             model: "m".into(),
             session_started_at: 0,
-            snippet: snippet.iter().map(|(text, matched)| Fragment { text: (*text).into(), matched: *matched }).collect(),
+            snippet: snippet
+                .iter()
+                .map(|(text, matched)| Fragment { text: (*text).into(), matched: *matched })
+                .collect(),
             before: None,
             after: None,
         }

@@ -1,0 +1,287 @@
+//! `hermes sessions rename`, `branch`, `delete` and `prune`: nothing goes without a yes.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_conversation::{MessageId, SessionId};
+use hermes_store::{Deletion, Kept, PruneFilter, Pruning, Store};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil};
+use serde_json::json;
+
+use super::{failed, local, printed, printed_json, to_change, to_read, with_session};
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+/// How what cannot be undone is agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub(crate) struct Consent {
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Only tell what would be deleted
+    #[arg(long)]
+    dry_run: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which sessions may go.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct PruneArguments {
+    /// Nothing was said in them for so many days
+    #[arg(long, value_name = "DAYS")]
+    older_than: u64,
+    /// Held there, such as cli
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// They worked in this folder or below it
+    #[arg(long, value_name = "FOLDER")]
+    workspace: Option<PathBuf>,
+    /// The model's name has this in it
+    #[arg(long, value_name = "TEXT")]
+    model_name: Option<String>,
+    /// The title has this in it
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// At least N messages
+    #[arg(long, value_name = "N")]
+    min_messages: Option<u64>,
+    /// At most N messages; 0 for those in which nothing was said
+    #[arg(long, value_name = "N")]
+    max_messages: Option<u64>,
+    /// Begun on this day or later, such as 2026-01-31
+    #[arg(long, value_name = "DATE")]
+    started_after: Option<civil::Date>,
+    /// Begun before this day
+    #[arg(long, value_name = "DATE")]
+    started_before: Option<civil::Date>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+pub(super) fn rename(id: &str, title: &str, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let store = with_session(to_change(setup)?, id)?;
+    let id = store.resolve_session(id).map_err(failed)?;
+    match store.set_title(&id, title).map_err(failed)? {
+        Some(title) => console.note(&format!("session {id} is called `{title}`")),
+        None => console.note(&format!("session {id} has no title")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn branch(id: &str, at: Option<u64>, title: Option<&str>, setup: &Setup) -> Result<ExitCode, Failure> {
+    let store = with_session(to_change(setup)?, id)?;
+    let id = store.resolve_session(id).map_err(failed)?;
+    let branch = store.branch(&id, at.map(MessageId), title, now()).map_err(failed)?;
+    printed(&format!("{}\n", branch.id))
+}
+
+pub(super) fn delete(
+    ids: &[String],
+    with_children: bool,
+    consent: &Consent,
+    setup: &Setup,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let first = ids.first().map_or("", String::as_str);
+    let store = with_session(if consent.dry_run { to_read(setup)? } else { to_change(setup)? }, first)?;
+    let ids: Vec<SessionId> =
+        ids.iter().map(|id| store.resolve_session(id)).collect::<Result<_, _>>().map_err(failed)?;
+    let planned = store.deletion(&ids, with_children).map_err(failed)?;
+    if !consent.json {
+        print(&listed(&store, &planned.sessions, console)?)?;
+        for session in &planned.detached {
+            console.note(&format!("session {session} began from one of them and has nothing of it: it stays"));
+        }
+    }
+    let count = text::counted(planned.sessions.len() as u64, "session");
+    if !consent.dry_run && !agreed(consent, &format!("delete {count} for good?"))? {
+        return Ok(refused(console));
+    }
+    let done = if consent.dry_run { planned } else { store.delete(&ids, with_children).map_err(failed)? };
+    told(&done, consent, console)
+}
+
+fn told(done: &Deletion, consent: &Consent, console: Console) -> Result<ExitCode, Failure> {
+    if consent.json {
+        return printed_json(
+            &json!({"dry_run": consent.dry_run, "sessions": done.sessions, "detached": done.detached}),
+        );
+    }
+    let count = text::counted(done.sessions.len() as u64, "session");
+    console.note(&format!("{count} {}", if consent.dry_run { "would be deleted" } else { "deleted" }));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let consent = &arguments.consent;
+    let filter = filter(arguments)?;
+    let store = if consent.dry_run { to_read(setup)? } else { to_change(setup)? };
+    let Some(store) = store else { return pruned(&Pruning::default(), consent, console) };
+    let planned = store.pruning(&filter).map_err(failed)?;
+    if planned.sessions.is_empty() {
+        return pruned(&planned, consent, console);
+    }
+    if !consent.json {
+        let ids: Vec<SessionId> = planned.sessions.iter().map(|session| session.id.clone()).collect();
+        print(&listed(&store, &ids, console)?)?;
+    }
+    let count = text::counted(planned.sessions.len() as u64, "session");
+    if !consent.dry_run && !agreed(consent, &format!("delete {count} for good, with the tasks that they handed out?"))?
+    {
+        return Ok(refused(console));
+    }
+    let done = if consent.dry_run { planned } else { store.prune(&filter).map_err(failed)? };
+    pruned(&done, consent, console)
+}
+
+fn pruned(done: &Pruning, consent: &Consent, console: Console) -> Result<ExitCode, Failure> {
+    if consent.json {
+        let kept = done.kept.iter().map(|(id, why)| json!({"id": id, "kept": why})).collect::<Vec<_>>();
+        return printed_json(&json!({"dry_run": consent.dry_run, "sessions": done.sessions, "kept": kept}));
+    }
+    for (session, why) in &done.kept {
+        let why = match why {
+            Kept::InUse => "somebody is at work on it".to_owned(),
+            Kept::Newest => "`--continue` would go on with it in its folder".to_owned(),
+            Kept::Needed { by } => format!("session {by} goes on from it"),
+        };
+        console.note(&format!("session {session} stays: {why}"));
+    }
+    let count = text::counted(done.sessions.len() as u64, "session");
+    console.note(&format!("{count} {}", if consent.dry_run { "would be deleted" } else { "deleted" }));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn filter(arguments: &PruneArguments) -> Result<PruneFilter, Failure> {
+    const DAY: u64 = 86_400_000;
+    let midnight = |date: Option<civil::Date>| -> Result<Option<u64>, Failure> {
+        let Some(date) = date else { return Ok(None) };
+        let zoned = date.to_zoned(TimeZone::system()).map_err(|error| {
+            let fix = "give another day, such as 2026-01-31";
+            Failure::new(Kind::Usage, "the command line cannot be understood", error.to_string(), fix)
+        })?;
+        Ok(Some(u64::try_from(zoned.timestamp().as_millisecond()).unwrap_or(0)))
+    };
+    let workspace = arguments.workspace.as_ref().map(std::path::absolute).transpose()?;
+    Ok(PruneFilter {
+        source: arguments.source.clone(),
+        workspace,
+        model: arguments.model_name.clone(),
+        title: arguments.title.clone(),
+        min_messages: arguments.min_messages,
+        max_messages: arguments.max_messages,
+        started_after: midnight(arguments.started_after)?,
+        started_before: midnight(arguments.started_before)?,
+        ..PruneFilter::silent_since(now().saturating_sub(arguments.older_than.saturating_mul(DAY)))
+    })
+}
+
+fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+/// What is to go, a line each.
+fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, Failure> {
+    let mut listed = String::new();
+    for summary in store.sessions().map_err(failed)?.iter().filter(|summary| ids.contains(&summary.id)) {
+        let title = summary.title.as_deref().unwrap_or(&summary.preview);
+        listed.push_str(&format!(
+            "{}  {}  {:>12}  {}\n",
+            console.paint(Tone::Warning, summary.id.as_str()),
+            local(summary.updated_at),
+            text::counted(summary.message_count, "message"),
+            console.shown(&text::line(title)),
+        ));
+    }
+    Ok(listed)
+}
+
+/// Asks where somebody can be asked.
+fn agreed(consent: &Consent, question: &str) -> Result<bool, Failure> {
+    if consent.yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() {
+        let why = "standard input is no terminal, so nobody can be asked";
+        return Err(Failure::new(
+            Kind::Usage,
+            "nothing was deleted",
+            why,
+            "add --yes, or --dry-run to see what would go",
+        ));
+    }
+    let mut err = io::stderr();
+    // Where nobody sees the question, nobody answers it.
+    write!(err, "{question} [y/N] ").and_then(|()| err.flush())?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+fn refused(console: Console) -> ExitCode {
+    console.note("nothing was deleted");
+    Kind::General.into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        prune: PruneArguments,
+    }
+
+    fn parse(line: &str) -> Result<PruneArguments, clap::Error> {
+        Line::try_parse_from(std::iter::once("prune").chain(line.split_whitespace())).map(|line| line.prune)
+    }
+
+    #[test]
+    fn days_and_dates_become_times() {
+        let arguments = parse("--older-than 2 --started-after 2026-01-31 --source cli --max-messages 0 -y").unwrap();
+        let filter = filter(&arguments).unwrap();
+        let ago = now() - filter.silent_since;
+        assert!((2 * 86_400_000..2 * 86_400_000 + 60_000).contains(&ago), "{ago}");
+        let begun = Timestamp::from_millisecond(filter.started_after.unwrap().cast_signed()).unwrap();
+        assert_eq!(begun.to_zoned(TimeZone::system()).date(), civil::date(2026, 1, 31));
+        assert_eq!(
+            (filter.source.as_deref(), filter.max_messages, filter.started_before),
+            (Some("cli"), Some(0), None)
+        );
+        for line in ["", "--older-than -1", "--older-than 1 --started-after yesterday"] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+        let always = parse(&format!("--older-than {}", u64::MAX)).unwrap();
+        assert_eq!(super::filter(&always).unwrap().silent_since, 0);
+    }
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for yes in ["y", "Y\n", " yes \r\n", "YES"] {
+            assert!(is_yes(yes), "{yes:?}");
+        }
+        for no in ["", "\n", "n", "no", "yess", "j"] {
+            assert!(!is_yes(no), "{no:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_after_a_yes_on_the_command_line() {
+        assert!(agreed(&Consent { yes: true, dry_run: false, json: false }, "?").unwrap());
+    }
+}

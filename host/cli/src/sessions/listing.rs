@@ -1,0 +1,159 @@
+//! `hermes sessions list` and `show`. Nothing is created or changed.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_conversation::{Message, Origin, Role};
+use hermes_store::{ParentKind, Session, SessionSummary};
+use serde_json::{Map, Value, json};
+
+use super::{failed, local, printed, printed_json, to_read, with_session};
+use crate::console::{Console, Tone};
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+/// Which sessions, and how they are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct ListArguments {
+    /// At most N
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Only those of this folder
+    #[arg(long)]
+    here: bool,
+    /// Also tasks that were handed out, and sessions that go on in others
+    #[arg(short, long)]
+    all: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let mut sessions = match (to_read(setup)?, arguments.all) {
+        (None, _) => Vec::new(),
+        (Some(store), true) => store.sessions().map_err(failed)?,
+        (Some(store), false) => store.conversations(None).map_err(failed)?,
+    };
+    if arguments.here {
+        let here = std::env::current_dir().map_err(|error| {
+            let fix = "go to a folder that exists";
+            Failure::new(Kind::General, "the current folder cannot be found", error.to_string(), fix)
+        })?;
+        sessions.retain(|session| session.workspace == here);
+    }
+    sessions.truncate(arguments.limit.unwrap_or(usize::MAX));
+    if arguments.json {
+        return printed_json(&sessions);
+    }
+    if sessions.is_empty() {
+        console.note("there are no conversations yet");
+    }
+    printed(&sessions.iter().map(|session| listed(session, console)).collect::<String>())
+}
+
+pub(super) fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let store = with_session(to_read(setup)?, id)?;
+    let id = store.resolve_session(id).map_err(failed)?;
+    let session = store.session(&id).map_err(failed)?;
+    let messages = store.conversation(&id).map_err(failed)?;
+    if json {
+        let messages: Vec<Value> = messages.iter().map(message_json).collect();
+        return printed_json(&json!({"session": session, "messages": messages}));
+    }
+    let later = store.chain(&id).map_err(failed)?.pop().filter(|last| *last != id);
+    if let Some(last) = later {
+        console.note(&format!("it goes on in session {last}"));
+    }
+    printed(&told(&session, &messages, console))
+}
+
+/// As it was typed and streamed; `sent` stands beside it where the model was sent something else.
+fn message_json(message: &Message) -> Value {
+    let mut value = json!(message);
+    if let Value::Object(fields) = &mut value {
+        drop_none(fields, &["sent", "reasoning"]);
+    }
+    value
+}
+
+fn drop_none(fields: &mut Map<String, Value>, names: &[&str]) {
+    fields.retain(|name, value| !(value.is_null() && names.contains(&name.as_str())));
+}
+
+fn listed(session: &SessionSummary, console: Console) -> String {
+    let title = session.title.as_deref().unwrap_or(&session.preview);
+    let title = if title.is_empty() { "(nothing said yet)" } else { title };
+    let messages = text::counted(session.message_count, "message");
+    let from = session.parent.as_ref().map(|parent| match parent.kind {
+        ParentKind::Delegate => format!("task of {} · ", parent.id),
+        ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
+    });
+    format!(
+        "{}  {}  {:>12}  {}{}\n",
+        console.paint(Tone::Good, session.id.as_str()),
+        local(session.updated_at),
+        messages,
+        from.unwrap_or_default(),
+        console.shown(&text::line(title)),
+    )
+}
+
+fn told(session: &Session, messages: &[Message], console: Console) -> String {
+    let mut told = String::new();
+    let mut head = |name: &str, value: &str| told.push_str(&format!("{name:<10} {}\n", text::line(value)));
+    head("session", session.id.as_str());
+    if let Some(title) = &session.title {
+        head("title", title);
+    }
+    head("begun", &local(session.started_at));
+    head("folder", &session.workspace.display().to_string());
+    head("model", &format!("{} · {}", session.model.provider, session.model.name));
+    head("engine", &session.engine);
+    if let Some(parent) = &session.parent {
+        head("from", parent.id.as_str());
+    }
+    for message in messages {
+        let who = match (message.role, message.origin) {
+            (_, Origin::Host) => "hermes",
+            (Role::Tool, _) => message.tool_name.as_deref().unwrap_or("tool"),
+            (role, _) => role.as_str(),
+        };
+        let heading = format!("[{}] {} · {}", message.id, text::line(who), local(message.created_at));
+        told.push_str(&format!("\n{}\n", console.paint(Tone::Faint, &heading)));
+        let words = console.shown(&message.content);
+        if !words.is_empty() {
+            told.push_str(words.trim_end_matches('\n'));
+            told.push('\n');
+        }
+        for call in &message.tool_calls {
+            let line = format!("· {} {}", text::line(&call.name), text::line(&call.arguments));
+            told.push_str(&console.paint(Tone::Faint, &text::shortened(&line, 200)));
+            told.push('\n');
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::{Draft, MessageId, ToolCall};
+
+    use super::*;
+
+    #[test]
+    fn a_message_has_the_fields_that_scripts_rely_on() {
+        let call = ToolCall { id: "c".into(), name: "read_file".into(), arguments: "{}".into() };
+        let asked = Draft { sent: Some("hello and more".into()), ..Draft::user("hello", 7) }.numbered(MessageId(1));
+        let called = Draft::assistant("", vec![call.clone()], 8).numbered(MessageId(2));
+        let result = Draft::result(&call, "text", 9).numbered(MessageId(3));
+        let [asked, called, result] = [&asked, &called, &result].map(message_json);
+        assert_eq!((&asked["content"], &asked["sent"]), (&json!("hello"), &json!("hello and more")));
+        assert_eq!((&asked["id"], &asked["role"], &asked["created_at"]), (&json!(1), &json!("user"), &json!(7)));
+        assert_eq!(called["tool_calls"], json!([{"id": "c", "name": "read_file", "arguments": "{}"}]));
+        assert!(called.get("sent").is_none());
+        assert_eq!((&result["tool_call_id"], &result["tool_name"]), (&json!("c"), &json!("read_file")));
+        assert_eq!(result["origin"], json!("said"));
+    }
+}

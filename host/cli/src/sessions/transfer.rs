@@ -1,0 +1,179 @@
+//! `hermes sessions export` and `import`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use hermes_conversation::SessionId;
+use hermes_store::{Exported, Imported, Layout, Store};
+use serde_json::json;
+
+use super::{failed, printed_json, to_read, with_session};
+use crate::console::Console;
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+/// Which sessions, and where to.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(group = ArgGroup::new("which").required(true).args(["ids", "all"]))]
+pub(crate) struct ExportArguments {
+    /// Their ids, the beginnings of them, or their titles; what they go on from and their tasks come with them
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// All sessions
+    #[arg(long)]
+    all: bool,
+    /// A new file; without one, standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How it is written
+    #[arg(long, value_name = "FORMAT", default_value = "lines")]
+    format: Format,
+}
+
+/// How an export is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A JSON object on each line
+    Lines,
+    /// One JSON array
+    Json,
+}
+
+pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let first = arguments.ids.first().map_or("", String::as_str);
+    let store = match to_read(setup)? {
+        None if arguments.all => {
+            return Err(Failure::new(
+                Kind::General,
+                "there is nothing to export",
+                "no conversation was stored yet",
+                "talk first",
+            ));
+        }
+        store => with_session(store, first)?,
+    };
+    let ids: Vec<SessionId> =
+        arguments.ids.iter().map(|id| store.resolve_session(id)).collect::<Result<_, _>>().map_err(failed)?;
+    let which = (!arguments.all).then_some(ids.as_slice());
+    let layout = match arguments.format {
+        Format::Lines => Layout::Lines,
+        Format::Json => Layout::Array,
+    };
+    let done = match &arguments.output {
+        None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
+        Some(path) => to_file(&store, which, layout, path)?,
+    };
+    let (sessions, messages) = (text::counted(done.sessions, "session"), text::counted(done.messages, "message"));
+    console.note(&format!("{sessions} with {messages} exported"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file that was there is not touched, and one that is not whole is not left.
+fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Path) -> Result<Exported, Failure> {
+    let told = |error: io::Error| {
+        let fix = "choose another name or another folder";
+        Failure::new(Kind::General, "the export cannot be written", format!("{}: {error}", path.display()), fix)
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    // It holds whole conversations.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(told)?;
+    let mut out = BufWriter::new(&file);
+    let written = store.export(which, layout, &mut out).map_err(failed);
+    let written = written.and_then(|done| out.flush().and_then(|()| file.sync_all()).map(|()| done).map_err(told));
+    if written.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    written
+}
+
+pub(super) fn import(
+    path: &Path,
+    dry_run: bool,
+    json: bool,
+    setup: &Setup,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let told = |error: io::Error| {
+        let fix = "check that it is there and may be read";
+        Failure::new(Kind::General, "the file cannot be imported", format!("{}: {error}", path.display()), fix)
+    };
+    let file = if path == Path::new("-") { spooled().map_err(told)? } else { File::open(path).map_err(told)? };
+    if file.metadata().map_err(told)?.is_dir() {
+        return Err(told(io::ErrorKind::IsADirectory.into()));
+    }
+    let mut file = BufReader::new(file);
+    let store = Store::open(setup.home.path()).map_err(failed)?;
+    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file) }.map_err(failed)?;
+    if json {
+        let renamed: Vec<_> = done.renamed.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+        return printed_json(&json!({
+            "dry_run": dry_run,
+            "sessions": done.sessions,
+            "messages": done.messages,
+            "skipped": done.skipped,
+            "renamed": renamed,
+            "detached": done.detached,
+        }));
+    }
+    notes(&done, dry_run).iter().for_each(|note| console.note(note));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is read twice must be a file.
+fn spooled() -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    Ok(file)
+}
+
+fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (session, title) in &done.renamed {
+        notes.push(format!("session {session} is called `{title}`, since another one has its title"));
+    }
+    for session in &done.detached {
+        notes.push(format!("session {session} now stands alone: the one that it came from is not there"));
+    }
+    if !done.skipped.is_empty() {
+        let count = text::counted(done.skipped.len() as u64, "session");
+        notes.push(format!("{count} skipped: stored already"));
+    }
+    let sessions = text::counted(done.sessions.len() as u64, "session");
+    let messages = text::counted(done.messages, "message");
+    notes.push(format!("{sessions} with {messages} {}", if dry_run { "would be imported" } else { "imported" }));
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_is_told_in_full() {
+        let id = |id: &str| SessionId(id.into());
+        let done = Imported {
+            sessions: vec![id("a"), id("b")],
+            messages: 1_234,
+            skipped: vec![id("c")],
+            renamed: vec![(id("a"), "Engine #2".into())],
+            detached: vec![id("b")],
+        };
+        assert_eq!(
+            notes(&done, false),
+            [
+                "session a is called `Engine #2`, since another one has its title",
+                "session b now stands alone: the one that it came from is not there",
+                "1 session skipped: stored already",
+                "2 sessions with 1,234 messages imported",
+            ]
+        );
+        assert_eq!(notes(&Imported::default(), true), ["0 sessions with 0 messages would be imported"]);
+    }
+}

@@ -1,0 +1,183 @@
+//! `hermes sessions stats`, `check` and `repair`: the store as a whole.
+
+use std::process::ExitCode;
+
+use hermes_store::{Depth, Outcome, Repair, Stats, repair as repair_store};
+use serde_json::json;
+
+use super::{failed, local, printed, printed_json, to_read};
+use crate::console::print;
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+pub(super) fn stats(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
+    let stats = to_read(setup)?.map(|store| store.stats()).transpose().map_err(failed)?;
+    if json {
+        return printed_json(&stats);
+    }
+    printed(&stats.map_or_else(|| "sessions   0\n".to_owned(), |stats| told(&stats)))
+}
+
+fn told(stats: &Stats) -> String {
+    let mut told = String::new();
+    let mut line = |name: &str, value: String| told.push_str(&format!("{name:<10} {value}\n"));
+    let tasks = match stats.delegates {
+        0 => String::new(),
+        tasks => format!(", {} of them tasks that another one handed out", text::grouped(tasks)),
+    };
+    line("sessions", format!("{}{tasks}", text::grouped(stats.sessions)));
+    let messages = &stats.messages;
+    let all = messages.user + messages.assistant + messages.tool;
+    let by_role = [("user", messages.user), ("assistant", messages.assistant), ("tool", messages.tool)];
+    let by_role: Vec<String> =
+        by_role.iter().map(|(role, count)| format!("{role} {}", text::grouped(*count))).collect();
+    line("messages", format!("{} ({})", text::grouped(all), by_role.join(", ")));
+    if messages.rewound > 0 {
+        line("rewound", text::grouped(messages.rewound));
+    }
+    if let (Some(oldest), Some(newest)) = (stats.oldest, stats.newest) {
+        line("time", format!("{} to {}", local(oldest), local(newest)));
+    }
+    let totals = &stats.totals;
+    line("requests", text::grouped(totals.requests));
+    line(
+        "tokens",
+        format!(
+            "{} in ({} read from caches), {} out",
+            text::grouped(totals.input),
+            text::grouped(totals.cache_read),
+            text::grouped(totals.output)
+        ),
+    );
+    line("cost", format!("${:.2} of the requests whose price is known", totals.cost));
+    let sizes = &stats.sizes;
+    line("file", format!("{}, of which {} free", size(sizes.file), size(sizes.free)));
+    line("log", size(sizes.log));
+    const MOST: usize = 8;
+    for (name, bytes) in sizes.parts.iter().take(MOST) {
+        line("", format!("{:>9}  {name}", size(*bytes)));
+    }
+    told
+}
+
+/// `512 B`, `4.0 kB`, `1.2 GB`.
+#[allow(clippy::cast_precision_loss, reason = "told with one digit")]
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1_000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1_000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1_000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
+    let Some(store) = to_read(setup)? else {
+        return if json { printed_json(&json!(null)) } else { printed("no conversation was stored yet\n") };
+    };
+    let health = store.check(if quick { Depth::Quick } else { Depth::Full }).map_err(failed)?;
+    if json {
+        print(&format!("{:#}\n", json!(health)))?;
+    }
+    if health.problems.is_empty() {
+        if !json {
+            let (sessions, messages) =
+                (text::counted(health.sessions, "session"), text::counted(health.messages, "message"));
+            print(&format!("sound: {sessions}, {messages}, schema {}\n", health.schema))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !json {
+        print(&health.problems.iter().map(|problem| format!("{}\n", text::line(problem))).collect::<String>())?;
+    }
+    let why = format!("{} of {}", text::counted(health.problems.len() as u64, "problem"), store.path().display());
+    let fix = "run `hermes sessions repair`, which first makes a copy of it";
+    Err(Failure::new(Kind::Store, "the conversations are damaged", why, fix))
+}
+
+pub(super) fn repair(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
+    let done = repair_store(setup.home.path()).map_err(failed)?;
+    if json { printed_json(&done) } else { printed(&repaired(&done)) }
+}
+
+fn repaired(done: &Repair) -> String {
+    let mut told = String::new();
+    for problem in &done.problems {
+        told.push_str(&format!("found      {}\n", text::line(problem)));
+    }
+    told.push_str(match done.outcome {
+        Outcome::Sound => "result     nothing is wrong, and nothing was changed\n",
+        Outcome::Rebuilt => "result     indexes and counts were made anew; nothing is lost\n",
+        Outcome::Salvaged => "result     what could be read is in a new database\n",
+    });
+    for (table, rows) in &done.saved {
+        told.push_str(&format!("saved      {:>10} {table}\n", text::grouped(*rows)));
+    }
+    for lost in &done.lost {
+        told.push_str(&format!("lost       {lost}\n"));
+    }
+    if let Some(backup) = &done.backup {
+        told.push_str(&format!("copy       {}\n", backup.display()));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_store::{Messages, Sizes, Totals};
+
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_with_one_digit() {
+        let told = [0, 999, 1_000, 4_096, 999_949, 999_950, 1_234_567_890].map(size);
+        assert_eq!(told, ["0 B", "999 B", "1.0 kB", "4.1 kB", "999.9 kB", "1.0 MB", "1.2 GB"]);
+    }
+
+    #[test]
+    fn numbers_stand_under_one_another() {
+        let stats = Stats {
+            sessions: 12,
+            delegates: 2,
+            messages: Messages { user: 1_000, assistant: 900, tool: 50, rewound: 3 },
+            totals: Totals { input: 5_000, cache_read: 4_000, output: 70, requests: 9, cost: 1.5, ..Totals::default() },
+            oldest: None,
+            newest: None,
+            sizes: Sizes { file: 40_960, log: 0, free: 4_096, parts: vec![("messages".into(), 20_480)] },
+        };
+        assert_eq!(
+            told(&stats),
+            "sessions   12, 2 of them tasks that another one handed out\n\
+             messages   1,950 (user 1,000, assistant 900, tool 50)\n\
+             rewound    3\n\
+             requests   9\n\
+             tokens     5,000 in (4,000 read from caches), 70 out\n\
+             cost       $1.50 of the requests whose price is known\n\
+             file       41.0 kB, of which 4.1 kB free\n\
+             log        0 B\n\
+             \x20            20.5 kB  messages\n"
+        );
+    }
+
+    #[test]
+    fn a_repair_tells_what_was_lost_and_where_the_copy_is() {
+        let done = Repair {
+            outcome: Outcome::Salvaged,
+            problems: vec!["damaged".into()],
+            backup: Some("/h/state.db.backup-1".into()),
+            saved: vec![("messages".into(), 1_000)],
+            lost: vec!["rows of `messages`".into()],
+        };
+        assert_eq!(
+            repaired(&done),
+            "found      damaged\nresult     what could be read is in a new database\nsaved           1,000 messages\n\
+             lost       rows of `messages`\ncopy       /h/state.db.backup-1\n"
+        );
+    }
+}
