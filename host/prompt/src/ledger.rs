@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(small(usage(1_400, 0)), None);
         assert_eq!(small(usage(1_400, 1_024)).map(|(cause, _)| cause), Some(Cause::Expired));
         let written = Usage { cache_write: 500, ..usage(10_000, 0) };
-        assert_eq!(missed(&written, &usage(10_500, 0), Duration::from_secs(10), keeping), None);
+        assert_eq!(missed(&written, &usage(10_500, 500), Duration::from_secs(10), keeping), None);
         assert_eq!(lost_tokens(&before, &usage(10_500, 2_000)), 8_000);
     }
 
