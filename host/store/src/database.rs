@@ -17,10 +17,10 @@ use crate::migration::{self, MIGRATIONS};
 use crate::queue::{Queue, wait_for_writer};
 use crate::{SCHEMA_VERSION, StoreError, private, search};
 
-const NAME: &str = "state.db";
+pub(crate) const NAME: &str = "state.db";
 /// A new database before it gets its name; only the holder of [`CREATION_LOCK`] touches it.
 const NEW_NAME: &str = "state.db.new";
-const CREATION_LOCK: &str = "state.lock";
+pub(crate) const CREATION_LOCK: &str = "state.lock";
 pub(crate) const LOCKS: &str = "locks";
 
 /// How often work is tried while others write. With [`wait_for_writer`] and the pauses between, about nine seconds.
@@ -119,17 +119,28 @@ impl Store {
 
     /// Work that sees one state of the database from beginning to end.
     pub(crate) fn read<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Deferred, &mut work)
+        self.transact(TransactionBehavior::Deferred, true, &mut work)
     }
 
     /// Work that is stored as a whole or not at all. Runs again where another writer was in the way.
     pub(crate) fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Immediate, &mut work)
+        self.transact(TransactionBehavior::Immediate, true, &mut work)
+    }
+
+    /// Work that writes and is taken back.
+    pub(crate) fn rehearse<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
+        self.transact(TransactionBehavior::Immediate, false, &mut work)
+    }
+
+    /// Whether it was opened for reading only.
+    pub(crate) fn is_read_only(&self) -> Result<bool, StoreError> {
+        self.read(|connection| Ok(connection.pragma_query_value(None, "query_only", |row| row.get(0))?))
     }
 
     fn transact<T>(
         &self,
         behavior: TransactionBehavior,
+        keep: bool,
         work: &mut dyn FnMut(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         let writes = matches!(behavior, TransactionBehavior::Immediate);
@@ -141,7 +152,9 @@ impl Store {
             // Whoever comes next may line up now.
             drop(place.take());
             let done = work(&transaction)?;
-            transaction.commit()?;
+            if keep {
+                transaction.commit()?;
+            }
             Ok(done)
         })
         .map_err(|fault| fault.at(&self.path))?;
@@ -234,7 +247,7 @@ fn fill(path: &Path) -> rusqlite::Result<()> {
 }
 
 /// Waits for the lock that allows creating the database. Dropping the file releases it.
-fn take_turn(path: &Path) -> Result<File, StoreError> {
+pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
     let file = private::open_file(path).map_err(|error| StoreError::file(path, error))?;
     for _ in 0..CREATION_TRIES {
         match file.try_lock() {

@@ -60,14 +60,24 @@ pub enum StoreError {
     },
     /// The database is damaged.
     #[error(
-        "{} is damaged: {detail}; copy it and the -wal file beside it before anything else, then restore a backup or set \
-         HERMES_HOME to another folder",
+        "{} is damaged: {detail}; run `hermes sessions repair`, which first makes a copy of it, or set HERMES_HOME to another \
+         folder",
         path.display()
     )]
     Corrupt {
         /// The database.
         path: PathBuf,
         /// What was found.
+        detail: String,
+    },
+    /// A damaged database could not be repaired.
+    #[error("{} cannot be repaired: {detail}; it was left as it is, and a copy of it is {}", path.display(), backup.display())]
+    BeyondRepair {
+        /// The database.
+        path: PathBuf,
+        /// The copy that was made first.
+        backup: PathBuf,
+        /// What stood in the way.
         detail: String,
     },
     /// The database or its folder may not be written.

@@ -40,18 +40,7 @@ impl Drop for Lease {
 impl Store {
     /// Who works on a session: none where nobody does, else the process, where that could be read.
     pub(crate) fn holder(&self, session: &SessionId) -> Result<Option<Option<u32>>, StoreError> {
-        let path = self.home().join(LOCKS).join(format!("{session}.lock"));
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::file(&path, error)),
-        };
-        // Shared, so that two who ask do not take each other for the holder.
-        match file.try_lock_shared() {
-            Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&mut file))),
-            Err(TryLockError::Error(error)) => Err(StoreError::file(&path, error)),
-        }
+        holder(&self.home().join(LOCKS), session)
     }
 
     /// Takes a session for this process, or says who has it. Two leases of one process exclude each other too.
@@ -78,6 +67,22 @@ impl Store {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
+    }
+}
+
+/// As [`Store::holder`], in the folder of the locks.
+pub(crate) fn holder(locks: &Path, session: &SessionId) -> Result<Option<Option<u32>>, StoreError> {
+    let path = locks.join(format!("{session}.lock"));
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::file(&path, error)),
+    };
+    // Shared, so that two who ask do not take each other for the holder.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&mut file))),
+        Err(TryLockError::Error(error)) => Err(StoreError::file(&path, error)),
     }
 }
 

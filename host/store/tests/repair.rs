@@ -1,0 +1,246 @@
+//! Damage to the store, and what a repair makes of it.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::Path;
+
+use hermes_conversation::{Draft, Item, Message, MessageRange, Model, SessionId, Summary, View};
+use hermes_store::{Depth, NewSession, Outcome, SearchQuery, Store, StoreError, repair};
+use rusqlite::Connection;
+
+const PAGE: usize = 4096;
+
+fn new_session() -> NewSession {
+    NewSession {
+        source: "cli".into(),
+        workspace: "/home/ada".into(),
+        engine: "compressor".into(),
+        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
+        title: None,
+        frozen: None,
+        started_at: 1_795_300_000_000,
+        parent: None,
+    }
+}
+
+/// Stands for the bytes of a file, which nobody wants to read when they differ.
+fn digest(path: &Path) -> (usize, u64) {
+    let bytes = fs::read(path).unwrap();
+    let mut hasher = std::hash::DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    (bytes.len(), hasher.finish())
+}
+
+fn files(home: &Path) -> BTreeMap<String, (usize, u64)> {
+    let entries = fs::read_dir(home).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), digest(&entry.path()))).collect()
+}
+
+/// Two sessions whose messages fill many pages, and a view.
+fn filled(home: &Path) -> [(SessionId, Vec<Message>); 2] {
+    let store = Store::open(home).unwrap();
+    [0, 1].map(|_| {
+        let session = store.create_session(new_session()).unwrap().id;
+        let drafts: Vec<Draft> =
+            (0..200).map(|at| Draft::user(format!("{at} {}", "lorem ipsum ".repeat(30)), at)).collect();
+        let messages = store.append(&session, &drafts).unwrap();
+        let covers = vec![MessageRange::new(messages[0].id, messages[99].id)];
+        let summary = Summary { key: "s".into(), content: "a hundred".into(), covers };
+        let view = View { items: vec![Item::Summary(summary)], through: Some(messages[99].id) };
+        store.put_view(&session, &view, "", "e").unwrap();
+        (session, messages)
+    })
+}
+
+/// The pages of a table or index in the order of the file.
+fn pages_of(home: &Path, name: &str) -> Vec<usize> {
+    let connection = Connection::open(home.join("state.db")).unwrap();
+    let mut statement = connection.prepare("SELECT pageno FROM dbstat WHERE name = ?1 AND pagetype = 'leaf'").unwrap();
+    let pages = statement.query_map([name], |row| row.get::<_, i64>(0)).unwrap();
+    pages.map(|page| usize::try_from(page.unwrap()).unwrap()).collect()
+}
+
+fn overwrite(home: &Path, page: usize) {
+    let path = home.join("state.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[(page - 1) * PAGE..page * PAGE].fill(0x5a);
+    fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn a_sound_store_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    filled(home.path());
+    let before = files(home.path());
+    let done = repair(home.path()).unwrap();
+    assert_eq!((done.outcome, done.backup, done.problems.len()), (Outcome::Sound, None, 0));
+    assert_eq!(files(home.path()), before);
+    assert!(!home.path().join("state.repair").exists());
+
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(repair(empty.path()).unwrap().outcome, Outcome::Sound);
+    assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_follows_from_the_rows_is_made_anew_and_the_damaged_store_is_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = filled(home.path());
+    // An index that says something else than its table: an id in it is changed by a letter.
+    let path = home.path().join("state.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let page = pages_of(home.path(), "messages_by_session")[0];
+    let id = sessions.iter().map(|(session, _)| session.as_str()).min().unwrap().as_bytes();
+    let index = &mut bytes[(page - 1) * PAGE..page * PAGE];
+    let at = index.windows(id.len()).rposition(|window| window == id).unwrap();
+    index[at] = b'9';
+    fs::write(&path, &bytes).unwrap();
+    let problems = Store::open(home.path()).unwrap().check(Depth::Full).unwrap().problems;
+    assert!(!problems.is_empty());
+
+    let damaged = files(home.path());
+    let done = repair(home.path()).unwrap();
+    assert_eq!((done.outcome, done.problems, done.lost.len()), (Outcome::Rebuilt, problems, 0));
+    let backup = done.backup.unwrap();
+    assert_eq!(digest(&backup), damaged["state.db"]);
+    assert!(backup.file_name().unwrap().to_str().unwrap().starts_with("state.db.backup-"));
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
+    for (session, messages) in &sessions {
+        assert_eq!(store.conversation(session).unwrap(), *messages);
+        assert_eq!(store.view(session).unwrap().items.len(), 1);
+    }
+}
+
+#[test]
+fn a_damaged_index_of_the_search_costs_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = filled(home.path());
+    for page in pages_of(home.path(), "messages_fts_data") {
+        overwrite(home.path(), page);
+    }
+    let done = repair(home.path()).unwrap();
+    assert!(done.outcome != Outcome::Sound && done.lost.is_empty(), "{done:?}");
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.conversation(&sessions[0].0).unwrap(), sessions[0].1);
+    assert_eq!(store.search(&SearchQuery::new("ipsum 199")).unwrap().len(), 2);
+}
+
+#[test]
+fn rows_around_a_damaged_page_are_saved() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = filled(home.path());
+    let pages = pages_of(home.path(), "messages");
+    assert!(pages.len() > 20);
+    overwrite(home.path(), pages[3]);
+    overwrite(home.path(), pages[4]);
+    overwrite(home.path(), pages[15]);
+    let damaged = files(home.path());
+    let done = repair(home.path()).unwrap();
+    assert_eq!(done.outcome, Outcome::Salvaged);
+    assert_eq!(digest(&done.backup.unwrap()), damaged["state.db"]);
+    assert_eq!(done.lost, ["rows of `messages` that lay on damaged pages"]);
+
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
+    let mut left = 0;
+    for (session, messages) in &sessions {
+        let saved = store.conversation(session).unwrap();
+        assert!(saved.iter().all(|message| messages.contains(message)));
+        assert_eq!(store.session(session).unwrap().message_count, saved.len() as u64);
+        assert_eq!(store.view(session).unwrap().items.len(), 1);
+        left += saved.len();
+    }
+    // A page holds about ten of them.
+    assert!((350..400).contains(&left), "{left}");
+    assert!(done.saved.contains(&("messages".to_owned(), left as u64)));
+    let next = store.append(&sessions[0].0, &[Draft::user("goes on", 1)]).unwrap();
+    assert!(next[0].id > sessions[1].1[199].id);
+}
+
+#[test]
+fn messages_keep_a_session_even_where_its_own_row_is_gone() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = filled(home.path());
+    for page in pages_of(home.path(), "sessions").into_iter().chain(pages_of(home.path(), "views")) {
+        overwrite(home.path(), page);
+    }
+    let done = repair(home.path()).unwrap();
+    assert_eq!(done.outcome, Outcome::Salvaged);
+    let lost = done.lost.join("\n");
+    assert!(lost.contains("of 2 sessions besides their messages") && lost.contains("all views"), "{lost}");
+    let store = Store::open(home.path()).unwrap();
+    for (session, messages) in &sessions {
+        assert_eq!(store.conversation(session).unwrap(), *messages);
+        assert_eq!(store.view(session).unwrap(), View::default());
+        assert_eq!(store.session(session).unwrap().source, "recovered");
+    }
+}
+
+#[test]
+fn what_cannot_be_repaired_stays_as_it_is_and_a_copy_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    filled(home.path());
+    overwrite(home.path(), 1);
+    fs::write(home.path().join("state.db-wal"), "not a log").unwrap();
+    fs::create_dir_all(home.path().join("state.repair/left by a killed repair")).unwrap();
+    let before = files(home.path());
+    let error = repair(home.path()).unwrap_err();
+    let StoreError::BeyondRepair { backup, .. } = &error else { panic!("{error}") };
+    assert!(error.to_string().contains(backup.to_str().unwrap()), "{error}");
+    assert_eq!(digest(backup), before["state.db"]);
+    let mut after = files(home.path());
+    after.retain(|name, _| !name.contains(".backup-"));
+    assert_eq!(after, before);
+    assert!(!home.path().join("state.repair").exists());
+    // Another one does not take the place of the first copy.
+    let StoreError::BeyondRepair { backup: second, .. } = repair(home.path()).unwrap_err() else { panic!() };
+    assert_ne!(second, *backup);
+}
+
+#[test]
+fn nothing_is_repaired_under_somebody_at_work() {
+    let home = tempfile::tempdir().unwrap();
+    let [(session, messages), _] = filled(home.path());
+    let store = Store::open(home.path()).unwrap();
+    let before: Vec<String> = files(home.path()).into_keys().collect();
+    let error = repair(home.path()).unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    let lease = store.lease(&session).unwrap();
+    let error = repair(home.path()).unwrap_err();
+    assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+    assert_eq!(files(home.path()).into_keys().collect::<Vec<_>>(), before);
+    assert_eq!(store.conversation(&session).unwrap(), messages);
+    drop((lease, store));
+    assert_eq!(repair(home.path()).unwrap().outcome, Outcome::Sound);
+}
+
+#[test]
+fn what_only_the_log_has_is_repaired_too() {
+    let (home, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let sessions = filled(home.path());
+    let store = Store::open(home.path()).unwrap();
+    let late = store.append(&sessions[0].0, &[Draft::user("late", 1)]).unwrap();
+    for name in ["state.db", "state.db-wal"] {
+        fs::copy(home.path().join(name), killed.path().join(name)).unwrap();
+    }
+    let page = pages_of(home.path(), "messages")[5];
+    overwrite(killed.path(), page);
+    let done = repair(killed.path()).unwrap();
+    assert_eq!(done.outcome, Outcome::Salvaged);
+    let saved = Store::open(killed.path()).unwrap().conversation(&sessions[0].0).unwrap();
+    assert_eq!(saved.last(), late.last());
+}
+
+#[test]
+fn another_programs_database_is_no_business_of_ours() {
+    let home = tempfile::tempdir().unwrap();
+    let other = Connection::open(home.path().join("state.db")).unwrap();
+    other.execute_batch("CREATE TABLE theirs (x)").unwrap();
+    drop(other);
+    let before = files(home.path());
+    assert!(matches!(repair(home.path()).unwrap_err(), StoreError::Foreign { .. }));
+    assert_eq!(files(home.path()), before);
+}
