@@ -72,7 +72,7 @@ fn main() {
     for &size in &options.sizes {
         let rows = filled.up_to(&store, &mut corpus, size);
         measure(&store, &mut corpus, &filled.session, size, rows);
-        filled.messages += APPENDS as u64;
+        filled.messages += APPENDS as u64 + 1;
     }
     drop(store);
     if options.crowd > 0 {
@@ -141,6 +141,11 @@ fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, r
         appends.tail(),
         format!("{:.1}/{:.0}/{:.0}", peer.0, peer.1, peer.2)
     );
+
+    let long: String = (0..2_600).map(|_| corpus.draft().content).collect();
+    let begun = Instant::now();
+    store.append(session, &[Draft::user(long, 1)]).unwrap();
+    println!("{:<38} {:>26.0}", "append of a mebibyte, ms", begun.elapsed().as_secs_f64() * 1e3);
 
     println!("search, 20 hits, ms: median [min-max]");
     for search in &corpus::SEARCHES {
