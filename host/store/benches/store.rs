@@ -110,7 +110,7 @@ impl Filled {
 }
 
 fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, rows: f64) {
-    let bytes = std::fs::metadata(store.path()).unwrap().len();
+    let bytes = size_of(store.path());
     println!("\n{size} messages, {} MB, {:.2} KB each (peer 3.4)", bytes / 1_000_000, bytes as f64 / size as f64 / 1e3);
     let column = match size {
         ..50_000 => 0,
@@ -168,6 +168,13 @@ fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, r
         };
         println!("{name:<38} {:>26} {compared}", spread.short());
     }
+}
+
+/// Bytes of a store, wherever they are: much of it may still stand in the write-ahead log.
+fn size_of(path: &Path) -> u64 {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).unwrap();
+    u64::from(number("page_count")) * u64::from(number("page_size"))
 }
 
 /// An append of 4 KiB to a file beside the store.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::{Draft, Message, MessageId, Model, Role, SessionId, ToolCall};
-use hermes_store::{Hit, NewSession, SearchQuery, Sort, Store, StoreError};
+use hermes_store::{Hit, NewSession, SCHEMA_VERSION, SearchQuery, Sort, Store, StoreError};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -533,9 +533,10 @@ fn messages_from_before_there_was_a_search_are_taken_in() {
     other
         .execute_batch(
             "DROP TABLE messages_fts_trigram_terms; DROP TABLE messages_fts_trigram; DROP TABLE messages_fts; \
-             DROP TRIGGER messages_enter_the_search; DROP TRIGGER messages_leave_the_search; PRAGMA user_version = 2;",
+             DROP TRIGGER messages_enter_the_search; DROP TRIGGER messages_leave_the_search;",
         )
         .unwrap();
+    other.pragma_update(None, "user_version", SCHEMA_VERSION - 1).unwrap();
     drop(store);
     let store = Store::open(home.path()).unwrap();
     assert_eq!(numbers(&store, "needle 1 OR needle 500"), [1, 500]);
