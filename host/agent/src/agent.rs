@@ -117,8 +117,9 @@ pub struct Openings {
     pub notices: Vec<String>,
 }
 
-/// What a session's requests begin with, and what they would begin with if it began now. Nothing is changed.
+/// What a session's requests begin with, and what they would begin with if it began now. No session is changed.
 pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathBuf) -> Result<Openings, AgentError> {
+    let is_new = session.is_none();
     let (session, history) = match session {
         Some(id) => {
             let session = host.store.session(id)?;
@@ -127,10 +128,11 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
         }
         None => (unsaved(host, workspace), Journal::empty(&host.store).history()),
     };
-    let (plugged, mut ear) = Plugged::start(host, &session, false, history).await?;
-    let (now, told) = freezing::build(host, &session.workspace, &plugged).await;
-    let notices = ear.notices().into_iter().chain(told).collect();
-    Ok(Openings { stored: session.frozen.as_ref().map(Opening::restore), now, notices })
+    let (plugged, mut ear) = Plugged::start(host, &session, is_new, history).await?;
+    let stored = session.frozen.as_ref().map(Opening::restore);
+    let fresh = freezing::build(host, &session.workspace, &plugged, stored.as_ref()).await;
+    let notices = ear.notices().into_iter().chain(fresh.notices).collect();
+    Ok(Openings { stored, now: fresh.opening, notices })
 }
 
 /// A session that is not there.

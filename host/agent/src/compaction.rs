@@ -84,9 +84,18 @@ pub(crate) fn reserve(window: u32) -> u32 {
 
 /// Tokens that the messages of a request may take, by the estimate.
 fn limit(live: &Live, window: u32) -> u32 {
+    limit_beside(live, window, live.fixed_tokens)
+}
+
+fn limit_beside(live: &Live, window: u32, fixed: u32) -> u32 {
     let room = window - reserve(window);
     let estimate = (f64::from(room) / live.engine.skew) as u32;
-    estimate.saturating_sub(live.fixed_tokens)
+    estimate.saturating_sub(fixed)
+}
+
+/// Whether the conversation, as it is shown, would fit beside a prompt and tools of that size.
+pub(crate) fn fits_beside(live: &Live, window: u32, fixed: u32) -> bool {
+    live.journal.conversation().view_tokens(live.journal.view()) <= limit_beside(live, window, fixed)
 }
 
 pub(crate) fn room_for_messages(live: &Live, window: u32) -> u32 {

@@ -8,6 +8,7 @@ use hermes_prompt::{Inputs, Layer, Outline, ProviderBlock, SkillEntry, SystemPro
 use hermes_store::{Frozen, StoreError};
 
 use crate::agent::Host;
+use crate::compaction;
 use crate::error::AgentError;
 use crate::live::{Live, Plugged};
 
@@ -62,10 +63,17 @@ pub(crate) fn stable_len(frozen: &Frozen) -> usize {
     prompt_of(frozen).stable_len()
 }
 
-/// Builds what the requests of a session that began now would begin with; with what should be known about it.
-pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged) -> (Opening, Vec<String>) {
+/// What a session that began now would begin with.
+pub(crate) struct Fresh {
+    pub(crate) opening: Opening,
+    /// What should be known about it.
+    pub(crate) notices: Vec<String>,
+}
+
+/// Builds what a session that began now would begin with. What cannot be read at the moment stays as it was `before`.
+pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged, before: Option<&Opening>) -> Fresh {
     let settings = &host.settings.prompt;
-    let (mut blocks, mut notices, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut blocks, mut notices, mut failures, mut unread) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for memory in &plugged.memories {
         match memory.system_prompt().await {
             Ok(text) if text.trim().is_empty() => {}
@@ -74,16 +82,22 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged) -> (
                 blocks.push(block);
                 notices.extend(blocked);
             }
-            Err(error) => failures.push(format!("{error}; its part of the system prompt is left out")),
+            Err(error) => {
+                failures.push(format!("{error}; its part of the system prompt {}", left_out(before)));
+                unread.push(format!("memory: {}", memory.name()));
+            }
         }
     }
     let (skills, failed) = plugged.toolbox.shelf().index().await;
-    failures.extend(failed.iter().map(|error| format!("{error}; its skills are left out of the system prompt")));
+    if !failed.is_empty() {
+        failures.extend(failed.iter().map(|error| format!("{error}; the index of skills {}", left_out(before))));
+        unread.push("skills".to_owned());
+    }
     let limit = shape::limit(settings.context_file_max_chars, Some(host.model.context_length));
     let soul = files::soul(&host.home, limit);
     let project = settings.context_files.then(|| files::project(workspace, limit));
-    let (context_files, unread) = project.map(|project| (project.files, project.notices)).unwrap_or_default();
-    notices.extend(soul.notices.into_iter().chain(unread));
+    let (context_files, unusable) = project.map(|project| (project.files, project.notices)).unwrap_or_default();
+    notices.extend(soul.notices.into_iter().chain(unusable));
     failures.extend(notices.iter().map(ToString::to_string));
     let schemas = plugged.toolbox.schemas();
     let inputs = Inputs {
@@ -97,7 +111,7 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged) -> (
         platform_hint: settings.platform_hint.clone(),
         environment_hint: settings.environment_hint.clone(),
         os: std::env::consts::OS.to_owned(),
-        home: None,
+        home: std::env::home_dir(),
         workspace: workspace.to_owned(),
         context_files,
         system_message: settings.system_message.clone(),
@@ -105,34 +119,63 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged) -> (
         date: host.settings.clock.local().date(),
         model: Model::clone(&host.model),
     };
-    (Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) }, failures)
+    let mut opening = Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) };
+    if let Some(before) = before {
+        if !plugged.toolbox.is_whole() {
+            unread.push("tools".to_owned());
+            opening.tools.clone_from(&before.tools);
+        }
+        for layer in unread {
+            keep(&mut opening.prompt, &before.prompt, &layer);
+        }
+    }
+    Fresh { opening, notices: failures }
 }
 
-/// What the session's requests begin with: as it was stored, or built and stored now.
+fn left_out(before: Option<&Opening>) -> &'static str {
+    if before.is_some() { "stays as it was" } else { "is left out" }
+}
+
+/// Puts a layer back as it was before.
+fn keep(prompt: &mut SystemPrompt, before: &SystemPrompt, name: &str) {
+    let tiers = [
+        (&mut prompt.stable, &before.stable),
+        (&mut prompt.context, &before.context),
+        (&mut prompt.volatile, &before.volatile),
+    ];
+    for (now, then) in tiers {
+        now.retain(|layer| layer.name != name);
+        if let Some(at) = then.iter().position(|layer| layer.name == name) {
+            now.insert(at.min(now.len()), then[at].clone());
+        }
+    }
+}
+
+/// What the session's requests begin with: as it was stored, or built and stored now. With what has changed since, told in
+/// one line.
 pub(crate) async fn thaw(
     host: &Host,
     session: &hermes_store::Session,
     plugged: &Plugged,
-) -> Result<Frozen, AgentError> {
-    let (now, notices) = build(host, &session.workspace, plugged).await;
-    let Some(mut frozen) = session.frozen.clone() else {
-        notices.into_iter().for_each(|notice| plugged.voice.notice(notice));
-        return Ok(store(host, &session.id, now.freeze("a new session"))?);
+) -> Result<(Frozen, Option<String>), AgentError> {
+    let before = session.frozen.as_ref().map(Opening::restore);
+    let fresh = build(host, &session.workspace, plugged, before.as_ref()).await;
+    let (Some(before), Some(mut frozen)) = (before, session.frozen.clone()) else {
+        fresh.notices.into_iter().for_each(|notice| plugged.voice.notice(notice));
+        return Ok((store(host, &session.id, fresh.opening.freeze("a new session"))?, None));
     };
-    let then = Opening::restore(&frozen);
-    if let Some(changed) = then.drift(&now) {
-        // What is wrong with the new one matters to whoever takes it up.
-        plugged.voice.notice(format!(
+    let drift = before.drift(&fresh.opening).map(|changed| {
+        format!(
             "the system prompt is kept as it was when this session began; changed since: {changed}; `hermes prompt \
              --rebuild {}` takes that up",
             session.id
-        ));
+        )
+    });
+    let renamed = Opening { prompt: before.prompt.with_model(&host.model), tools: before.tools };
+    if renamed.prompt.text() != frozen.system_prompt {
+        frozen = store(host, &session.id, renamed.freeze(&format!("the model is {} now", host.model.name)))?;
     }
-    if (&session.model.provider, &session.model.name) != (&host.model.provider, &host.model.name) {
-        let other = Opening { prompt: then.prompt.with_model(&host.model), tools: then.tools };
-        frozen = store(host, &session.id, other.freeze(&format!("the model is {} now", host.model.name)))?;
-    }
-    Ok(frozen)
+    Ok((frozen, drift))
 }
 
 fn store(host: &Host, id: &SessionId, frozen: Frozen) -> Result<Frozen, StoreError> {
@@ -146,26 +189,39 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
     if !live.outgoing.is_stale(&live.journal) {
         return Ok(());
     }
-    let (now, notices) = build(host, &live.workspace, &live.plugged).await;
-    if let Some(changed) = Opening::restore(&live.frozen).drift(&now) {
-        notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
-        live.plugged.voice.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
-        adopt(host, live, &now, &format!("{changed} (at a compaction)"))?;
+    let before = Opening::restore(&live.frozen);
+    let fresh = build(host, &live.workspace, &live.plugged, Some(&before)).await;
+    let Some(changed) = before.drift(&fresh.opening) else { return Ok(()) };
+    fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+    let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
+    if !compaction::fits_beside(live, host.model.context_length, fixed_tokens(&frozen)) {
+        live.plugged.voice.notice(format!(
+            "the system prompt was not rebuilt with the compaction, since it would not fit beside the conversation; changed: {changed}"
+        ));
+        return Ok(());
     }
-    Ok(())
+    live.plugged.voice.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
+    adopt(host, live, frozen)
 }
 
-/// Builds the prompt of a session anew because its user asks for it. None where nothing has changed.
+/// Builds the prompt of a session anew because its user asks for it, with the day and all. None where nothing has changed.
 pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<String>, AgentError> {
-    let (now, notices) = build(host, &live.workspace, &live.plugged).await;
-    notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
-    let Some(changed) = Opening::restore(&live.frozen).drift(&now) else { return Ok(None) };
-    adopt(host, live, &now, &format!("{changed} (asked for)"))?;
+    let before = Opening::restore(&live.frozen);
+    let fresh = build(host, &live.workspace, &live.plugged, Some(&before)).await;
+    // It is about to be answered.
+    live.drift = None;
+    fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+    let changes = hermes_prompt::changes(&before.prompt, &fresh.opening.prompt);
+    if changes.is_empty() && before.tools == fresh.opening.tools {
+        return Ok(None);
+    }
+    let changed = before.drift(&fresh.opening).unwrap_or_else(|| hermes_prompt::described(&changes));
+    adopt(host, live, fresh.opening.freeze(&format!("{changed} (asked for)")))?;
     Ok(Some(changed))
 }
 
-fn adopt(host: &Host, live: &mut Live, now: &Opening, reason: &str) -> Result<(), AgentError> {
-    live.frozen = store(host, &live.session, now.freeze(reason))?;
+fn adopt(host: &Host, live: &mut Live, frozen: Frozen) -> Result<(), AgentError> {
+    live.frozen = store(host, &live.session, frozen)?;
     live.fixed_tokens = fixed_tokens(&live.frozen);
     Ok(())
 }

@@ -38,6 +38,8 @@ pub(crate) struct Live {
     pub(crate) plugged: Plugged,
     pub(crate) engine: Engine,
     pub(crate) frozen: Frozen,
+    /// What has changed since that was built, until it is told.
+    pub(crate) drift: Option<String>,
     pub(crate) outgoing: Outgoing,
     /// Estimate for system prompt and tools.
     pub(crate) fixed_tokens: u32,
@@ -82,7 +84,7 @@ impl Live {
         journal.append(&closing)?;
 
         let (plugged, ear) = Plugged::start(host, &session, fresh, journal.history()).await?;
-        let frozen = freezing::thaw(host, &session, &plugged).await?;
+        let (frozen, drift) = freezing::thaw(host, &session, &plugged).await?;
         let terms = Terms {
             style: host.provider.style(),
             model: host.model.clone(),
@@ -108,6 +110,7 @@ impl Live {
             journal,
             plugged,
             frozen,
+            drift,
             outgoing,
             hints,
             ear,

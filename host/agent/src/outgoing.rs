@@ -89,7 +89,6 @@ struct Before {
     tools: usize,
     system: usize,
     identity: String,
-    prompt: u64,
     view: u64,
     ephemeral: Option<String>,
     sent_at: u64,
@@ -177,9 +176,8 @@ impl Built {
         Sent {
             bytes,
             tools: self.prefix.tools_len(),
-            system: self.prefix.system_end(),
+            system: self.prefix.ephemeral_start(),
             model: identity,
-            prompt: self.prompt,
             view: self.view,
             ephemeral,
         }
@@ -205,7 +203,16 @@ impl Outgoing {
             }
             None => None,
         };
-        let reports = terms.style.marks == Marks::Native || store.cache_was_reported(&session.id)?;
+        let like = RequestRecord {
+            provider: terms.model.provider.clone(),
+            model: terms.model.name.clone(),
+            api_mode: terms.style.mode.as_str().to_owned(),
+            ..RequestRecord::default()
+        };
+        let mut reports = store.cache_was_reported(&session.id, &like)?;
+        if let Some(parent) = &session.parent {
+            reports |= store.cache_was_reported(&parent.id, &like)?;
+        }
         drop(conversation);
         Ok(Self { terms, built, rendered, before, reports })
     }
@@ -265,7 +272,7 @@ impl Outgoing {
         };
         let finding = match &self.before {
             None => ledger::compare(None, &sent, &suspects),
-            Some(Before { bytes: Bytes::Gone, .. }) => Finding {
+            Some(before @ Before { bytes: Bytes::Gone, .. }) if before.identity == identity => Finding {
                 prefix: 0,
                 cause: Some(Cause::Unknown),
                 culprit: Some("the request before cannot be put together again".to_owned()),
@@ -281,7 +288,6 @@ impl Outgoing {
                     tools: before.tools,
                     system: before.system,
                     model: &before.identity,
-                    prompt: before.prompt,
                     view: before.view,
                     ephemeral: before.ephemeral.as_deref(),
                 };
@@ -322,7 +328,9 @@ impl Outgoing {
             }
             self.reports |= reports(usage);
             if let Some(price) = hermes_models::price(&self.terms.model.provider, &self.terms.model.name) {
-                let broke = record.cause.is_some();
+                // In a cache that had gone cold nothing is lost by moving.
+                let cold = elapsed > self.terms.lifetime() && !expired(&record);
+                let broke = record.cause.is_some() && !cold;
                 let lost = before.filter(|_| broke).map_or(0, |before| ledger::lost_tokens(&before, usage));
                 self.bill(&mut record, usage, lost, &price);
             }
@@ -331,22 +339,25 @@ impl Outgoing {
         self.before = Some(Before {
             bytes: Bytes::Here { length: self.built.prefix.bytes().len(), messages: self.built.prefix.messages() },
             tools: self.built.prefix.tools_len(),
-            system: self.built.prefix.system_end(),
+            system: self.built.prefix.ephemeral_start(),
             identity: self.terms.identity(),
-            prompt: self.built.prompt,
             view: self.built.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
-            usage,
+            // Of a reply that was stopped nothing is reported; the one before it is the next best.
+            usage: usage.or(before),
         });
         record
     }
 
     fn bill(&self, record: &mut RequestRecord, usage: &Usage, lost: u32, price: &Price) {
-        let cost = hermes_models::cost(usage, price, self.terms.ttl);
-        record.cost = Some(cost);
-        record.saved = Some(hermes_models::saved(usage, price, self.terms.ttl));
-        record.lost = Some(f64::from(lost) * (price.input - price.cache_read) / 1e6);
+        let ttl = self.terms.ttl;
+        record.cost = Some(hermes_models::cost(usage, price, ttl));
+        record.saved = Some(hermes_models::saved(usage, price, ttl));
+        // What is not read is paid for in full, and dearer where it is written again.
+        let again = lost.min(usage.cache_write);
+        let paid = f64::from(again) * write_price(price, ttl) + f64::from(lost - again) * price.input;
+        record.lost = Some((paid - f64::from(lost) * price.cache_read) / 1e6);
     }
 
     /// What the provider can hold of the next request, for engines that plan by it.
@@ -354,11 +365,7 @@ impl Outgoing {
         let price = hermes_models::price(&self.terms.model.provider, &self.terms.model.name);
         // What most providers ask, where this one's price is not known.
         let (read_price, write_price) = price.filter(|price| price.input > 0.0).map_or((0.1, 1.25), |price| {
-            let write = match self.terms.ttl {
-                Ttl::FiveMinutes => price.cache_write,
-                Ttl::OneHour => price.cache_write_1h,
-            };
-            (price.cache_read / price.input, write / price.input)
+            (price.cache_read / price.input, write_price(&price, self.terms.ttl) / price.input)
         });
         let lifetime = u64::try_from(self.terms.lifetime().as_millis()).unwrap_or(u64::MAX);
         let kept = self.before.as_ref().map(|before| (before, before.sent_at.saturating_add(lifetime)));
@@ -388,20 +395,37 @@ impl Before {
     }
 }
 
+fn write_price(price: &Price, ttl: Ttl) -> f64 {
+    match ttl {
+        Ttl::FiveMinutes => price.cache_write,
+        Ttl::OneHour => price.cache_write_1h,
+    }
+}
+
+fn expired(record: &RequestRecord) -> bool {
+    record.cause.as_deref() == Some(Cause::Expired.as_str())
+}
+
 fn reports(usage: &Usage) -> bool {
     usage.cache_read > 0 || usage.cache_write > 0
 }
 
-/// The newest request of a session; of a branch that has made none, the one of its parent that it goes on from.
+/// The newest request of a session; of a branch that has made none, the newest of those that it goes on from and that shows
+/// no more than they have in common.
 fn last_request(store: &Store, session: &Session) -> Result<Option<(SessionId, RequestRecord)>, StoreError> {
-    if let Some(record) = store.last_request(&session.id)? {
+    if let Some(record) = store.last_request(&session.id, None)? {
         return Ok(Some((session.id.clone(), record)));
     }
-    let Some((parent, through)) = session.parent.as_ref().and_then(|parent| Some((&parent.id, parent.through?))) else {
-        return Ok(None);
-    };
-    let record = store.last_request(parent)?.filter(|record| record.through.is_some_and(|last| last <= through));
-    Ok(record.map(|record| (parent.clone(), record)))
+    let mut parent = session.parent.clone();
+    let mut most = MessageId(u64::MAX);
+    while let Some((id, through)) = parent.and_then(|parent| Some((parent.id, parent.through?))) {
+        most = most.min(through);
+        if let Some(record) = store.last_request(&id, Some(most))? {
+            return Ok(Some((id, record)));
+        }
+        parent = store.session(&id)?.parent;
+    }
+    Ok(None)
 }
 
 /// Puts an earlier request together again, from the log and what is stored with it.
@@ -419,9 +443,8 @@ fn recall(
     let mut before = Before {
         bytes: Bytes::Gone,
         tools: built.prefix.tools_len(),
-        system: built.prefix.system_end(),
+        system: built.prefix.ephemeral_start(),
         identity,
-        prompt: record.prompt,
         view: record.view,
         ephemeral: record.ephemeral.clone(),
         sent_at: record.sent_at,
@@ -443,14 +466,18 @@ fn recall(
     };
     let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through).cloned();
     let seen = Conversation::new(seen);
-    let then = Terms { style: Style { mode, ..terms.style }, ephemeral, ..terms.clone() };
-    // Rendered messages of another wire format are of no use here, and those of this one are as good as new.
-    let mut others = HashMap::new();
-    let known = if then.style == terms.style { rendered } else { &mut others };
-    let old = Built::new(&then, &frozen, &seen, (record.view, &view), known)?;
-    (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.system_end());
-    if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
-        before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
+    // Whether its route took marks is not written down, and only one of these gives the bytes that were sent.
+    for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
+        let then = Terms { style: Style { mode, marks }, ephemeral: ephemeral.clone(), ..terms.clone() };
+        // Messages of another style are of no use to this one, and those of this one are as good as new.
+        let mut others = HashMap::new();
+        let known = if then.style == terms.style { &mut *rendered } else { &mut others };
+        let old = Built::new(&then, &frozen, &seen, (record.view, &view), known)?;
+        if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
+            (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
+            before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
+            break;
+        }
     }
     Ok(before)
 }

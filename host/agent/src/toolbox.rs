@@ -16,6 +16,8 @@ pub(crate) struct Toolbox {
     offered: HashMap<String, Offered>,
     shelf: SkillShelf,
     watchers: Arc<Watchers>,
+    /// Every plugin said what it offers.
+    whole: bool,
 }
 
 struct Offered {
@@ -39,11 +41,13 @@ impl Toolbox {
     ) -> (Self, Vec<String>) {
         let mut notices = Vec::new();
         let mut offered: HashMap<String, Offered> = HashMap::new();
+        let mut whole = true;
         for plugin in plugins {
             let tools = match plugin.catalog().await {
                 Ok(tools) => tools,
                 Err(error) => {
                     notices.push(format!("{error}; its tools are left out"));
+                    whole = false;
                     continue;
                 }
             };
@@ -67,7 +71,12 @@ impl Toolbox {
                 }
             }
         }
-        (Self { offered, shelf, watchers }, notices)
+        (Self { offered, shelf, watchers, whole }, notices)
+    }
+
+    /// Whether every plugin could say what it offers.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// What the model is told of: frozen for the session by whoever asks first.

@@ -40,6 +40,9 @@ pub(crate) async fn run(
     interrupt: &Interrupt,
 ) -> Result<TurnEnd, AgentError> {
     live.engine.turn_begins();
+    if let Some(drift) = live.drift.take() {
+        observer.event(Event::Notice(&drift));
+    }
     close_what_is_open(live)?;
     let said = user_message(host, live, text, observer).await?;
     let first = live.journal.append(&[said])?[0].id;
@@ -212,12 +215,22 @@ async fn ask(
         tokio::select! {
             biased;
             () = interrupt.triggered() => None,
-            reply = host.provider.complete(&request, &mut on_delta) => Some(reply?),
+            reply = host.provider.complete(&request, &mut on_delta) => Some(reply),
         }
     };
-    let Some(reply) = reply else {
-        account(host, live, departed, None);
-        return Ok(Replied::Stopped(partial));
+    let reply = match reply {
+        Some(Ok(reply)) => reply,
+        Some(Err(error)) => {
+            // It was read, and will be billed, though its reply never came to an end.
+            if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }) {
+                account(host, live, departed, None);
+            }
+            return Err(error);
+        }
+        None => {
+            account(host, live, departed, None);
+            return Ok(Replied::Stopped(partial));
+        }
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     live.plugged.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
+use hermes_agent::Ephemeral;
 use hermes_conversation::tokens;
+use hermes_prompt::ledger::Cause;
 use hermes_store::{RequestRecord, Session, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -57,12 +59,26 @@ fn sum(requests: &[RequestRecord], of: impl Fn(&RequestRecord) -> Option<f64>) -
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// What the layers of a call alone cost: the full price where they moved or nothing was kept, else that of a cache.
+/// Tokens of the layers of a call alone, by the estimate: of their texts, not of what they are kept in.
+fn ephemeral_tokens(layers: &str) -> u32 {
+    let layers: Ephemeral = serde_json::from_str(layers).unwrap_or_default();
+    let prefill = layers.prefill.iter().map(|(_, text)| tokens::of_text(text)).sum::<u32>();
+    tokens::of_text(&layers.system) + prefill
+}
+
+/// What they cost: that of a cache where it was read and nothing in front of them moved, else the full price.
 fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
-    let tokens = tokens::of_text(request.ephemeral.as_ref()?);
+    let tokens = ephemeral_tokens(request.ephemeral.as_ref()?);
     let price = hermes_models::price(&request.provider, &request.model)?;
-    let each = if request.cause.is_some() { price.input } else { price.cache_read };
+    let read = request.usage.is_some_and(|usage| usage.cache_read > 0);
+    let stayed = matches!(request.cause.as_deref().map(Cause::parse), None | Some(Some(Cause::Compaction)));
+    let each = if read && stayed { price.cache_read } else { price.input };
     Some(f64::from(tokens) * each / 1e6)
+}
+
+/// Whether less was read than could have been: of the first request nobody expects anything.
+fn is_break(request: &RequestRecord) -> bool {
+    request.cause.as_deref().is_some_and(|cause| cause != Cause::FirstRequest.as_str())
 }
 
 fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
@@ -82,7 +98,7 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
                 "cause": request.cause,
                 "culprit": request.culprit,
                 "ephemeral": request.ephemeral.as_ref().map(|layers| {
-                    json!({"tokens": tokens::of_text(layers), "cost": ephemeral_cost(request)})
+                    json!({"tokens": ephemeral_tokens(layers), "cost": ephemeral_cost(request)})
                 }),
                 "usage": request.usage.map(|usage| json!({
                     "input": usage.input,
@@ -135,10 +151,10 @@ fn row(request: &RequestRecord, console: Console) -> String {
         (Some(cause), None) => cause.clone(),
         (Some(cause), Some(culprit)) => format!("{cause}: {}", text::shortened(&line(culprit), 60)),
     };
-    let tone = if request.cause.is_none() || request.number == 1 { Tone::Good } else { Tone::Warning };
+    let tone = if is_break(request) { Tone::Warning } else { Tone::Good };
     let alone = request.ephemeral.as_ref().map_or_else(String::new, |layers| {
         let cost = ephemeral_cost(request).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
-        format!("  (layers of this call alone: {} tokens{cost})", grouped(u64::from(tokens::of_text(layers))))
+        format!("  (layers of this call alone: {} tokens{cost})", grouped(u64::from(ephemeral_tokens(layers))))
     });
     format!(
         "{:>4}  {}{}  {:>5.1}%  {:>11}  {:>11}  {:>9}  {}{alone}\n",
@@ -156,7 +172,7 @@ fn row(request: &RequestRecord, console: Console) -> String {
 fn totals(requests: &[RequestRecord]) -> String {
     let sent: u64 = requests.iter().map(|request| request.bytes).sum();
     let kept: u64 = requests.iter().map(|request| request.prefix_bytes).sum();
-    let breaks = requests.iter().filter(|request| request.number > 1 && request.cause.is_some()).count();
+    let breaks = requests.iter().filter(|request| is_break(request)).count();
     let share = if sent == 0 { 0.0 } else { kept as f64 * 100.0 / sent as f64 };
     let mut told = format!(
         "{}, {}; {share:.1}% of all bytes were the beginning of the request before\n",
@@ -175,6 +191,11 @@ fn totals(requests: &[RequestRecord]) -> String {
                 dollars(lost),
                 hermes_models::prices_as_of()
             ));
+            let unpriced = requests.iter().filter(|request| request.cost.is_none()).count() as u64;
+            if unpriced > 0 {
+                let whose = text::counted(unpriced, "request");
+                told.push_str(&format!("{whose} without a known price or a report of tokens left out of that\n"));
+            }
         }
     }
     told
@@ -216,7 +237,10 @@ mod tests {
         let sent = |cause| RequestRecord {
             provider: "anthropic".into(),
             model: "claude-sonnet-4-5".into(),
-            ephemeral: Some("{\"system\":\"be brief and answer in rhymes, whatever happens\"}".into()),
+            ephemeral: Some(
+                json!({"system": "be brief and answer in rhymes, whatever happens", "prefill": []}).to_string(),
+            ),
+            usage: Some(Usage { input: 3_000, cache_read: 1_024, ..Usage::default() }),
             ..request(2, 100, 50, cause)
         };
         let (moved, kept) = (ephemeral_cost(&sent(Some("ephemeral-layer"))), ephemeral_cost(&sent(None)));

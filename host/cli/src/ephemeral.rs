@@ -1,6 +1,6 @@
-//! Layers of a single call: words that go out with every request and are stored nowhere.
+//! Layers of a single call: words that go out with every request and are part of no conversation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hermes_agent::Ephemeral;
 use hermes_conversation::Role;
@@ -24,8 +24,11 @@ struct Prefilled {
 /// What variables and configuration say.
 pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemeral, Failure> {
     let system = environment.var(SYSTEM).or_else(|| config.text("prompt.ephemeral_system_prompt"));
-    let file = environment.var(PREFILL).or_else(|| config.text("prompt.prefill_messages_file"));
-    let prefill = file.map_or_else(|| Ok(Vec::new()), |file| prefill(Path::new(&file)))?;
+    // A path of the configuration is meant from where that stands, whatever folder the program is started in.
+    let beside = config.file().parent().unwrap_or(Path::new(""));
+    let configured = || config.text("prompt.prefill_messages_file").map(|file| beside.join(file));
+    let file = environment.var(PREFILL).map(PathBuf::from).or_else(configured);
+    let prefill = file.map_or_else(|| Ok(Vec::new()), |file| prefill(&file))?;
     Ok(Ephemeral { system: system.unwrap_or_default().trim().to_owned(), prefill })
 }
 

@@ -179,7 +179,9 @@ pub fn missed(before: &Usage, now: &Usage, elapsed: Duration, keeping: Keeping) 
     /// Providers cache nothing below about this many tokens, and in steps above it.
     const LEAST: u32 = 2_048;
     let expected = held(before).min(now.input);
-    if !keeping.reports || expected < LEAST || now.cache_read >= expected / 2 {
+    let is_known_to_be_held = before.cache_read > 0 || before.cache_write > 0;
+    let too_small = expected < LEAST && !is_known_to_be_held;
+    if !keeping.reports || too_small || now.cache_read >= expected / 2 {
         return None;
     }
     if elapsed > keeping.ttl {
@@ -251,10 +253,11 @@ mod tests {
         assert_eq!(judged(usage(10_500, 0), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 2_000), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 10_000), 3_000, keeping), None);
-        assert_eq!(judged(usage(1_500, 0), 10, keeping), None);
-        assert_eq!(judged(usage(1_500, 0), 301, keeping), None);
+        let small = |before: Usage| missed(&before, &usage(1_500, 0), Duration::from_secs(301), keeping);
+        assert_eq!(small(usage(1_400, 0)), None);
+        assert_eq!(small(usage(1_400, 1_024)).map(|(cause, _)| cause), Some(Cause::Expired));
         let written = Usage { cache_write: 500, ..usage(10_000, 0) };
-        assert_eq!(missed(&written, &usage(10_500, 0), Duration::from_secs(10), keeping), None);
+        assert_eq!(missed(&written, &usage(10_500, 500), Duration::from_secs(10), keeping), None);
         assert_eq!(lost_tokens(&before, &usage(10_500, 2_000)), 8_000);
     }
 

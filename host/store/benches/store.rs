@@ -72,7 +72,7 @@ fn main() {
     for &size in &options.sizes {
         let rows = filled.up_to(&store, &mut corpus, size);
         measure(&store, &mut corpus, &filled.session, size, rows);
-        filled.messages += APPENDS as u64;
+        filled.messages += APPENDS as u64 + 1;
     }
     drop(store);
     if options.crowd > 0 {
@@ -110,7 +110,7 @@ impl Filled {
 }
 
 fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, rows: f64) {
-    let bytes = std::fs::metadata(store.path()).unwrap().len();
+    let bytes = size_of(store.path());
     println!("\n{size} messages, {} MB, {:.2} KB each (peer 3.4)", bytes / 1_000_000, bytes as f64 / size as f64 / 1e3);
     let column = match size {
         ..50_000 => 0,
@@ -142,6 +142,11 @@ fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, r
         format!("{:.1}/{:.0}/{:.0}", peer.0, peer.1, peer.2)
     );
 
+    let long: String = (0..2_600).map(|_| corpus.draft().content).collect();
+    let begun = Instant::now();
+    store.append(session, &[Draft::user(long, 1)]).unwrap();
+    println!("{:<38} {:>26.0}", "append of a mebibyte, ms", begun.elapsed().as_secs_f64() * 1e3);
+
     println!("search, 20 hits, ms: median [min-max]");
     for search in &corpus::SEARCHES {
         let query = SearchQuery { sort: search.sort, ..SearchQuery::new(search.text) };
@@ -163,6 +168,13 @@ fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, r
         };
         println!("{name:<38} {:>26} {compared}", spread.short());
     }
+}
+
+/// Bytes of a store, wherever they are: much of it may still stand in the write-ahead log.
+fn size_of(path: &Path) -> u64 {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).unwrap();
+    u64::from(number("page_count")) * u64::from(number("page_size"))
 }
 
 /// An append of 4 KiB to a file beside the store.

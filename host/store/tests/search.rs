@@ -141,7 +141,9 @@ fn where_no_word_fits_parts_of_words_are_found() {
     let (_home, store, _) = said(&["fn TokenStreamBuilder()", "a stream of tokens"]);
     assert_eq!(numbers(&store, "StreamBuild"), [1]);
     assert_eq!(numbers(&store, "eamBuil okenStr"), [1]);
-    assert_eq!(numbers(&store, "eamBuil -okenStr"), [0; 0]);
+    // What is left out is left out as a word.
+    assert_eq!(numbers(&store, "eamBuil -okenStr"), [1]);
+    assert_eq!(numbers(&store, "eamBuil -TokenStreamBuilder"), [0; 0]);
     // A word that fits keeps parts out.
     assert_eq!(numbers(&store, "stream"), [2]);
     // And so it does on the page behind the last one.
@@ -531,9 +533,11 @@ fn messages_from_before_there_was_a_search_are_taken_in() {
     other
         .execute_batch(
             "DROP TABLE messages_fts_trigram_terms; DROP TABLE messages_fts_trigram; DROP TABLE messages_fts; \
-             DROP TRIGGER messages_enter_the_search; DROP TRIGGER messages_leave_the_search; PRAGMA user_version = 3;",
+             DROP TRIGGER messages_enter_the_search; DROP TRIGGER messages_leave_the_search;",
         )
         .unwrap();
+    // The step that brings the search is the fourth.
+    other.pragma_update(None, "user_version", 3).unwrap();
     drop(store);
     let store = Store::open(home.path()).unwrap();
     assert_eq!(numbers(&store, "needle 1 OR needle 500"), [1, 500]);
@@ -564,7 +568,7 @@ fn a_rebuild_that_was_cut_off_is_completed_by_the_next_one_who_opens_the_store()
 
 #[test]
 fn what_stands_very_far_behind_in_a_message_is_stored_but_not_searched() {
-    let text = format!("front {} middle {} end", "x ".repeat(200_000), "y ".repeat(1_000_000));
+    let text = format!("front {} middle {} end", "x ".repeat(50_000), "y ".repeat(100_000));
     let (_home, store, session) = said(&[&text]);
     assert_eq!(numbers(&store, "front middle"), [1]);
     assert_eq!(numbers(&store, "end"), [0; 0]);

@@ -115,13 +115,13 @@ pub(crate) const KEYS: &[Key] = &[
         "prompt.ephemeral_system_prompt",
         Wants::Text,
         "",
-        "words behind the system prompt of every request that are stored nowhere",
+        "words behind the system prompt of every request that are part of no stored prompt",
     ),
     key(
         "prompt.prefill_messages_file",
         Wants::Text,
         "",
-        "a JSON file of messages (`role`, `content`) that stand before every conversation and are stored nowhere",
+        "a JSON file of messages (`role`, `content`) that stand before every conversation and are part of none; relative to this file",
     ),
     key(
         "prompt_caching.cache_ttl",

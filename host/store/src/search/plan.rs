@@ -17,6 +17,8 @@ const MOST_GRAMS: usize = 24;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) selections: Vec<Selection>,
+    /// Expressions of the words that are looked for, for marking them in what was found.
+    pub(crate) phrases: Vec<String>,
 }
 
 /// A walk along one index, and what is asked of each message on the way.
@@ -64,26 +66,25 @@ impl Plan {
     /// With signs as they were written, or with any between words.
     fn of(query: &Query, signs: bool) -> Self {
         let sorted: Vec<Sorted> = query.alternatives.iter().map(|alternative| Sorted::of(alternative, signs)).collect();
+        let phrases = sorted.iter().flat_map(|one| one.words.iter().cloned()).collect();
         if sorted.iter().all(|one| one.holds.is_empty() && one.holds_not.is_empty() && one.joined.is_empty()) {
             let expressions: Vec<String> = sorted.iter().map(Sorted::expression).collect();
             let index = (!expressions.is_empty()).then(|| Index::Words(any(&expressions)));
-            return Self { selections: index.into_iter().map(Selection::of).collect() };
+            return Self { selections: index.into_iter().map(Selection::of).collect(), phrases };
         }
-        Self { selections: sorted.into_iter().map(Sorted::selection).collect() }
+        Self { selections: sorted.into_iter().map(Sorted::selection).collect(), phrases }
     }
 
-    /// With every term as a part of a word. What is too short to mean anything then is left out.
+    /// With every required term as a part of a word. What is too short to mean anything then is left out.
     fn by_parts(query: &Query) -> Self {
         let part = |term: &Term| Needle::new(&term.text, false);
         let selections = query.alternatives.iter().filter_map(|alternative| {
-            let sorted = Sorted {
-                holds: alternative.required.iter().map(part).collect(),
-                holds_not: alternative.excluded.iter().map(part).collect(),
-                ..Sorted::default()
-            };
+            let Sorted { not_words, holds_not, .. } = Sorted::of(alternative, true);
+            let holds = alternative.required.iter().map(part).collect();
+            let sorted = Sorted { holds, not_words, holds_not, ..Sorted::default() };
             (!grams(&sorted.holds).is_empty()).then(|| sorted.selection())
         });
-        Self { selections: selections.collect() }
+        Self { selections: selections.collect(), phrases: Vec::new() }
     }
 
     /// Whether what is found can be put in order of how well it fits.
@@ -303,7 +304,7 @@ mod tests {
         for (text, plan) in [
             ("ighlight", r#"trigrams ("igh" AND "ghl" AND "hli" AND "lig" AND "igh" AND "ght"); holds ighlight"#),
             ("zz", ""),
-            ("zzz yy -x", r#"trigrams "zzz"; holds zzz yy; holds not x"#),
+            ("zzz yy -x", r#"trigrams "zzz"; not words "x"; holds zzz yy"#),
             ("错误处理", ""),
             ("zz OR yyy", r#"trigrams "yyy"; holds yyy"#),
         ] {

@@ -18,7 +18,7 @@ pub(crate) const VISIBLE: &str = "m.origin = 'said' AND NOT EXISTS \
 
 /// So many of the newest fitting messages are put in order by how well they fit: weighing all of a common word would
 /// take a second where there are a million messages.
-const MOST_RANKED: i64 = 5_000;
+const MOST_RANKED: i64 = 2_000;
 
 /// The page that was asked for.
 pub(crate) fn page(connection: &Connection, plan: &Plan, query: &SearchQuery) -> Result<Vec<MessageId>, Fault> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::plan::{Index, Plan};
+use super::plan::Plan;
 use super::text::{Cut, Needle, words_and_cuts};
 
 /// As the words index has it: what matches there must match here.
@@ -13,6 +13,9 @@ pub(crate) const TOKENIZER: &str = "porter unicode61 remove_diacritics 2";
 /// Characters of a snippet, and of them before its first match.
 const LENGTH: usize = 240;
 const BEFORE: usize = 60;
+/// Bytes of a long text that are looked through at a time, until there is a match, and how much two such parts share.
+const PART: usize = 16 << 10;
+const OVERLAP: usize = 256;
 /// Matches that are looked at for the best place.
 const MOST_MATCHES: usize = 200;
 
@@ -27,61 +30,88 @@ pub struct Fragment {
 
 /// The parts of texts that show why a plan found them, with marks.
 pub(crate) fn snippets(plan: &Plan, texts: &[String]) -> rusqlite::Result<Vec<Vec<Fragment>>> {
-    let mut expressions = Vec::new();
-    let mut needles = Vec::new();
-    for selection in &plan.selections {
-        if let Index::Words(expression) = &selection.index {
-            expressions.push(expression.as_str());
+    let needles: Vec<&Needle> = plan.selections.iter().flat_map(|selection| &selection.holds).collect();
+    let words = Words::new(&plan.phrases)?;
+    let mut snippets = vec![Vec::new(); texts.len()];
+    // Texts in which nothing was found yet, and where to go on.
+    let mut open: Vec<(usize, usize)> = (0..texts.len()).map(|number| (number, 0)).collect();
+    while !open.is_empty() {
+        let parts: Vec<&str> = open.iter().map(|&(number, start)| part(&texts[number], start)).collect();
+        let found = words.ranges(&parts)?;
+        let mut still_open = Vec::new();
+        for ((&(number, start), part), mut ranges) in open.iter().zip(&parts).zip(found) {
+            let text = &texts[number];
+            ranges.extend(needles.iter().flat_map(|needle| needle.ranges(part)));
+            let end = start + part.len();
+            if ranges.is_empty() && end < text.len() {
+                // What stands across the border is in one of them as a whole.
+                still_open.push((number, text.floor_char_boundary(end - OVERLAP)));
+            } else {
+                let ranges = ranges.into_iter().map(|range| range.start + start..range.end + start).collect();
+                snippets[number] = cut_out(text, &merged(ranges));
+            }
         }
-        expressions.extend(selection.words.as_deref());
-        needles.extend(&selection.holds);
+        open = still_open;
     }
-    if texts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let by_words = match expressions.is_empty() {
-        true => vec![Vec::new(); texts.len()],
-        false => by_words(&expressions.join(" OR "), texts)?,
-    };
-    let snippets = texts.iter().zip(by_words).map(|(text, mut ranges)| {
-        ranges.extend(needles.iter().flat_map(|needle: &&Needle| needle.ranges(text)));
-        cut_out(text, &merged(ranges))
-    });
-    Ok(snippets.collect())
+    Ok(snippets)
+}
+
+fn part(text: &str, start: usize) -> &str {
+    let end = text.floor_char_boundary((start + PART).min(text.len()));
+    &text[start..end]
 }
 
 const OPEN: char = '\u{1}';
 const CLOSE: char = '\u{2}';
 
-/// An index in memory of just these texts says where: what a stem matches is known to SQLite alone.
-fn by_words(expression: &str, texts: &[String]) -> rusqlite::Result<Vec<Vec<Range<usize>>>> {
-    let connection = Connection::open_in_memory()?;
-    connection
-        .execute_batch(&format!("BEGIN; CREATE VIRTUAL TABLE shown USING fts5 (words, tokenize = '{TOKENIZER}')"))?;
-    let mut put = connection.prepare("INSERT INTO shown (rowid, words) VALUES (?1, ?2)")?;
-    let mut cuts = Vec::with_capacity(texts.len());
-    for (number, text) in (0_u32..).zip(texts) {
-        // Neither mark is in it: control characters are blanks there.
-        let (words, cuts_of_this) = words_and_cuts(text);
-        put.execute((number, words))?;
-        cuts.push(cuts_of_this);
+/// An index in memory of just the texts that are shown: what a stem matches is known to SQLite alone.
+struct Words {
+    /// None where no words are looked for.
+    index: Option<(Connection, String)>,
+}
+
+impl Words {
+    fn new(phrases: &[String]) -> rusqlite::Result<Self> {
+        if phrases.is_empty() {
+            return Ok(Self { index: None });
+        }
+        let connection = Connection::open_in_memory()?;
+        connection
+            .execute_batch(&format!("CREATE VIRTUAL TABLE shown USING fts5 (words, tokenize = '{TOKENIZER}')"))?;
+        Ok(Self { index: Some((connection, phrases.join(" OR "))) })
     }
-    let mut ranges = vec![Vec::new(); texts.len()];
-    let mut find = connection.prepare("SELECT rowid, highlight(shown, 0, ?2, ?3) FROM shown WHERE shown MATCH ?1")?;
-    let mut rows = find.query((expression, OPEN.to_string(), CLOSE.to_string()))?;
-    while let Some(row) = rows.next()? {
-        let number = row.get::<_, u32>(0)? as usize;
-        let marked: String = row.get(1)?;
-        let (mut at, mut start) = (0, 0);
-        for character in marked.chars() {
-            match character {
-                OPEN => start = at,
-                CLOSE => ranges[number].extend(original(&cuts[number], start..at)),
-                other => at += other.len_utf8(),
+
+    /// Where the phrases stand in each of the texts.
+    fn ranges(&self, texts: &[&str]) -> rusqlite::Result<Vec<Vec<Range<usize>>>> {
+        let mut ranges = vec![Vec::new(); texts.len()];
+        let Some((connection, expression)) = &self.index else { return Ok(ranges) };
+        // Rolled back when it is dropped: the next texts find it empty.
+        let transaction = connection.unchecked_transaction()?;
+        let mut put = transaction.prepare_cached("INSERT INTO shown (rowid, words) VALUES (?1, ?2)")?;
+        let mut cuts = Vec::with_capacity(texts.len());
+        for (number, text) in (0_u32..).zip(texts) {
+            // Neither mark is in it: control characters are blanks there.
+            let (words, cuts_of_this) = words_and_cuts(text);
+            put.execute((number, words))?;
+            cuts.push(cuts_of_this);
+        }
+        let mut find =
+            transaction.prepare_cached("SELECT rowid, highlight(shown, 0, ?2, ?3) FROM shown WHERE shown MATCH ?1")?;
+        let mut rows = find.query((expression, OPEN.to_string(), CLOSE.to_string()))?;
+        while let Some(row) = rows.next()? {
+            let number = row.get::<_, u32>(0)? as usize;
+            let marked: String = row.get(1)?;
+            let (mut at, mut start) = (0, 0);
+            for character in marked.chars() {
+                match character {
+                    OPEN => start = at,
+                    CLOSE => ranges[number].extend(original(&cuts[number], start..at)),
+                    other => at += other.len_utf8(),
+                }
             }
         }
+        Ok(ranges)
     }
-    Ok(ranges)
 }
 
 /// Where a stretch of the cut text comes from.
@@ -171,6 +201,17 @@ mod tests {
         ] {
             assert_eq!(marked(query, text), shown, "{query}");
         }
+    }
+
+    #[test]
+    fn a_match_is_shown_wherever_it_stands_in_a_long_text() {
+        for at in [0, PART - 7, PART - 3, PART, 2 * PART - OVERLAP, 10 * PART] {
+            let text = format!("{} exact phrase C++ {}", "é".repeat(at / 2), "word ".repeat(PART));
+            assert!(marked("\"exact phrase\"", &text).contains(">exact phrase<"), "{at}");
+            assert!(marked("C++", &text).contains(">C++<"), "{at}");
+        }
+        let far = format!("docker {} network", "x ".repeat(PART));
+        assert!(marked("network docker", &far).starts_with(">docker< x"));
     }
 
     #[test]

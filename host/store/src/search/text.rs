@@ -12,8 +12,8 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use serde_json::Value;
 
-/// Bytes of a message that are searched. A log of many megabytes would hold up every writer while it is cut up.
-pub(crate) const LONGEST: usize = 1 << 20;
+/// Bytes of a message that are searched. While more were cut up, all writers would wait for more than a tenth of a second.
+pub(crate) const LONGEST: usize = 256 << 10;
 
 /// Makes the functions that the schema and the searches call known to a connection.
 pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
