@@ -39,7 +39,7 @@ pub struct Store {
     home: PathBuf,
     path: PathBuf,
     /// In front of the connection, since it has one of its own that must be closed before.
-    maintenance: Maintenance,
+    pub(crate) maintenance: Maintenance,
     queue: Queue,
     connection: Mutex<Connection>,
 }

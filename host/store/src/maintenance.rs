@@ -131,28 +131,52 @@ mod tests {
     use crate::testing::{new_session, store};
 
     #[test]
-    fn a_long_log_is_moved_and_begun_again_while_the_store_is_open() {
+    fn a_round_moves_a_long_log_and_begins_it_again() {
         let (home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let other = connect(store.path()).unwrap();
-        // Somebody else keeps the database open, so that closing does not do the work.
         let text = "x".repeat(4 * 1024 * 1024);
         for at in 0..20 {
             store.append(&session, &[Draft::user(text.clone(), at)]).unwrap();
         }
         let log = home.path().join("state.db-wal");
-        assert!(fs::metadata(&log).unwrap().len() > 64 * 1024 * 1024);
         let length = fs::metadata(&log).unwrap().len();
-        for at in 0..EVERY.into() {
-            store.append(&session, &[Draft::user("short", at)]).unwrap();
-        }
-        // Waits for the thread.
-        drop(store);
-        let store = Store::open(home.path()).unwrap();
+        assert!(length > 64 * 1024 * 1024);
+        round(&other, Some(&Queue::of_home(home.path()))).unwrap();
         store.append(&session, &[Draft::user("after", 1)]).unwrap();
-        assert!(checkpoint(&other, "PASSIVE").unwrap() < 1_000);
-        assert!(fs::metadata(&log).unwrap().len() < length + 8 * 1024 * 1024);
+        assert!(checkpoint(&other, "PASSIVE").unwrap() < 100);
+        assert_eq!(fs::metadata(&log).unwrap().len(), length);
         drop((store, other));
         assert!(!log.exists());
+    }
+
+    #[test]
+    fn a_reader_is_not_waited_for() {
+        let (home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let (other, reader) = (connect(store.path()).unwrap(), connect(store.path()).unwrap());
+        reader.execute_batch("BEGIN; SELECT count(*) FROM messages;").unwrap();
+        store.append(&session, &[Draft::user("x".repeat(70 * 1024 * 1024), 1)]).unwrap();
+        round(&other, Some(&Queue::of_home(home.path()))).unwrap();
+        store.append(&session, &[Draft::user("after", 1)]).unwrap();
+        assert!(checkpoint(&other, "PASSIVE").unwrap() > LONG, "the log goes on");
+        let seen = reader.query_row("SELECT count(*) FROM messages", [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(seen, 0);
+        assert_eq!(store.conversation(&session).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_thread_is_there_for_those_who_write_much() {
+        let (home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let has_thread = |store: &Store| store.maintenance.state.lock().unwrap().worker.is_some();
+        for at in 2..EVERY.into() {
+            store.append(&session, &[Draft::user("a", at)]).unwrap();
+        }
+        assert!(!has_thread(&store));
+        store.append(&session, &[Draft::user("a", 1)]).unwrap();
+        assert!(has_thread(&store));
+        drop(store);
+        assert!(!home.path().join("state.db-wal").exists(), "its connection was not the last");
     }
 }
