@@ -77,7 +77,7 @@ fn what_moved_the_prefix_of_a_branch_is_told_at_its_first_request() {
         change(&home, &branch);
         let first = go_on(&home, &server, &branch, 2, &[]);
         let ledger = Ledger::of_session(&home, &branch);
-        assert_eq!(ledger.causes(), [Some(cause), None], "{:#?}", ledger.requests);
+        assert_eq!(ledger.causes(), [Some(cause), None], "{:?}", ledger.requests);
         assert!(ledger.requests[0]["culprit"].is_string(), "{cause}: {}", ledger.requests[0]);
         assert!(!open(&first).starts_with(open(&server.turns()[1])), "{cause}: nothing moved");
     }
@@ -99,7 +99,7 @@ fn a_branch_begins_with_its_parents_prefix_wherever_the_parent_has_gone_since() 
         assert_eq!(first.raw_member("tools"), shared.raw_member("tools"));
         assert!(open(&first).starts_with(open(&shared)), "{}", first.raw_member("messages"));
         let ledger = Ledger::of_session(&home, id);
-        assert_eq!(ledger.causes(), [None, None], "{:#?}", ledger.requests);
+        assert_eq!(ledger.causes(), [None, None], "{:?}", ledger.requests);
         assert_eq!(ledger.requests[0]["prefix_bytes"], sent, "{}", ledger.requests[0]);
     }
     // And one that branches off behind requests of its parent's own.

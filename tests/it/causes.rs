@@ -40,7 +40,7 @@ fn assert_causes(what: &str, home: fn(&Server) -> Home, turns: Vec<Turn>, causes
         home.hermes(arguments).at(&workday::moment(minute)).run().success();
     }
     let ledger = Ledger::of(&home);
-    assert_eq!(ledger.causes(), causes, "{what}: {:#?}", ledger.requests);
+    assert_eq!(ledger.causes(), causes, "{what}: {:?}", ledger.requests);
 }
 
 #[test]
@@ -51,6 +51,9 @@ fn only_what_was_kept_expires() {
     assert_causes("below this model's minimum", messages, vec![small(0, 3_000), small(10, 3_050)], &[FIRST, None]);
     let large = vec![turn(0, counted(10_000, 0, 9_900)), turn(10, counted(10_050, 0, 9_950))];
     assert_causes("written and not read", messages, large, &[FIRST, EXPIRED]);
+
+    let written = vec![turn(0, counted(1_200, 0, 1_200)), turn(10, counted(1_250, 0, 1_250))];
+    assert_causes("little, but written", messages, written, &[FIRST, EXPIRED]);
 
     let small = vec![small(0, 900), small(1, 950), small(20, 990)];
     assert_causes("below the minimum of an implicit cache", Home::with, small, &[FIRST, None, None]);
@@ -93,6 +96,7 @@ fn a_request_that_was_interrupted_does_not_hide_that_the_cache_expired() {
     ]);
     let server = server.with_cache(BreakpointCache::new());
     let home = Home::with_anthropic(&server);
+    home.write_workspace("AGENTS.md", "Count every ferry that comes in.\n".repeat(400));
     let say = |minute: usize, text: &str| {
         let arguments = ["-z", text, "--continue"];
         let arguments = if minute == 0 { &arguments[..2] } else { &arguments };
@@ -110,7 +114,7 @@ fn a_request_that_was_interrupted_does_not_hide_that_the_cache_expired() {
     let turns = server.turns();
     assert_eq!((turns.len(), turns[3].billed().read), (4, 0));
     let ledger = Ledger::of(&home);
-    assert_eq!(ledger.causes(), [FIRST, None, None, EXPIRED], "{:#?}", ledger.requests);
+    assert_eq!(ledger.causes(), [FIRST, None, None, EXPIRED], "{:?}", ledger.requests);
     assert_eq!(ledger.requests[3]["prefix_bytes"], ledger.requests[2]["bytes"]);
 }
 
@@ -131,6 +135,6 @@ fn a_request_whose_reply_broke_off_has_its_row() {
     ledger.assert_measured_as_by_the_server(&turns);
     assert_eq!(ledger.causes(), [FIRST, None, None]);
     let told: Vec<bool> = ledger.requests.iter().map(|request| request["usage"].is_object()).collect();
-    assert_eq!(told, [true, false, true], "{:#?}", ledger.requests);
+    assert_eq!(told, [true, false, true], "{:?}", ledger.requests);
     assert!(ledger.requests[1]["usage"].is_null() && ledger.requests[1]["cost"].is_null());
 }

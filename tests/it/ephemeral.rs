@@ -1,7 +1,7 @@
 //! Layers of a single call: they are sent with every request, stored in no conversation, and accounted for.
 
 use hermes_tests::oracle::assert_valid_marked_request;
-use hermes_tests::{Home, Server};
+use hermes_tests::{BreakpointCache, Home, Server};
 use serde_json::{Value, json};
 
 use crate::journal::texts;
@@ -10,7 +10,7 @@ use crate::workday;
 
 #[test]
 fn prefill_is_found_in_the_home_stands_before_every_conversation_and_is_no_part_of_it() {
-    let server = Server::answering(workday::partner);
+    let server = Server::answering(workday::partner).with_cache(BreakpointCache::new());
     let home = workday::home(Home::with(&server));
     // One with a known price, by a route that is asked here.
     home.set("model.provider", json!("openrouter"));
