@@ -12,6 +12,9 @@ ALTER TABLE sessions ADD COLUMN parent_rewound INTEGER NOT NULL DEFAULT 0;
 -- Counts from 1 in each session; the rows of one rewind share it.
 ALTER TABLE rewound ADD COLUMN number INTEGER NOT NULL DEFAULT 1;
 
+-- Deleting a session looks for requests that name its layers.
+CREATE INDEX requests_by_ephemeral ON requests (ephemeral) WHERE ephemeral IS NOT NULL;
+
 -- A key is free again when the views that used it look at messages that were taken back, so it is unique only in
 -- what a conversation has: that is checked where summaries are written.
 PRAGMA defer_foreign_keys = ON;

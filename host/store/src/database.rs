@@ -57,7 +57,7 @@ impl Store {
         }
         let mut connection = match connect(&path) {
             Err(error) if beside_is_missing(&error, &path) => return Err(StoreError::ReadOnly { path }),
-            connection => connection?,
+            connection => connection.map_err(|error| about_log(error, &path))?,
         };
         if connection.is_readonly("main").map_err(|error| StoreError::sqlite(&path, error))? {
             return Err(StoreError::ReadOnly { path });
@@ -91,7 +91,7 @@ impl Store {
             Err(error) if beside_is_missing(&error, &path) => {
                 header::connect_immutable(&path).map_err(|error| StoreError::sqlite(&path, error))?
             }
-            connection => connection?,
+            connection => connection.map_err(|error| about_log(error, &path))?,
         };
         connection.pragma_update(None, "query_only", true).map_err(|error| StoreError::sqlite(&path, error))?;
         Ok(Some(Self::new(home, path, connection)))
@@ -196,6 +196,15 @@ fn beside_is_missing(error: &StoreError, path: &Path) -> bool {
         && !header::beside(path, "-wal").exists()
 }
 
+/// A process was ended here, and its log cannot be read without a file that cannot be made either.
+fn about_log(error: StoreError, path: &Path) -> StoreError {
+    let cannot = matches!(error, StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. });
+    if cannot && header::beside(path, "-wal").exists() && !header::beside(path, "-shm").exists() {
+        return StoreError::ReadOnlyLog { path: path.to_owned() };
+    }
+    error
+}
+
 /// Databases are born in this mode; one that is not has been changed by hand or lies where it cannot work.
 fn require_wal(connection: &Connection, path: &Path) -> Result<(), Fault> {
     // Asking is harmless, setting it while others open the file is not: so only where it is needed.
@@ -283,7 +292,9 @@ fn pause() {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_conversation::Draft;
+    use std::io::Cursor;
+
+    use hermes_conversation::{Draft, Item, MessageRange, Summary, View};
 
     use super::*;
     use crate::testing::{new_session, store};
@@ -292,14 +303,37 @@ mod tests {
     fn a_full_disk_is_told_and_stores_nothing_of_the_step() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
+        let said = store.append(&session, &[Draft::user("before", 1)]).unwrap();
+        let mut export = Vec::new();
+        store.export(None, crate::Layout::Lines, &mut export).unwrap();
+        store.delete(&[session], false).unwrap();
+        let session = store.create_session(new_session()).unwrap().id;
         // As many pages as there are now: SQLite then fails as it does on a full disk.
-        store.connection.lock().unwrap().pragma_update(None, "max_page_count", 1).unwrap();
-        let drafts = [Draft::user("fits", 1), Draft::user("x".repeat(1_000_000), 2)];
-        let error = store.append(&session, &drafts).unwrap_err();
-        assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+        let pages = |most: u32| store.connection.lock().unwrap().pragma_update(None, "max_page_count", most).unwrap();
+        pages(1);
+        let long = "x".repeat(1_000_000);
+        let summary = Summary { key: "s".into(), content: long.clone(), covers: vec![MessageRange::one(said[0].id)] };
+        let view = View { items: vec![Item::Summary(summary)], through: None };
+        let frozen = crate::Frozen { system_prompt: long.clone(), ..crate::Frozen::default() };
+        let request = crate::RequestRecord { ephemeral: Some(long.clone()), ..crate::RequestRecord::default() };
+        let much = String::from_utf8(export.clone()).unwrap().replace("before", &long);
+        let refused = [
+            store.append(&session, &[Draft::user("fits", 1), Draft::user(long.clone(), 2)]).map(drop),
+            store.put_view(&session, &view, "", "e").map(drop),
+            store.freeze(&session, &frozen, 1).map(drop),
+            store.record_request(&session, &request).map(drop),
+            store.set_note("a", Some(&long)),
+            store.import(&mut Cursor::new(much)).map(drop),
+        ];
+        for result in refused {
+            assert!(matches!(result, Err(StoreError::DiskFull { .. })), "{result:?}");
+        }
         assert_eq!(store.conversation(&session).unwrap(), []);
-        store.connection.lock().unwrap().pragma_update(None, "max_page_count", 1_000_000).unwrap();
-        store.append(&session, &drafts).unwrap();
+        assert_eq!(store.view(&session).unwrap(), View::default());
+        assert_eq!((store.requests(&session).unwrap().len(), store.sessions().unwrap().len()), (0, 1));
+        pages(1_000_000);
+        store.append(&session, &[Draft::user(long, 2)]).unwrap();
+        assert_eq!(store.import(&mut Cursor::new(export)).unwrap().sessions.len(), 1);
     }
 
     #[test]

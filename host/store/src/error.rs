@@ -90,6 +90,16 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
+    /// What was written last stands in a log that cannot be read where nothing may be written.
+    #[error(
+        "what was written last to {} stands in the -wal file beside it, which can only be read where the folder may be \
+         written; allow writing, or copy the folder to where it may and set HERMES_HOME to the copy",
+        path.display()
+    )]
+    ReadOnlyLog {
+        /// The database.
+        path: PathBuf,
+    },
     /// The database cannot be opened.
     #[error("{} cannot be opened: {detail}; check the permissions of the file and its folder", path.display())]
     CannotOpen {

@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use hermes_conversation::{Draft, Model};
-use hermes_store::{APPLICATION_ID, Frozen, NewSession, SCHEMA_VERSION, Store, StoreError};
+use hermes_conversation::{Draft, Message, Model, SessionId};
+use hermes_store::{APPLICATION_ID, Depth, Frozen, NewSession, SCHEMA_VERSION, Store, StoreError};
+use proptest::prelude::*;
 use rusqlite::Connection;
 
 /// Every file of a folder by name, with its bytes.
@@ -357,4 +358,185 @@ fn a_process_that_was_killed_during_a_checkpoint_leaves_a_store_that_opens() {
     for reopened in [Store::open_read_only(killed.path()).unwrap().unwrap(), Store::open(killed.path()).unwrap()] {
         assert_eq!(reopened.conversation(&session).unwrap().len(), 1);
     }
+}
+
+/// A store with some conversation in it, and its files at a moment when a process might have been killed.
+fn killed_with_a_log() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>, SessionId, Vec<Message>) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let session = store.create_session(new_session()).unwrap().id;
+    let mut written = Vec::new();
+    for at in 0..30 {
+        written.extend(store.append(&session, &[Draft::user("x".repeat(3_000), at), Draft::user("y", at)]).unwrap());
+    }
+    let files = contents(home.path());
+    assert!(files["state.db-wal"].len() > files["state.db"].len());
+    (home, files, session, written)
+}
+
+#[test]
+fn a_log_in_a_home_that_cannot_be_written_is_told_of() {
+    let (_home, files, ..) = killed_with_a_log();
+    let home = tempfile::tempdir().unwrap();
+    for name in ["state.db", "state.db-wal"] {
+        fs::write(home.path().join(name), &files[name]).unwrap();
+        fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(0o400)).unwrap();
+    }
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o500)).unwrap();
+    let superuser = fs::write(home.path().join("probe"), "").is_ok();
+    if !superuser {
+        let before = contents(home.path());
+        for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
+            assert!(matches!(error, StoreError::ReadOnlyLog { .. }), "{error}");
+        }
+        assert_eq!(contents(home.path()), before);
+    }
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// Puts files into a new home; both ways of opening must then find the same conversation.
+fn reopened(files: &BTreeMap<String, Vec<u8>>, session: &SessionId) -> Vec<Message> {
+    let home = tempfile::tempdir().unwrap();
+    let put = |home: &Path| {
+        for (name, bytes) in files.iter().filter(|(name, _)| name.starts_with("state.db")) {
+            fs::write(home.join(name), bytes).unwrap();
+        }
+    };
+    put(home.path());
+    let read = Store::open_read_only(home.path()).unwrap().unwrap().conversation(session).unwrap();
+    put(home.path());
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.conversation(session).unwrap().len(), read.len());
+    assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
+    store.append(session, &[Draft::user("goes on", 1)]).unwrap();
+    read
+}
+
+#[test]
+fn a_log_without_its_index_or_with_a_wrong_one_is_read() {
+    let (_home, files, session, written) = killed_with_a_log();
+    let mut without = files.clone();
+    without.remove("state.db-shm");
+    assert_eq!(reopened(&without, &session), written);
+    for garbage in [Vec::new(), vec![0x5a; 100], vec![0x5a; 32_768], vec![0; 32_768]] {
+        let mut wrong = files.clone();
+        wrong.insert("state.db-shm".into(), garbage);
+        assert_eq!(reopened(&wrong, &session), written);
+    }
+}
+
+#[test]
+fn a_log_that_was_cut_off_anywhere_has_whole_steps_and_no_halves() {
+    let (_home, files, session, written) = killed_with_a_log();
+    let log = &files["state.db-wal"];
+    let mut seen = std::collections::BTreeSet::new();
+    for end in (0..log.len()).step_by(log.len() / 40).chain([1, 31, 32, 33, log.len() - 1]) {
+        let mut cut = files.clone();
+        cut.insert("state.db-wal".into(), log[..end].to_vec());
+        cut.remove("state.db-shm");
+        let home = tempfile::tempdir().unwrap();
+        for (name, bytes) in cut.iter().filter(|(name, _)| name.starts_with("state.db")) {
+            fs::write(home.path().join(name), bytes).unwrap();
+        }
+        let store = Store::open(home.path()).unwrap();
+        // Before the session itself was stored there is none.
+        let Ok(conversation) = store.conversation(&session) else { continue };
+        assert_eq!(conversation, written[..conversation.len()]);
+        assert_eq!(conversation.len() % 2, 0, "two were stored in one step");
+        seen.insert(conversation.len());
+    }
+    assert!(seen.len() > 10, "{seen:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A checkpoint that was cut off has written any of the pages, and the file may have grown or not; the log is whole.
+    #[test]
+    fn a_checkpoint_that_was_cut_off_anywhere_leaves_a_store_that_opens(written in prop::collection::vec(any::<bool>(), 200), grown in any::<bool>()) {
+        const PAGE: usize = 4096;
+        let (home, files, session, messages) = killed_with_a_log();
+        // What the finished one made of it, when the store was closed.
+        let done = fs::read(home.path().join("state.db")).unwrap();
+        let mut half = files["state.db"].clone();
+        let most = written.iter().rposition(|written| *written).map_or(0, |last| (last + 1) * PAGE).min(done.len());
+        let length = if grown { done.len() } else { half.len().max(most) };
+        half.resize(length, 0);
+        for (at, page) in done.chunks(PAGE).enumerate().filter(|(at, _)| written.get(*at).copied().unwrap_or_default()) {
+            half[at * PAGE..][..page.len()].copy_from_slice(page);
+        }
+        let mut files = files;
+        files.insert("state.db".into(), half);
+        files.remove("state.db-shm");
+        prop_assert_eq!(reopened(&files, &session), messages);
+    }
+}
+
+#[test]
+fn a_process_that_was_killed_in_the_middle_of_a_step_leaves_nothing_of_it() {
+    let (home, _, session, written) = killed_with_a_log();
+    let connection = Connection::open(home.path().join("state.db")).unwrap();
+    // Pages of the step that is not finished are already in the log, since they do not fit into memory.
+    connection.pragma_update(None, "cache_size", 5).unwrap();
+    connection
+        .execute_batch(
+            "BEGIN IMMEDIATE; CREATE TABLE half (x);
+             WITH RECURSIVE many (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 2000)
+             INSERT INTO half SELECT randomblob(500) FROM many; PRAGMA user_version = 99;",
+        )
+        .unwrap();
+    let before = fs::metadata(home.path().join("state.db-wal")).unwrap().len();
+    assert!(before > 500_000, "{before}");
+    assert_eq!(reopened(&contents(home.path()), &session), written);
+    // While it is still at it, another process opens the store as well.
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.conversation(&session).unwrap(), written);
+}
+
+#[test]
+fn a_journal_of_a_file_system_without_a_log_is_played_back() {
+    let home = tempfile::tempdir().unwrap();
+    drop(Store::open(home.path()).unwrap());
+    let connection = Connection::open(home.path().join("state.db")).unwrap();
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).unwrap();
+    connection.pragma_update(None, "cache_size", 5).unwrap();
+    connection
+        .execute_batch(
+            "BEGIN IMMEDIATE; CREATE TABLE half (x);
+             WITH RECURSIVE many (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 500)
+             INSERT INTO half SELECT randomblob(500) FROM many;",
+        )
+        .unwrap();
+    let files = contents(home.path());
+    assert!(!files["state.db-journal"].is_empty());
+    let killed = tempfile::tempdir().unwrap();
+    for (name, bytes) in files.iter().filter(|(name, _)| name.starts_with("state.db")) {
+        fs::write(killed.path().join(name), bytes).unwrap();
+    }
+    let store = Store::open(killed.path()).unwrap();
+    assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
+    assert!(!killed.path().join("state.db-journal").exists());
+}
+
+#[test]
+fn nothing_that_cannot_be_stored_is_half_stored_on_a_read_only_store() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let session = store.create_session(new_session()).unwrap().id;
+    let said = store.append(&session, &[Draft::user("a", 1)]).unwrap();
+    drop(store);
+    let reader = Store::open_read_only(home.path()).unwrap().unwrap();
+    let refused = [
+        reader.append(&session, &[Draft::user("no", 1)]).map(drop),
+        reader.create_session(new_session()).map(drop),
+        reader.set_title(&session, "no").map(drop),
+        reader.rewind(&session, said[0].id).map(drop),
+        reader.delete(std::slice::from_ref(&session), false).map(drop),
+        reader.set_note("a", Some("b")),
+        reader.branch(&session, None, None, 1).map(drop),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(StoreError::ReadOnly { .. })), "{result:?}");
+    }
+    assert_eq!(reader.conversation(&session).unwrap(), said);
 }

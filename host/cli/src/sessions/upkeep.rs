@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hermes_store::{Depth, Outcome, Repair, Stats, repair as repair_store};
+use hermes_store::{Depth, Outcome, Repair, Stats, Store, StoreError, repair as repair_store};
 use serde_json::json;
 
 use super::{failed, local, printed, printed_json, to_read};
@@ -78,8 +78,13 @@ fn size(bytes: u64) -> String {
 }
 
 pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
-    let Some(store) = to_read(setup)? else {
+    let Some(reader) = to_read(setup)? else {
         return if json { printed_json(&json!(null)) } else { printed("no conversation was stored yet\n") };
+    };
+    // Where it can be written, that is tried as well.
+    let store = match Store::open(setup.home.path()) {
+        Err(StoreError::ReadOnly { .. }) => reader,
+        store => store.map_err(failed)?,
     };
     let health = store.check(if quick { Depth::Quick } else { Depth::Full }).map_err(failed)?;
     if json {

@@ -10,8 +10,18 @@ use crate::database::{NAME, connect};
 use crate::{Store, StoreError};
 
 /// Those that others name first.
-const TABLES: [&str; 9] =
-    ["sessions", "messages", "prompts", "views", "summaries", "view_items", "requests", "rewound", "state_meta"];
+const TABLES: [&str; 10] = [
+    "sessions",
+    "messages",
+    "prompts",
+    "views",
+    "summaries",
+    "view_items",
+    "ephemeral_layers",
+    "requests",
+    "rewound",
+    "state_meta",
+];
 /// Without all of their rows a view would leave messages out.
 const OF_VIEWS: [&str; 3] = ["views", "summaries", "view_items"];
 
@@ -201,5 +211,25 @@ fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> rusq
         for (table, row) in orphans {
             new.execute(&format!("DELETE FROM \"{table}\" WHERE rowid = ?1"), [row])?;
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::store;
+
+    #[test]
+    fn no_table_is_forgotten() {
+        let (_home, store) = store();
+        let connection = connect(store.path()).unwrap();
+        let sql = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' \
+                   AND name NOT LIKE 'sqlite_%' ORDER BY name";
+        let mut statement = connection.prepare(sql).unwrap();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let mut known = TABLES.map(str::to_owned);
+        known.sort();
+        assert_eq!(names, known);
     }
 }
