@@ -12,9 +12,14 @@ impl Ledger {
     /// That of the newest session.
     #[track_caller]
     pub(crate) fn of(home: &Home) -> Self {
-        let id = home.newest_session();
-        let told = home.cache_json(&id);
-        assert_eq!(told["session"], id.as_str());
+        Self::of_session(home, &home.newest_session())
+    }
+
+    /// That of one session.
+    #[track_caller]
+    pub(crate) fn of_session(home: &Home, id: &str) -> Self {
+        let told = home.cache_json(id);
+        assert_eq!(told["session"], id);
         let requests = told["requests"].as_array().unwrap_or_else(|| panic!("no requests in {told}")).clone();
         let numbers: Vec<u64> = requests.iter().map(|request| request["number"].as_u64().unwrap()).collect();
         assert_eq!(numbers, (1..=requests.len() as u64).collect::<Vec<_>>());

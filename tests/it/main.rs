@@ -5,10 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrows;
+mod branches;
 mod breakpoints;
+mod causes;
 mod compaction;
 mod config;
 mod crash;
+mod ephemeral;
 mod frozen;
 mod journal;
 mod layers;
@@ -16,5 +19,7 @@ mod ledger;
 mod plugins;
 mod prefix;
 mod random_kills;
+mod rebuilds;
+mod tables;
 mod turns;
 mod workday;

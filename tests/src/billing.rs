@@ -90,7 +90,10 @@ impl Bill {
     }
 
     /// As Anthropic tells it: the three counts of the prompt add up.
-    pub(crate) fn anthropic_usage(&self, reply: u64) -> Value {
+    pub(crate) fn anthropic_usage(&self, reply: u64, reported: bool) -> Value {
+        if !reported {
+            return json!({"input_tokens": self.prompt, "output_tokens": reply});
+        }
         json!({
             "input_tokens": self.prompt - self.read - self.written,
             "cache_read_input_tokens": self.read,

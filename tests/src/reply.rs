@@ -49,11 +49,23 @@ pub(crate) enum Fault {
     Disconnect,
 }
 
+/// What the usage says of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counters {
+    /// What the server's cache does; where it has none, nothing was read or written.
+    OfTheServer,
+    /// Not a word.
+    Missing,
+    /// These, whatever the server's cache does.
+    Told { read: u64, written: u64 },
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Completion {
     text: String,
     calls: Vec<Call>,
     usage: Option<(u64, u64)>,
+    pub(crate) counters: Counters,
     /// Characters to a frame.
     step: usize,
     pub(crate) pause: Duration,
@@ -87,7 +99,8 @@ impl Reply {
     }
 
     fn completion(text: String, calls: Vec<Call>) -> Self {
-        let completion = Completion { text, calls, usage: None, step: 8, pause: Duration::ZERO, fault: None };
+        let (pause, counters) = (Duration::ZERO, Counters::OfTheServer);
+        let completion = Completion { text, calls, usage: None, counters, step: 8, pause, fault: None };
         Self { kind: Kind::Completion(completion), headers: Vec::new() }
     }
 
@@ -109,6 +122,16 @@ impl Reply {
     /// Tokens of prompt and reply; without this, a quarter of the bytes.
     pub fn usage(self, prompt: u64, reply: u64) -> Self {
         self.with(|completion| completion.usage = Some((prompt, reply)))
+    }
+
+    /// Tokens of the prompt that were read from a cache and written into it.
+    pub fn cached(self, read: u64, written: u64) -> Self {
+        self.with(|completion| completion.counters = Counters::Told { read, written })
+    }
+
+    /// Counts tokens as a server does that knows nothing of caches.
+    pub fn without_cache_counters(self) -> Self {
+        self.with(|completion| completion.counters = Counters::Missing)
     }
 
     /// Says nothing more after so many frames, and keeps the connection open.

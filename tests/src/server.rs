@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::billing::{Bill, Cache};
-use crate::reply::{Completion, Fault, Kind, Reply, refusal};
+use crate::reply::{Completion, Counters, Fault, Kind, Reply, refusal};
 use crate::request::Request;
 use crate::wire::{Wire, is_auxiliary};
 
@@ -246,18 +246,24 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
 fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Value {
     let mut cache = shared.cache();
     let mut told = Bill { prompt: completion.prompt_tokens(request.raw.len()), ..Bill::default() };
-    let mut reported = false;
+    // Anthropic's messages always tell; a chat completion where there is something to tell of.
+    let mut reported = request.wire == Wire::AnthropicMessages;
     if let Some(cache) = cache.as_mut() {
         let bill = cache.bill(request);
         request.bill = Some(bill);
         if !completion.has_usage() {
             told = bill;
-            reported = cache.reports();
+            reported |= cache.reports();
         }
+    }
+    match completion.counters {
+        Counters::OfTheServer => {}
+        Counters::Missing => (told.read, told.written, reported) = (0, 0, false),
+        Counters::Told { read, written } => (told.read, told.written, reported) = (read, written, true),
     }
     match request.wire {
         Wire::ChatCompletions => told.chat_usage(completion.tokens(), reported),
-        Wire::AnthropicMessages => told.anthropic_usage(completion.tokens()),
+        Wire::AnthropicMessages => told.anthropic_usage(completion.tokens(), reported),
     }
 }
 
@@ -439,6 +445,26 @@ mod tests {
         let prompt = server.requests()[0].billed().prompt;
         assert!(first.contains("\"cached_tokens\":0"), "{first}");
         assert!(second.contains(&format!("\"cached_tokens\":{prompt}")), "{second}");
+    }
+
+    #[test]
+    fn a_script_may_tell_of_another_cache_or_of_none() {
+        let server = Server::answering(|_, number| {
+            let reply = Reply::text("hi").usage(100, 1);
+            if number < 2 { reply.cached(80, 5) } else { reply.without_cache_counters() }
+        });
+        let server = server.with_cache(BreakpointCache::new());
+        let told = |path: &str| post_to(&server, path, &ask(false)).0;
+        let chat = told("/v1/chat/completions");
+        assert!(chat.contains("\"prompt_tokens\":100") && chat.contains("\"cached_tokens\":80"), "{chat}");
+        let anthropic = told("/v1/messages");
+        for count in ["\"input_tokens\":15", "\"cache_read_input_tokens\":80", "\"cache_creation_input_tokens\":5"] {
+            assert!(anthropic.contains(count), "{anthropic}");
+        }
+        for path in ["/v1/chat/completions", "/v1/messages"] {
+            let silent = told(path);
+            assert!(silent.contains("_tokens\":100") && !silent.contains("cache"), "{silent}");
+        }
     }
 
     #[test]

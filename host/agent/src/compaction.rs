@@ -84,18 +84,16 @@ pub(crate) fn reserve(window: u32) -> u32 {
 
 /// Tokens that the messages of a request may take, by the estimate.
 fn limit(live: &Live, window: u32) -> u32 {
-    limit_beside(live, window, live.fixed_tokens)
-}
-
-fn limit_beside(live: &Live, window: u32, fixed: u32) -> u32 {
     let room = window - reserve(window);
     let estimate = (f64::from(room) / live.engine.skew) as u32;
-    estimate.saturating_sub(fixed)
+    estimate.saturating_sub(live.fixed_tokens)
 }
 
-/// Whether the conversation, as it is shown, would fit beside a prompt and tools of that size.
+/// Whether the conversation, as it is shown, stands well beside a prompt and tools of that size: with room to go on, or
+/// it would have to be compacted again at once.
 pub(crate) fn fits_beside(live: &Live, window: u32, fixed: u32) -> bool {
-    live.journal.conversation().view_tokens(live.journal.view()) <= limit_beside(live, window, fixed)
+    let shown = live.journal.conversation().view_tokens(live.journal.view());
+    fixed <= live.fixed_tokens || live.engine.scaled(shown.saturating_add(fixed)) <= window / 10 * 6
 }
 
 pub(crate) fn room_for_messages(live: &Live, window: u32) -> u32 {

@@ -196,7 +196,8 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
     let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
     if !compaction::fits_beside(live, host.model.context_length, fixed_tokens(&frozen)) {
         live.plugged.voice.notice(format!(
-            "the system prompt was not rebuilt with the compaction, since it would not fit beside the conversation; changed: {changed}"
+            "the system prompt was not rebuilt with the compaction, since it would not leave room beside the conversation; changed: \
+             {changed}; `hermes prompt --rebuild {}` takes that up all the same", live.session
         ));
         return Ok(());
     }

@@ -197,9 +197,10 @@ impl Outgoing {
         let mut rendered = HashMap::new();
         let view = journal.stored_view();
         let mut built = Built::new(&terms, frozen, &conversation, (view.row, &view.view), &mut rendered)?;
-        let before = match last_request(store, session)? {
+        let last = last_request(store, session)?;
+        let before = match &last {
             Some((owner, record)) => {
-                Some(recall(store, &owner, &record, &terms, &mut built, &conversation, &mut rendered)?)
+                Some(recall(store, owner, record, &terms, &mut built, &conversation, &mut rendered)?)
             }
             None => None,
         };
@@ -210,8 +211,8 @@ impl Outgoing {
             ..RequestRecord::default()
         };
         let mut reports = store.cache_was_reported(&session.id, &like)?;
-        if let Some(parent) = &session.parent {
-            reports |= store.cache_was_reported(&parent.id, &like)?;
+        if let Some((owner, _)) = &last {
+            reports |= store.cache_was_reported(owner, &like)?;
         }
         drop(conversation);
         Ok(Self { terms, built, rendered, before, reports })
@@ -318,6 +319,7 @@ impl Outgoing {
     pub(crate) fn arrived(&mut self, departed: Departed, usage: Option<Usage>) -> RequestRecord {
         let Departed { mut record, elapsed } = departed;
         let before = self.before.as_ref().and_then(|before| before.usage);
+        let same = self.before.as_ref().is_some_and(|before| before.identity == self.terms.identity());
         if let Some(usage) = &usage {
             if let (None, Some(before)) = (&record.cause, &before) {
                 let keeping = Keeping { ttl: self.terms.lifetime(), reports: self.reports };
@@ -345,7 +347,7 @@ impl Outgoing {
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
             // Of a reply that was stopped nothing is reported; the one before it is the next best.
-            usage: usage.or(before),
+            usage: usage.or(before.filter(|_| same)),
         });
         record
     }
@@ -448,7 +450,11 @@ fn recall(
         view: record.view,
         ephemeral: record.ephemeral.clone(),
         sent_at: record.sent_at,
-        usage: record.usage,
+        // Of a reply that was stopped nothing was reported; the one before it is the next best.
+        usage: match record.usage {
+            Some(usage) => Some(usage),
+            None => store.last_usage(owner, record)?,
+        },
     };
     let here = built.prefix.bytes().get(..length);
     if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {

@@ -119,7 +119,9 @@ impl Instance {
 
     /// A memory provider's text for the system prompt; may be empty.
     pub async fn system_prompt(&self) -> Result<String, CallError> {
-        ask!(self, "system-prompt", turn, memory_provider, |live, memory| memory.call_system_prompt(&mut live.store))
+        let answer = ask!(self, "system-prompt", turn, memory_provider, |live, memory| memory
+            .call_system_prompt(&mut live.store))?;
+        self.answered("system-prompt", answer)
     }
 
     /// What a memory provider remembers for what the user said.

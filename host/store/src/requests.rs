@@ -93,6 +93,20 @@ impl Store {
         })
     }
 
+    /// What the provider reported of the newest request that this session made to that model and of which it reported
+    /// anything.
+    pub fn last_usage(&self, id: &SessionId, like: &RequestRecord) -> Result<Option<Usage>, StoreError> {
+        self.read(|connection| {
+            let sql = format!(
+                "{READ} AND provider = ?2 AND model = ?3 AND api_mode = ?4 AND input_tokens IS NOT NULL \
+                 ORDER BY number DESC LIMIT 1"
+            );
+            let route = params![id.as_str(), like.provider, like.model, like.api_mode];
+            let found = connection.prepare_cached(&sql)?.query_row(route, from_row).optional()?;
+            Ok(found.and_then(|request| request.usage))
+        })
+    }
+
     /// The newest request of a session that goes no further than a message; without one, the newest.
     pub fn last_request(
         &self,
@@ -262,6 +276,9 @@ mod tests {
         assert_eq!(store.last_request(&id, None).unwrap(), Some(third.clone()));
         assert_eq!(store.last_request(&id, Some(MessageId(7))).unwrap(), Some(third.clone()));
         assert_eq!(store.last_request(&id, Some(MessageId(6))).unwrap(), None);
+        let stopped = RequestRecord { usage: None, ..priced.clone() };
+        assert_eq!(store.last_usage(&id, &stopped).unwrap(), Some(usage));
+        assert_eq!(store.last_usage(&id, &other).unwrap(), None);
         let first = RequestRecord { number: 1, ..priced };
         let second = RequestRecord { number: 2, ..RequestRecord::default() };
         assert_eq!(store.requests(&id).unwrap(), [first, second, third]);

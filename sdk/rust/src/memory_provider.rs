@@ -9,9 +9,10 @@ pub use wit::{Query, Recollection, Turn};
 /// A memory provider, written as plain blocking code: the host bounds [`recall`](MemoryProvider::recall) in time and
 /// calls [`sync_turn`](MemoryProvider::sync_turn) in the background.
 pub trait MemoryProvider: Plugin {
-    /// Static text for the system prompt; frozen for the session.
-    fn system_prompt(&mut self) -> String {
-        String::new()
+    /// Static text for the system prompt, frozen for the session; empty for none. An error says that it cannot be told
+    /// at the moment: a session that has a text keeps it.
+    fn system_prompt(&mut self) -> Result<String, Error> {
+        Ok(String::new())
     }
 
     /// What is worth knowing for this turn, best first.
@@ -28,8 +29,8 @@ pub trait MemoryProvider: Plugin {
 }
 
 impl<S: Slot<Plugin: MemoryProvider>> wit::Guest for S {
-    fn system_prompt() -> String {
-        S::expect("system-prompt", |provider| provider.system_prompt())
+    fn system_prompt() -> Result<String, Error> {
+        S::call("system-prompt", |provider| provider.system_prompt())
     }
 
     fn recall(query: Query) -> Result<Vec<Recollection>, Error> {

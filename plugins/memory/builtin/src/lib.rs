@@ -84,30 +84,24 @@ impl Plugin for Builtin {
 }
 
 impl MemoryProvider for Builtin {
-    fn system_prompt(&mut self) -> String {
-        let blocks = [Target::Memory, Target::User].into_iter().filter_map(|target| {
+    fn system_prompt(&mut self) -> Result<String, Error> {
+        let mut blocks = Vec::new();
+        for target in [Target::Memory, Target::User] {
             let limit = self.limits.of(target);
-            match documents::read(target.document()) {
-                Ok(Some(document)) => {
-                    let notes = Notes::parse(&document.content);
-                    if notes.chars() > limit {
-                        log::warn(format!(
-                            "{} has {} characters, more than its {}: it stands in the prompt in full, but nothing can be added to it",
-                            target.document(),
-                            thousands(notes.chars()),
-                            thousands(limit),
-                        ));
-                    }
-                    block(target, &notes, limit)
-                }
-                Ok(None) => None,
-                Err(error) => {
-                    log::error(format!("{} is missing from the prompt: {error}", target.document()));
-                    None
-                }
+            // One that cannot be read is no empty one: what a session was told of it stands.
+            let Some(document) = documents::read(target.document())? else { continue };
+            let notes = Notes::parse(&document.content);
+            if notes.chars() > limit {
+                log::warn(format!(
+                    "{} has {} characters, more than its {}: it stands in the prompt in full, but nothing can be added to it",
+                    target.document(),
+                    thousands(notes.chars()),
+                    thousands(limit),
+                ));
             }
-        });
-        blocks.collect::<Vec<_>>().join("\n\n")
+            blocks.extend(block(target, &notes, limit));
+        }
+        Ok(blocks.join("\n\n"))
     }
 }
 

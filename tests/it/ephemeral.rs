@@ -1,0 +1,58 @@
+//! Layers of a single call: they are sent with every request, stored in no conversation, and accounted for.
+
+use hermes_tests::oracle::assert_valid_marked_request;
+use hermes_tests::{BreakpointCache, Home, Server};
+use serde_json::{Value, json};
+
+use crate::journal::texts;
+use crate::ledger::Ledger;
+use crate::workday;
+
+#[test]
+fn prefill_is_found_in_the_home_stands_before_every_conversation_and_is_no_part_of_it() {
+    let server = Server::answering(workday::partner).with_cache(BreakpointCache::new());
+    let home = workday::home(Home::with(&server));
+    // One with a known price, by a route that is asked here.
+    home.set("model.provider", json!("openrouter"));
+    home.set("model.default", json!("anthropic/claude-sonnet-4.5"));
+    home.set("prompt.prefill_messages_file", json!("asides/prefill.json"));
+    let aside = [("user", "Ahoy"), ("assistant", "Aye")];
+    let file: Vec<Value> = aside.iter().map(|(role, text)| json!({"role": role, "content": text})).collect();
+    home.write("asides/prefill.json", Value::from(file).to_string());
+    // What a workspace has under the same name is not meant.
+    home.write_workspace(
+        "asides/prefill.json",
+        r#"[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]"#,
+    );
+    for number in [0, 2] {
+        workday::turn(&home, number, &[]).run().success();
+    }
+
+    let turns = server.turns();
+    assert_eq!(turns.len(), 4);
+    for request in &turns {
+        assert_valid_marked_request(&request.body);
+        let said = request.conversation();
+        for (said, (role, text)) in said.iter().zip(aside) {
+            assert_eq!((said.role.as_str(), said.text.as_str()), (role, text));
+        }
+        assert_eq!(said[2].text, "Turn 0: go on.");
+    }
+    let log = home.messages();
+    assert_eq!(texts(&log, "user"), ["Turn 0: go on.", "Turn 2: go on."]);
+    assert!(log.iter().all(|message| !message.to_string().contains("Ahoy")), "{log:?}");
+
+    let ledger = Ledger::of(&home);
+    assert_eq!(ledger.causes(), [Some("first-request"), None, None, None]);
+    let costs: Vec<f64> = ledger
+        .requests
+        .iter()
+        .map(|request| {
+            // A word each: what the file says around them was not sent to be read.
+            assert_eq!(request["ephemeral"]["tokens"], 2, "{request}");
+            request["ephemeral"]["cost"].as_f64().unwrap_or_else(|| panic!("no cost: {request}"))
+        })
+        .collect();
+    assert!(costs[0] > costs[1] && costs[1] > 0.0, "a prefix that stayed costs less: {costs:?}");
+    assert_eq!(costs[1..], [costs[1]; 3]);
+}
