@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use hermes_models::{Route, Source, WindowSource};
 use hermes_plugins::Plugins;
 use hermes_runtime::Runtime;
-use hermes_store::Store;
+use hermes_store::{Depth, Store};
 use serde::Serialize;
 
 use crate::arguments::ModelArguments;
@@ -195,12 +195,17 @@ fn told(route: &Route) -> String {
 fn store(home: &Home) -> Check {
     let looked = Store::open_read_only(home.path()).and_then(|store| match store {
         None => Ok(None),
-        Some(store) => store.sessions().map(|sessions| Some((store.path().to_owned(), sessions.len()))),
+        Some(store) => store.check(Depth::Quick).map(|health| Some((store.path().to_owned(), health))),
     });
     match looked {
         Ok(None) => Check::ok("store", "no conversations yet"),
-        Ok(Some((path, count))) => {
-            let count = text::counted(u64::try_from(count).unwrap_or(u64::MAX), "session");
+        Ok(Some((path, health))) if !health.problems.is_empty() => {
+            let why = format!("{}: {}", path.display(), health.problems.join("; "));
+            let fix = "run `hermes sessions repair`, which first makes a copy of it";
+            Check::fail("store", &Failure::new(Kind::Store, "the store is damaged", why, fix))
+        }
+        Ok(Some((path, health))) => {
+            let count = text::counted(health.sessions, "session");
             match open_to_others(&path) {
                 Some(mode) => Check::warn(
                     "store",

@@ -1,13 +1,16 @@
 //! Two processes append to one store while a third one searches it. How long they take is measured by the benchmark.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use hermes_conversation::{Draft, Model, SessionId, ToolCall};
-use hermes_store::{NewSession, SearchQuery, Sort, Store};
+use common::new_session;
+use hermes_conversation::{Draft, SessionId, ToolCall};
+use hermes_store::{SearchQuery, Sort, Store};
 
 const HOME: &str = "HERMES_STORE_TEST_HOME";
 /// How many messages each of the two appends.
@@ -15,19 +18,6 @@ const MESSAGES: &str = "HERMES_STORE_TEST_MESSAGES";
 
 fn messages() -> u64 {
     std::env::var(MESSAGES).map_or(1_500, |number| number.parse().unwrap())
-}
-
-fn new_session() -> NewSession {
-    NewSession {
-        source: "cli".into(),
-        workspace: "/home/ada".into(),
-        engine: "compressor".into(),
-        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
-        title: None,
-        frozen: None,
-        started_at: 1_795_300_000_000,
-        parent: None,
-    }
 }
 
 /// Starts one of the ignored tests below as a process of its own.

@@ -1,12 +1,15 @@
 //! What opening a home folder does to what is there.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use hermes_conversation::{Draft, Message, Model, SessionId};
+use common::new_session;
+use hermes_conversation::{Draft, Message, SessionId};
 use hermes_store::{APPLICATION_ID, Depth, Frozen, NewSession, SCHEMA_VERSION, Store, StoreError};
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -26,19 +29,6 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
-fn new_session() -> NewSession {
-    NewSession {
-        source: "cli".into(),
-        workspace: "/home/ada".into(),
-        engine: "compressor".into(),
-        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
-        title: None,
-        frozen: None,
-        started_at: 1_795_300_000_000,
-        parent: None,
-    }
 }
 
 /// Both ways of opening refuse it and leave it as it is; answers why.

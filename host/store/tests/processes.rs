@@ -1,30 +1,20 @@
 //! Several processes on one home: each test that needs one starts this program again.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use hermes_conversation::{Draft, Model, SessionId};
-use hermes_store::{NewSession, Store, StoreError};
+use common::new_session;
+use hermes_conversation::{Draft, SessionId};
+use hermes_store::{Store, StoreError};
 
 const HOME: &str = "HERMES_STORE_TEST_HOME";
 const SESSION: &str = "HERMES_STORE_TEST_SESSION";
 const MESSAGES: u64 = 40;
-
-fn new_session() -> NewSession {
-    NewSession {
-        source: "cli".into(),
-        workspace: "/home/ada".into(),
-        engine: "compressor".into(),
-        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
-        title: None,
-        frozen: None,
-        started_at: 1_795_300_000_000,
-        parent: None,
-    }
-}
 
 /// Starts one of the ignored tests below as a process of its own.
 fn start(part: &str, home: &Path, session: &str) -> Child {

@@ -1,29 +1,19 @@
 //! Damage to the store, and what a repair makes of it.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 
-use hermes_conversation::{Draft, Item, Message, MessageRange, Model, SessionId, Summary, View};
-use hermes_store::{Depth, NewSession, Outcome, SearchQuery, Store, StoreError, repair};
+use common::new_session;
+use hermes_conversation::{Draft, Item, Message, MessageRange, SessionId, Summary, View};
+use hermes_store::{Depth, Outcome, SearchQuery, Store, StoreError, repair};
 use rusqlite::Connection;
 
 const PAGE: usize = 4096;
-
-fn new_session() -> NewSession {
-    NewSession {
-        source: "cli".into(),
-        workspace: "/home/ada".into(),
-        engine: "compressor".into(),
-        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
-        title: None,
-        frozen: None,
-        started_at: 1_795_300_000_000,
-        parent: None,
-    }
-}
 
 /// Stands for the bytes of a file, which nobody wants to read when they differ.
 fn digest(path: &Path) -> (usize, u64) {

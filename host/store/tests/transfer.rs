@@ -1,11 +1,14 @@
 //! Sessions that leave one store and come into another, and files that only look like theirs.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 
+use common::new_session;
 use hermes_conversation::{
-    Draft, Excerpt, Item, Message, MessageId, MessageRange, Model, SessionId, Summary, ToolCall, Usage, View,
+    Draft, Excerpt, Item, Message, MessageId, MessageRange, SessionId, Summary, ToolCall, Usage, View,
 };
 use hermes_store::{
     Frozen, Imported, Layout, NewSession, Parent, ParentKind, RequestRecord, Session, Store, StoreError,
@@ -18,19 +21,6 @@ fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     (home, store)
-}
-
-fn new_session() -> NewSession {
-    NewSession {
-        source: "cli".into(),
-        workspace: "/home/ada".into(),
-        engine: "compressor".into(),
-        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
-        title: None,
-        frozen: None,
-        started_at: 1_795_300_000_000,
-        parent: None,
-    }
 }
 
 fn child(store: &Store, of: &Session, kind: ParentKind, through: Option<MessageId>) -> Session {

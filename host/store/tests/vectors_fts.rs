@@ -4,9 +4,12 @@
 //! with the rule behind each, and our result is asserted.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::path::PathBuf;
 
-use hermes_conversation::{Draft, Model, Role, SessionId, ToolCall};
+use common::new_session;
+use hermes_conversation::{Draft, Role, SessionId, ToolCall};
 use hermes_store::{Hit, NewSession, SearchQuery, Sort, Store};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -27,19 +30,6 @@ fn cases(suite: &Value) -> impl Iterator<Item = (&str, &Value, &Value)> {
     let cases = suite["cases"].as_array().unwrap();
     assert_eq!(cases.len() as u64, suite["count"].as_u64().unwrap());
     cases.iter().map(|case| (case["name"].as_str().unwrap(), &case["input"], &case["expected"]))
-}
-
-fn new_session() -> NewSession {
-    NewSession {
-        source: "cli".into(),
-        workspace: "/home/ada".into(),
-        engine: "compressor".into(),
-        model: Model { provider: "offline".into(), name: "offline".into(), context_length: 32_000 },
-        title: None,
-        frozen: None,
-        started_at: 1_795_300_000_000,
-        parent: None,
-    }
 }
 
 fn store() -> (TempDir, Store) {
