@@ -170,8 +170,8 @@ fn row(request: &RequestRecord, console: Console) -> String {
 }
 
 fn totals(requests: &[RequestRecord]) -> String {
-    let sent: u64 = requests.iter().map(|request| request.bytes).sum();
-    let kept: u64 = requests.iter().map(|request| request.prefix_bytes).sum();
+    let sum_of = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
+    let (sent, kept) = (sum_of(|request| request.bytes), sum_of(|request| request.prefix_bytes));
     let breaks = requests.iter().filter(|request| is_break(request)).count();
     let share = if sent == 0 { 0.0 } else { kept as f64 * 100.0 / sent as f64 };
     let mut told = format!(
