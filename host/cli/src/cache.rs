@@ -15,7 +15,7 @@ use crate::launch::Setup;
 use crate::text::{self, grouped, line};
 
 /// Columns of a bar.
-const WIDTH: usize = 24;
+const WIDTH: usize = 16;
 
 pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = Setup::read()?;
@@ -125,14 +125,8 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
 fn table(session: &Session, requests: &[RequestRecord], console: Console) -> String {
     let mut told = format!("session {}\n\n", session.id);
     let head = format!(
-        "{:>4}  {:<w$}  {:>6}  {:>11}  {:>11}  {:>9}  why not more\n",
-        "#",
-        "prefix of the request before",
-        "share",
-        "sent bytes",
-        "read tokens",
-        "cost",
-        w = WIDTH + 4
+        "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  why not more\n",
+        "#", "as it was before", "share", "bytes", "read", "cost",
     );
     told.push_str(&console.paint(Tone::Faint, &head));
     for request in requests {
@@ -140,6 +134,7 @@ fn table(session: &Session, requests: &[RequestRecord], console: Console) -> Str
     }
     told.push('\n');
     told.push_str(&totals(requests));
+    told.push_str("bytes: of tools and messages; read: tokens that the provider read from its cache\n");
     told
 }
 
@@ -157,10 +152,9 @@ fn row(request: &RequestRecord, console: Console) -> String {
         format!("  (layers of this call alone: {} tokens{cost})", grouped(u64::from(ephemeral_tokens(layers))))
     });
     format!(
-        "{:>4}  {}{}  {:>5.1}%  {:>11}  {:>11}  {:>9}  {}{alone}\n",
+        "{:>4}  {}  {:>5.1}%  {:>10}  {:>9}  {:>8}  {}{alone}\n",
         request.number,
         console.paint(tone, &bars::bar(share, WIDTH)),
-        " ".repeat(4),
         share * 100.0,
         grouped(request.bytes),
         read,
