@@ -131,10 +131,10 @@ pub(crate) struct PromptArguments {
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     pub(crate) rebuild: Option<String>,
     /// As JSON, with the texts
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["diff", "rebuild"])]
     pub(crate) json: bool,
     /// The prompt itself
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "diff", "rebuild"])]
     pub(crate) text: bool,
 }
 

@@ -312,7 +312,10 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         (None, Some(window)) => (window, WindowSource::Family),
         (None, None) => (ASSUMED_WINDOW, WindowSource::Assumed),
     };
-    let api_mode = mode.or_else(|| ApiMode::of_address(&url)).unwrap_or(ApiMode::ChatCompletions);
+    // An address of one's own for a known provider is a proxy in front of it, and speaks as that does.
+    let of_provider =
+        || Known::by_id(&place.provider).and_then(|known| ApiMode::of_address(&Url::parse(known.base_url).ok()?));
+    let api_mode = mode.or_else(|| ApiMode::of_address(&url)).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions);
     Ok(Route {
         model: Model { provider: place.provider, name, context_length },
         base_url: Some(url),

@@ -124,9 +124,14 @@ pub fn compare(before: Option<&Sent<'_>>, now: &Sent<'_>, suspects: &Suspects<'_
     if prefix == before.bytes.len() {
         return Finding { prefix, cause: None, culprit: None };
     }
-    if before.tools != now.tools || prefix < now.tools {
+    let tools_differ = before.tools != now.tools || prefix < now.tools;
+    let in_the_opening = tools_differ || prefix < before.system.min(now.system);
+    if in_the_opening && before.view != now.view {
+        // A compaction takes up what has changed, since it breaks the prefix in any case.
+        finding(Cause::Compaction, format!("{}; the prompt was rebuilt with it: {}", suspects.view, suspects.prompt))
+    } else if tools_differ {
         finding(Cause::ToolsChanged, suspects.prompt.to_owned())
-    } else if prefix < before.system.min(now.system) {
+    } else if in_the_opening {
         finding(Cause::PromptRebuilt, suspects.prompt.to_owned())
     } else if before.ephemeral != now.ephemeral {
         finding(Cause::EphemeralLayer, suspects.ephemeral.to_owned())
@@ -224,6 +229,11 @@ mod tests {
         assert_eq!(cause(&before, &sent(b"ttssmmmmm")), (7, None, None));
         assert_eq!(cause(&before, &sent(b"tTssmmm")), (1, Some(Cause::ToolsChanged), culprit("memory: builtin")));
         assert_eq!(cause(&before, &sent(b"ttsSmmm")), (3, Some(Cause::PromptRebuilt), culprit("memory: builtin")));
+        let both = Sent { view: 1, ..sent(b"ttsSm") };
+        assert_eq!(
+            cause(&before, &both),
+            (3, Some(Cause::Compaction), culprit("compressor; the prompt was rebuilt with it: memory: builtin"))
+        );
         let folded = Sent { view: 1, ..sent(b"ttssmS") };
         assert_eq!(cause(&before, &folded), (5, Some(Cause::Compaction), culprit("compressor")));
         let prefilled = Sent { ephemeral: Some("[]"), ..sent(b"ttssPmmm") };

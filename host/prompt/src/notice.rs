@@ -28,7 +28,7 @@ pub enum Notice {
         root: String,
     },
     /// Binary, or in another encoding.
-    #[error("{source_name} is not UTF-8 text and is left out; save it as UTF-8")]
+    #[error("{source_name} is no UTF-8 text without NUL bytes and is left out; save it as UTF-8 text")]
     NotText {
         /// The file.
         source_name: String,

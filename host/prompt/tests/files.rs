@@ -105,7 +105,7 @@ fn what_cannot_be_used_is_told_and_the_next_kind_is_taken() {
     let project = project(root.path(), LIMIT);
     assert_eq!(names(&project), ["claude.md"]);
     let expected = [
-        "AGENTS.md is not UTF-8 text and is left out; save it as UTF-8",
+        "AGENTS.md is no UTF-8 text without NUL bytes and is left out; save it as UTF-8 text",
         "agents.md is no regular file and is left out",
         "CLAUDE.md has more than 4194304 bytes and is left out; make it shorter",
     ];

@@ -297,3 +297,22 @@ fn marks_are_taken_by_the_route_whatever_the_model() {
     assert_eq!(style(&[("base_url", "https://proxy.test/anthropic"), ("model", "m")]), native);
     assert_eq!(Route::offline().style(), Style::PLAIN);
 }
+
+#[test]
+fn a_proxy_before_a_known_provider_speaks_as_that_does() {
+    let mode = |config: Pairs| of(CLEAR, CLEAR, config).unwrap().api_mode;
+    let proxy: Pairs =
+        &[("provider", "anthropic"), ("base_url", "http://127.0.0.1:1/x"), ("model", "m"), ("api_key", "k")];
+    assert_eq!(mode(proxy), ApiMode::AnthropicMessages);
+    let told: Pairs = &[
+        ("provider", "anthropic"),
+        ("base_url", "http://127.0.0.1:1/x"),
+        ("model", "m"),
+        ("api_key", "k"),
+        ("api_mode", "chat_completions"),
+    ];
+    assert_eq!(mode(told), ApiMode::ChatCompletions);
+    let other: Pairs =
+        &[("provider", "openai"), ("base_url", "http://127.0.0.1:1/x"), ("model", "m"), ("api_key", "k")];
+    assert_eq!(mode(other), ApiMode::ChatCompletions);
+}
