@@ -89,7 +89,7 @@ impl Store {
         // one opened for reading only would leave them.
         let connection = match connect(&path) {
             Err(error) if beside_is_missing(&error, &path) => {
-                header::connect_immutable(&path).map_err(|error| StoreError::sqlite(&path, error))?
+                connect_alone(&path).map_err(|error| StoreError::sqlite(&path, error))?
             }
             connection => connection.map_err(|error| about_log(error, &path))?,
         };
@@ -171,6 +171,14 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, error))?;
     prepare(connection, path).map_err(|fault| fault.at(path))
+}
+
+/// A connection where nothing can be written, neither to the database nor beside it.
+fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = header::connect_immutable(path)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    search::register(&connection)?;
+    Ok(connection)
 }
 
 fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
@@ -297,6 +305,7 @@ mod tests {
     use hermes_conversation::{Draft, Item, MessageRange, Summary, View};
 
     use super::*;
+    use crate::SearchQuery;
     use crate::testing::{new_session, store};
 
     #[test]
@@ -334,6 +343,21 @@ mod tests {
         pages(1_000_000);
         store.append(&session, &[Draft::user(long, 2)]).unwrap();
         assert_eq!(store.import(&mut Cursor::new(export)).unwrap().sessions.len(), 1);
+    }
+
+    #[test]
+    fn what_lies_where_nothing_can_be_written_can_be_searched() {
+        let (home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        store.append(&session, &[Draft::user("needle C++ 错误", 1)]).unwrap();
+        let path = store.path().to_owned();
+        drop(store);
+        let store = Store::new(home.path(), path.clone(), connect_alone(&path).unwrap());
+        for (text, found) in [("needle", 1), ("C++", 1), ("错误", 1), ("eedl", 1), ("missing", 0)] {
+            assert_eq!(store.search(&SearchQuery::new(text)).unwrap().len(), found, "{text}");
+        }
+        drop(store);
+        assert!(!header::beside(&path, "-wal").exists());
     }
 
     #[test]
