@@ -49,7 +49,16 @@ impl Store {
     ///
     /// What is created is readable by its owner alone; what is there keeps its mode. A file that is not ours,
     /// or is of a newer version, is an error and stays as it is, byte for byte, with nothing put beside it.
+    ///
+    /// Messages that the search does not have yet are taken into it first, which can take minutes once.
     pub fn open(home: &Path) -> Result<Self, StoreError> {
+        let store = Self::up_to_date(home)?;
+        store.complete_search()?;
+        Ok(store)
+    }
+
+    /// With the schema of this version, whatever the search has.
+    fn up_to_date(home: &Path) -> Result<Self, StoreError> {
         private::create_folder(home).map_err(|source| StoreError::Home { path: home.to_owned(), source })?;
         let path = home.join(NAME);
         if header::inspect(&path)? == Standing::Absent {
@@ -70,19 +79,18 @@ impl Store {
             Ok(())
         })
         .map_err(|fault| fault.at(&path))?;
-        let store = Self::new(home, path, connection);
-        store.complete_search()?;
-        Ok(store)
+        Ok(Self::new(home, path, connection))
     }
 
     /// Opens what is there for reading; none where there is no store. Nothing is created.
     ///
-    /// A store of an older version is brought up to date first, since that is what this version reads.
+    /// A store of an older version is brought up to date first, since that is what this version reads. The search may
+    /// lack messages then: [`Store::missing_in_search`].
     pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
         let path = home.join(NAME);
         match header::inspect(&path)? {
             Standing::Absent => return Ok(None),
-            Standing::Ours { version } if version < SCHEMA_VERSION => return Self::open(home).map(Some),
+            Standing::Ours { version } if version < SCHEMA_VERSION => return Self::up_to_date(home).map(Some),
             Standing::Ours { .. } => {}
         }
         // A connection that could write removes the files beside the database again when it is the last;
