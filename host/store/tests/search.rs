@@ -136,6 +136,42 @@ fn each_kind_of_text_is_found_and_nothing_else() {
     }
 }
 
+/// Upper and lower case, and the two apostrophes, are the same in the index, in what is looked for and in the comparison.
+#[test]
+fn however_a_sign_or_a_letter_is_written_it_is_found() {
+    let (_home, store, _) = said(&[
+        "’tis the season",
+        "'tis written plainly",
+        "we don’t know, and rock’n’roll++ is loud",
+        "İSTANBUL++ and +İ+",
+        "Ο ΔΡΌΜΟΣ++ ΌΜΟΣ",
+        "ο δρόμος++ όμος",
+        "STRASSE++ ẞ++ and ſ++",
+    ]);
+    for (text, expected) in [
+        ("’tis", &[1, 2][..]),
+        ("'TIS", &[1, 2]),
+        ("don’t*", &[3]),
+        ("don't*", &[3]),
+        ("rock’n’roll++", &[3]),
+        ("Rock'n'Roll++", &[3]),
+        ("istanbul++", &[4]),
+        ("İstanbul++", &[4]),
+        ("İstan*", &[4]),
+        ("istan*", &[4]),
+        ("+i+", &[4]),
+        ("δρόμος++", &[5, 6]),
+        ("ΔΡΌΜΟΣ++", &[5, 6]),
+        ("δρόμοσ*", &[5, 6]),
+        ("ß++", &[7]),
+        ("ſ++", &[7]),
+    ] {
+        assert_eq!(numbers(&store, text), expected, "{text}");
+    }
+    let hits = store.search(&SearchQuery::new("istan*")).unwrap();
+    assert_eq!(shown(&hits[0]), ">İSTANBUL<++ and +İ+");
+}
+
 #[test]
 fn where_no_word_fits_parts_of_words_are_found() {
     let (_home, store, _) = said(&["fn TokenStreamBuilder()", "a stream of tokens"]);
