@@ -159,6 +159,10 @@ impl Store {
             let transaction = connection.transaction_with_behavior(behavior)?;
             // Whoever comes next may line up now.
             drop(place.take());
+            if writes {
+                // A newer program may have changed the schema since the store was opened.
+                header::check_version(&self.path, migration::version(&transaction)?)?;
+            }
             let done = work(&transaction)?;
             if keep {
                 transaction.commit()?;
@@ -375,6 +379,19 @@ mod tests {
         let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!((number("synchronous"), number("foreign_keys")), (2, 1));
         assert_eq!(journal_mode(&connection).unwrap(), "wal");
+    }
+
+    #[test]
+    fn nothing_is_written_any_more_once_a_newer_program_has_changed_the_schema() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let newer = Connection::open(store.path()).unwrap();
+        newer.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+        let error = store.append(&session, &[Draft::user("no", 1)]).unwrap_err();
+        assert!(matches!(error, StoreError::NewerSchema { found, .. } if found == SCHEMA_VERSION + 1), "{error}");
+        newer.pragma_update(None, "user_version", SCHEMA_VERSION).unwrap();
+        assert_eq!(store.conversation(&session).unwrap(), []);
+        store.append(&session, &[Draft::user("yes", 1)]).unwrap();
     }
 
     #[test]
