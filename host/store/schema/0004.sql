@@ -1,5 +1,6 @@
 -- What a search looks into: two indexes that keep no text of their own. What they hold of a message is made from its
--- row by functions of this program (see `search::text`): a connection without them can neither add nor read, only delete.
+-- row by functions of this program (see `search::text`): a connection without them cannot add messages. It can delete them
+-- where its SQLite is 3.43 or newer; older ones do not know such indexes and can do neither.
 
 -- Words by their stems. Scripts that put no blanks between words are held as pairs of characters.
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
@@ -10,12 +11,13 @@ CREATE VIRTUAL TABLE messages_fts USING fts5 (
 );
 
 -- Parts of words. Without positions it takes a third of the room: what it finds is compared with the text itself.
+-- What upper and lower case are is decided by this program alone, for both sides.
 CREATE VIRTUAL TABLE messages_fts_trigram USING fts5 (
     text,
     content = '',
     contentless_delete = 1,
     detail = none,
-    tokenize = 'trigram'
+    tokenize = 'trigram case_sensitive 1'
 );
 
 -- What is shorter than three characters is the beginning of one of these.

@@ -49,7 +49,16 @@ impl Store {
     ///
     /// What is created is readable by its owner alone; what is there keeps its mode. A file that is not ours,
     /// or is of a newer version, is an error and stays as it is, byte for byte, with nothing put beside it.
+    ///
+    /// Messages that the search does not have yet are taken into it first, which can take minutes once.
     pub fn open(home: &Path) -> Result<Self, StoreError> {
+        let store = Self::up_to_date(home)?;
+        store.complete_search()?;
+        Ok(store)
+    }
+
+    /// With the schema of this version, whatever the search has.
+    fn up_to_date(home: &Path) -> Result<Self, StoreError> {
         private::create_folder(home).map_err(|source| StoreError::Home { path: home.to_owned(), source })?;
         let path = home.join(NAME);
         if header::inspect(&path)? == Standing::Absent {
@@ -70,26 +79,25 @@ impl Store {
             Ok(())
         })
         .map_err(|fault| fault.at(&path))?;
-        let store = Self::new(home, path, connection);
-        store.complete_search()?;
-        Ok(store)
+        Ok(Self::new(home, path, connection))
     }
 
     /// Opens what is there for reading; none where there is no store. Nothing is created.
     ///
-    /// A store of an older version is brought up to date first, since that is what this version reads.
+    /// A store of an older version is brought up to date first, since that is what this version reads. The search may
+    /// lack messages then: [`Store::missing_in_search`].
     pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
         let path = home.join(NAME);
         match header::inspect(&path)? {
             Standing::Absent => return Ok(None),
-            Standing::Ours { version } if version < SCHEMA_VERSION => return Self::open(home).map(Some),
+            Standing::Ours { version } if version < SCHEMA_VERSION => return Self::up_to_date(home).map(Some),
             Standing::Ours { .. } => {}
         }
         // A connection that could write removes the files beside the database again when it is the last;
         // one opened for reading only would leave them.
         let connection = match connect(&path) {
             Err(error) if beside_is_missing(&error, &path) => {
-                header::connect_immutable(&path).map_err(|error| StoreError::sqlite(&path, error))?
+                connect_alone(&path).map_err(|error| StoreError::sqlite(&path, error))?
             }
             connection => connection.map_err(|error| about_log(error, &path))?,
         };
@@ -151,6 +159,10 @@ impl Store {
             let transaction = connection.transaction_with_behavior(behavior)?;
             // Whoever comes next may line up now.
             drop(place.take());
+            if writes {
+                // A newer program may have changed the schema since the store was opened.
+                header::check_version(&self.path, migration::version(&transaction)?)?;
+            }
             let done = work(&transaction)?;
             if keep {
                 transaction.commit()?;
@@ -171,6 +183,14 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, error))?;
     prepare(connection, path).map_err(|fault| fault.at(path))
+}
+
+/// A connection where nothing can be written, neither to the database nor beside it.
+fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = header::connect_immutable(path)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    search::register(&connection)?;
+    Ok(connection)
 }
 
 fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
@@ -297,6 +317,7 @@ mod tests {
     use hermes_conversation::{Draft, Item, MessageRange, Summary, View};
 
     use super::*;
+    use crate::SearchQuery;
     use crate::testing::{new_session, store};
 
     #[test]
@@ -337,12 +358,40 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_where_nothing_can_be_written_can_be_searched() {
+        let (home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        store.append(&session, &[Draft::user("needle C++ 错误", 1)]).unwrap();
+        let path = store.path().to_owned();
+        drop(store);
+        let store = Store::new(home.path(), path.clone(), connect_alone(&path).unwrap());
+        for (text, found) in [("needle", 1), ("C++", 1), ("错误", 1), ("eedl", 1), ("missing", 0)] {
+            assert_eq!(store.search(&SearchQuery::new(text)).unwrap().len(), found, "{text}");
+        }
+        drop(store);
+        assert!(!header::beside(&path, "-wal").exists());
+    }
+
+    #[test]
     fn commits_are_on_the_disk_and_references_hold() {
         let (_home, store) = store();
         let connection = store.connection.lock().unwrap();
         let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!((number("synchronous"), number("foreign_keys")), (2, 1));
         assert_eq!(journal_mode(&connection).unwrap(), "wal");
+    }
+
+    #[test]
+    fn nothing_is_written_any_more_once_a_newer_program_has_changed_the_schema() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let newer = Connection::open(store.path()).unwrap();
+        newer.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+        let error = store.append(&session, &[Draft::user("no", 1)]).unwrap_err();
+        assert!(matches!(error, StoreError::NewerSchema { found, .. } if found == SCHEMA_VERSION + 1), "{error}");
+        newer.pragma_update(None, "user_version", SCHEMA_VERSION).unwrap();
+        assert_eq!(store.conversation(&session).unwrap(), []);
+        store.append(&session, &[Draft::user("yes", 1)]).unwrap();
     }
 
     #[test]

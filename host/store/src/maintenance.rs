@@ -2,8 +2,9 @@
 //!
 //! SQLite would do it inside whichever commit finds the log long, which then waits for the disk twice more and for all the
 //! pages in between. Here a thread of its own does it while others go on writing. It is started by the first writer
-//! that writes much; a command that stores a message or two leaves it to closing.
+//! that writes much, or finds that others did; a command that stores a message or two leaves it to closing.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +14,14 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::database::connect;
+use crate::header::beside;
 use crate::queue::Queue;
 
 /// Commits between two rounds: with some ten pages each, about four megabytes.
 const EVERY: u32 = 100;
+/// Bytes of the log from which on the first commit of a process does not wait for so many: where somebody keeps the
+/// database open, nobody's closing moves the log, however many come and store a message each.
+const LEFT: u64 = 4 << 20;
 /// Pages of the log, 64 MiB, from which on writers are made to wait for its end: while they go on, a round never
 /// quite catches up with them, and the log would grow for as long as they do.
 const LONG: i64 = 16_384;
@@ -35,7 +40,10 @@ pub(crate) struct Maintenance {
 
 #[derive(Debug)]
 struct State {
+    /// Since the last ring.
     commits: u32,
+    /// Whether the log was looked at.
+    looked: bool,
     worker: Option<Worker>,
 }
 
@@ -48,14 +56,15 @@ struct Worker {
 impl Maintenance {
     /// For the database at this path.
     pub(crate) fn of(path: &Path) -> Self {
-        Self { path: path.to_owned(), state: Mutex::new(State { commits: 0, worker: None }) }
+        Self { path: path.to_owned(), state: Mutex::new(State { commits: 0, looked: false, worker: None }) }
     }
 
     /// Called after each commit; never waits.
     pub(crate) fn committed(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.commits += 1;
-        if state.commits < EVERY {
+        let is_left = !std::mem::replace(&mut state.looked, true) && is_long(&self.path);
+        if state.commits < EVERY && !is_left {
             return;
         }
         state.commits = 0;
@@ -78,6 +87,11 @@ impl Drop for Maintenance {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether there is much in the log, or was: its file keeps its length.
+fn is_long(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() >= LEFT)
 }
 
 fn start(path: &Path) -> Option<Worker> {
@@ -122,8 +136,6 @@ fn checkpoint(connection: &Connection, how: &str) -> rusqlite::Result<i64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::fs;
-
     use hermes_conversation::Draft;
 
     use super::*;
@@ -178,5 +190,21 @@ mod tests {
         assert!(has_thread(&store));
         drop(store);
         assert!(!home.path().join("state.db-wal").exists(), "its connection was not the last");
+    }
+    #[test]
+    fn many_short_processes_beside_an_idle_one_do_not_let_the_log_grow() {
+        let (home, idle) = store();
+        let session = idle.create_session(new_session()).unwrap().id;
+        let log = home.path().join("state.db-wal");
+        let mut longest = 0;
+        for at in 0..60 {
+            let short = Store::open(home.path()).unwrap();
+            short.append(&session, &[Draft::user("x".repeat(256 << 10), at)]).unwrap();
+            drop(short);
+            longest = longest.max(fs::metadata(&log).unwrap().len());
+        }
+        // Fifteen megabytes were written, and the indexes besides.
+        assert!(longest < 2 * LEFT, "{longest}");
+        assert_eq!(idle.conversation(&session).unwrap().len(), 60);
     }
 }

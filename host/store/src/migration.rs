@@ -21,7 +21,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
 
 /// The schema version of a database, its write-ahead log included.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    let version: i32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version: i32 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
     // A negative one, which this program never sets, counts as newer than all.
     Ok(version.cast_unsigned())
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use common::new_session;
 use hermes_conversation::{Draft, Message, SessionId};
-use hermes_store::{APPLICATION_ID, Depth, Frozen, NewSession, SCHEMA_VERSION, Store, StoreError};
+use hermes_store::{APPLICATION_ID, Depth, Frozen, NewSession, SCHEMA_VERSION, SearchQuery, Store, StoreError};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
@@ -238,10 +238,11 @@ fn a_reader_sees_what_a_writer_has_not_put_into_the_database_yet() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_can_be_listed() {
+fn a_home_that_cannot_be_written_can_be_listed_and_searched() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
+    store.append(&session, &[Draft::user("needle C++", 1)]).unwrap();
     drop(store);
     let path = home.path().join("state.db");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
@@ -252,6 +253,9 @@ fn a_home_that_cannot_be_written_can_be_listed() {
         assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
         let store = Store::open_read_only(home.path()).unwrap().unwrap();
         assert_eq!(store.sessions().unwrap()[0].id, session);
+        for text in ["needle", "C++"] {
+            assert_eq!(store.search(&SearchQuery::new(text)).unwrap().len(), 1, "{text}");
+        }
     }
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
 }

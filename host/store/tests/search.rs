@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::{Draft, Message, MessageId, Model, Role, SessionId, ToolCall};
-use hermes_store::{Hit, NewSession, SearchQuery, Sort, Store, StoreError};
+use hermes_store::{Hit, NewSession, Parent, ParentKind, SearchQuery, Sort, Store, StoreError};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -136,6 +136,42 @@ fn each_kind_of_text_is_found_and_nothing_else() {
     }
 }
 
+/// Upper and lower case, and the two apostrophes, are the same in the index, in what is looked for and in the comparison.
+#[test]
+fn however_a_sign_or_a_letter_is_written_it_is_found() {
+    let (_home, store, _) = said(&[
+        "’tis the season",
+        "'tis written plainly",
+        "we don’t know, and rock’n’roll++ is loud",
+        "İSTANBUL++ and +İ+",
+        "Ο ΔΡΌΜΟΣ++ ΌΜΟΣ",
+        "ο δρόμος++ όμος",
+        "STRASSE++ ẞ++ and ſ++",
+    ]);
+    for (text, expected) in [
+        ("’tis", &[1, 2][..]),
+        ("'TIS", &[1, 2]),
+        ("don’t*", &[3]),
+        ("don't*", &[3]),
+        ("rock’n’roll++", &[3]),
+        ("Rock'n'Roll++", &[3]),
+        ("istanbul++", &[4]),
+        ("İstanbul++", &[4]),
+        ("İstan*", &[4]),
+        ("istan*", &[4]),
+        ("+i+", &[4]),
+        ("δρόμος++", &[5, 6]),
+        ("ΔΡΌΜΟΣ++", &[5, 6]),
+        ("δρόμοσ*", &[5, 6]),
+        ("ß++", &[7]),
+        ("ſ++", &[7]),
+    ] {
+        assert_eq!(numbers(&store, text), expected, "{text}");
+    }
+    let hits = store.search(&SearchQuery::new("istan*")).unwrap();
+    assert_eq!(shown(&hits[0]), ">İSTANBUL<++ and +İ+");
+}
+
 #[test]
 fn where_no_word_fits_parts_of_words_are_found() {
     let (_home, store, _) = said(&["fn TokenStreamBuilder()", "a stream of tokens"]);
@@ -249,6 +285,41 @@ fn what_was_taken_back_or_written_by_the_host_shows_on_no_route() {
     assert_eq!(hits[0].after.as_ref().unwrap().message, messages[2].id);
     assert_eq!(hits[1].before.as_ref().unwrap().message, messages[0].id);
     assert_eq!(hits[2].after, None);
+}
+
+/// A session's conversation goes on in a branch as it was when the branch began.
+#[test]
+fn what_a_session_takes_back_is_found_as_long_as_a_branch_shows_it() {
+    let (_home, store, session) = said(&["before needle", "needle", "needle again"]);
+    let finds = |expected: &[u64]| {
+        for text in ["needle", "need*", "eedl"] {
+            assert_eq!(numbers(&store, text), expected, "{text}");
+        }
+    };
+    let of = |parent: &SessionId, kind, through: u64| {
+        let parent = Some(Parent { id: parent.clone(), kind, through: Some(MessageId(through)) });
+        store.create_session(NewSession { parent, ..new_session() }).unwrap().id
+    };
+    let delegate = Some(Parent { id: session.clone(), kind: ParentKind::Delegate, through: None });
+    store.create_session(NewSession { parent: delegate, ..new_session() }).unwrap();
+    let branch = of(&session, ParentKind::Branch, 2);
+    store.rewind(&session, MessageId(2)).unwrap();
+    assert_eq!(store.conversation(&branch).unwrap().len(), 2);
+    // The third one stands behind the place where the branch began.
+    finds(&[1, 2]);
+    // One that began later has the conversation without it.
+    store.branch(&session, None, None, 1).unwrap();
+    let continuation = of(&branch, ParentKind::Continuation, 2);
+    store.rewind(&branch, MessageId(2)).unwrap();
+    assert_eq!(store.conversation(&branch).unwrap().len(), 1);
+    assert_eq!(store.conversation(&continuation).unwrap().len(), 2);
+    finds(&[1, 2]);
+    store.rewind(&continuation, MessageId(2)).unwrap();
+    finds(&[1]);
+    store.restore(&branch).unwrap();
+    finds(&[1, 2]);
+    store.delete(&[branch, continuation], false).unwrap();
+    finds(&[1]);
 }
 
 #[test]
@@ -538,8 +609,12 @@ fn messages_from_before_there_was_a_search_are_taken_in() {
         .unwrap();
     // The step that brings the search is the fourth.
     other.pragma_update(None, "user_version", 3).unwrap();
-    drop(store);
+    drop((other, store));
+    // Who reads does not wait for it, but can tell.
+    assert_eq!(Store::open_read_only(home.path()).unwrap().unwrap().missing_in_search().unwrap(), 500);
+    assert_eq!(Store::open_read_only(home.path()).unwrap().unwrap().missing_in_search().unwrap(), 500);
     let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.missing_in_search().unwrap(), 0);
     assert_eq!(numbers(&store, "needle 1 OR needle 500"), [1, 500]);
     let written: Vec<Message> = store.append(&session, &[Draft::user("needle again", 9)]).unwrap();
     assert_eq!(numbers(&store, "again"), [written[0].id.0]);

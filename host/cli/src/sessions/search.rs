@@ -1,5 +1,6 @@
 //! `hermes sessions search`: messages by what they say, for people and for scripts.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -12,6 +13,9 @@ use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::text;
+
+/// Messages that are taken into the search while nobody wonders what is going on.
+const MANY: u64 = 1_000;
 
 /// What to look for, and among which messages.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -69,7 +73,7 @@ impl SearchArguments {
 
 pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = Setup::read()?;
-    let hits = match (Store::open_read_only(setup.home.path())?, &arguments.session) {
+    let hits = match (opened(setup.home.path(), console)?, &arguments.session) {
         (Some(store), session) => {
             let session = session.as_deref().map(|id| store.resolve_session(id)).transpose()?;
             store.search(&arguments.query(session)?)?
@@ -86,6 +90,28 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
         print(&told(&hits, console))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The store, with all messages in its search where that can be had.
+fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
+    let Some(store) = Store::open_read_only(home)? else { return Ok(None) };
+    let missing = store.missing_in_search()?;
+    if missing == 0 {
+        return Ok(Some(store));
+    }
+    let messages = if missing == 1 { "1 message".to_owned() } else { format!("{missing} messages") };
+    if missing >= MANY {
+        console
+            .note(&format!("{messages} must be taken into the search first; this is done once and may take minutes"));
+    }
+    match Store::open(home) {
+        Ok(store) => Ok(Some(store)),
+        // What the others have to say is still worth reading.
+        Err(error) => {
+            console.warning(&format!("{messages} cannot be found, since they are not in the search yet: {error}"));
+            Ok(Some(store))
+        }
+    }
 }
 
 /// Session by session, in the order in which each comes first.

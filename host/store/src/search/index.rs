@@ -3,11 +3,17 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::text::LONGEST;
 use crate::error::Fault;
 use crate::{Store, StoreError};
 
-/// Messages of a step.
-const STEP: i64 = 200;
+/// Messages of a step, at most.
+const STEP: usize = 200;
+/// Bytes of their text, at most, but for a message that is longer by itself: what takes the indexes about a tenth of a second.
+const STEP_BYTES: usize = LONGEST;
+/// Messages from which on, or bytes, taking them in is worth a warning: some seconds.
+const MANY: u64 = 10_000;
+const MUCH: u64 = 8 << 20;
 /// In `state_meta`: messages up to this id are not in the indexes yet.
 const PENDING: &str = "search_pending";
 const TABLES: [&str; 2] = ["messages_fts", "messages_fts_trigram"];
@@ -66,16 +72,41 @@ impl Store {
         })
     }
 
+    /// How many messages are not in the indexes yet: those from before there were any, until they are taken in when the
+    /// store is opened for writing.
+    pub fn missing_in_search(&self) -> Result<u64, StoreError> {
+        self.read(|connection| Ok(missing(connection)?.0))
+    }
+
     /// Takes messages into the indexes that were stored before there were any. One question where there are none.
     pub(crate) fn complete_search(&self) -> Result<(), StoreError> {
         if self.read(pending)?.is_none() {
             return Ok(());
         }
-        tracing::info!(path = %self.path().display(), "taking earlier messages into the search");
+        let (messages, bytes) = self.read(missing)?;
+        if messages >= MANY || bytes >= MUCH {
+            tracing::warn!(
+                path = %self.path().display(), messages, megabytes = bytes >> 20,
+                "taking earlier messages into the search, which is done once and may take minutes; others can go on meanwhile"
+            );
+        } else {
+            tracing::info!(path = %self.path().display(), messages, "taking earlier messages into the search");
+        }
         while self.write(step)? {}
         Ok(())
     }
 }
+
+/// Messages that are not in the indexes, and bytes of them. Of long ones only the length is read.
+fn missing(connection: &Connection) -> Result<(u64, u64), Fault> {
+    let Some(last) = pending(connection)? else { return Ok((0, 0)) };
+    let sql = format!("SELECT count(*), coalesce(sum({SIZE}), 0) FROM messages WHERE id <= ?1 AND origin = 'said'");
+    let (messages, bytes): (i64, i64) = connection.query_row(&sql, [last], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok((messages.cast_unsigned(), bytes.cast_unsigned()))
+}
+
+/// Bytes of a message, about as many as are searched or more.
+const SIZE: &str = "octet_length(content) + coalesce(octet_length(tool_calls), 0)";
 
 /// Messages up to this id are not in the indexes.
 fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {
@@ -91,12 +122,7 @@ fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {
 /// Of two processes at work on this, each finds what the other one left.
 fn step(connection: &Connection) -> Result<bool, Fault> {
     let Some(last) = pending(connection)? else { return Ok(false) };
-    let first: Option<i64> = connection.query_row(
-        "SELECT min(id) FROM (SELECT id FROM messages WHERE id <= ?1 ORDER BY id DESC LIMIT ?2)",
-        [last, STEP],
-        |row| row.get(0),
-    )?;
-    let Some(first) = first else {
+    let Some(first) = first_of_step(connection, last)? else {
         connection.execute("DELETE FROM state_meta WHERE key = ?1", [PENDING])?;
         return Ok(false);
     };
@@ -112,4 +138,60 @@ fn step(connection: &Connection) -> Result<bool, Fault> {
     }
     connection.execute("UPDATE state_meta SET value = ?2 WHERE key = ?1", (PENDING, (first - 1).to_string()))?;
     Ok(true)
+}
+
+/// Where a step begins that ends at this message; none where no message is left.
+fn first_of_step(connection: &Connection, last: i64) -> Result<Option<i64>, Fault> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT id, CASE origin WHEN 'said' THEN {SIZE} ELSE 0 END FROM messages WHERE id <= ?1 ORDER BY id DESC"
+    ))?;
+    let mut rows = statement.query([last])?;
+    let (mut first, mut messages, mut bytes) = (None, 0, 0);
+    while let Some(row) = rows.next()? {
+        messages += 1;
+        bytes += usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX).min(LONGEST);
+        if messages > STEP || (first.is_some() && bytes > STEP_BYTES) {
+            break;
+        }
+        first = Some(row.get(0)?);
+    }
+    Ok(first)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::Draft;
+
+    use super::*;
+    use crate::testing::{new_session, store};
+
+    #[test]
+    fn a_step_is_short_in_messages_and_in_text() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let short: Vec<Draft> = (1..=450).map(|at| Draft::user("needle", at)).collect();
+        store.append(&session, &short).unwrap();
+        for length in [100 << 10, 100 << 10, 100 << 10, 1 << 20, 100 << 10] {
+            store.append(&session, &[Draft::user("x ".repeat(length / 2), 1)]).unwrap();
+        }
+        store
+            .write(|connection| {
+                connection.execute_batch(
+                    "DELETE FROM messages_fts; DELETE FROM messages_fts_trigram; \
+                     INSERT INTO state_meta (key, value) SELECT 'search_pending', max(id) FROM messages",
+                )?;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(store.missing_in_search().unwrap(), 455);
+        // The last message, the long one by itself, two of 200 KiB with as many as fit beside them, then by number.
+        let mut steps = Vec::new();
+        while store.write(step).unwrap() {
+            steps.push(store.read(pending).unwrap().unwrap());
+        }
+        assert_eq!(steps, [454, 453, 451, 251, 51, 0]);
+        assert_eq!(store.missing_in_search().unwrap(), 0);
+        assert!(store.check_search().unwrap());
+    }
 }

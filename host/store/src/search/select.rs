@@ -12,9 +12,22 @@ use super::{SearchQuery, Sort};
 use crate::error::Fault;
 use crate::session::path_text;
 
-/// What a search may show, of a message `m` and its session `s`: what somebody said and its session did not take back.
-pub(crate) const VISIBLE: &str = "m.origin = 'said' AND NOT EXISTS \
-    (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id)";
+/// What a search may show, of a message `m` and its session `s`: what somebody said and its session did not take back, or
+/// took back after one began that goes on from it and still shows it.
+///
+/// The steps go from the session to those that stand on it, as far as the message lies before where they began, as in
+/// `lineage`: `hidden` is the first of the rows of `rewound` that keep it out of a session, or more than all. Those that a
+/// parent got after a child began do not count for the child, nor for those behind it.
+pub(crate) const VISIBLE: &str = "m.origin = 'said' AND (NOT EXISTS \
+    (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id) \
+    OR EXISTS (WITH RECURSIVE standing (session, hidden) AS ( \
+        SELECT session_id, id FROM rewound WHERE message_id = m.id AND session_id = m.session_id \
+        UNION SELECT child.id, min( \
+            CASE WHEN standing.hidden > child.parent_rewound THEN 9223372036854775807 ELSE standing.hidden END, \
+            coalesce((SELECT id FROM rewound WHERE message_id = m.id AND session_id = child.id), 9223372036854775807)) \
+        FROM standing CROSS JOIN sessions AS child ON child.parent_id = standing.session \
+        WHERE child.parent_kind <> 'delegate' AND child.parent_through >= m.id) \
+    SELECT 1 FROM standing WHERE hidden = 9223372036854775807))";
 
 /// So many of the newest fitting messages are put in order by how well they fit: weighing all of a common word would
 /// take a second where there are a million messages.

@@ -187,10 +187,12 @@ fn cut_up(text: &str, last: bool, cut: &mut String, mut tell: impl FnMut(Cut)) {
 
 /// A text as the trigram index takes it: without what the words index finds in any part, which would fill it with
 /// trigrams that hardly any other message has. One or two characters at the end begin a trigram like all others.
+///
+/// Folded here as what is looked for is: the index takes its characters as they are.
 pub(crate) fn grams(text: &str) -> String {
     let mut grams = String::with_capacity(text.len() + 2);
     for part in text.split(is_unspaced).filter(|part| !part.is_empty()) {
-        grams.push_str(part);
+        grams.extend(part.chars().map(fold));
         grams.push('\n');
     }
     grams.push('\n');
@@ -216,12 +218,17 @@ pub(crate) fn is_word(character: char) -> bool {
 
 /// Upper and lower case are one.
 fn folded(text: &str) -> String {
-    text.chars().flat_map(fold).collect()
+    text.chars().map(fold).collect()
 }
 
-/// And so are the apostrophes of a keyboard and of a printer.
-fn fold(character: char) -> std::char::ToLowercase {
-    if character == '’' { '\'' } else { character }.to_lowercase()
+/// And so are the apostrophes of a keyboard and of a printer, and the forms of a sigma. One character becomes one: of those
+/// that have a dot above besides in lower case, the dot is left out.
+fn fold(character: char) -> char {
+    match character {
+        '’' => '\'',
+        'ς' => 'σ',
+        _ => character.to_lowercase().next().unwrap_or(character),
+    }
 }
 
 /// What a text must hold as it is written, but for case.
@@ -248,7 +255,7 @@ impl Needle {
         // For each byte of the lower text, the byte of the character that it was made of.
         let mut origin = Vec::with_capacity(text.len() + 1);
         for (at, character) in text.char_indices() {
-            lower.extend(fold(character));
+            lower.push(fold(character));
             origin.resize(lower.len(), at);
         }
         origin.push(text.len());
