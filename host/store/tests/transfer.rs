@@ -17,6 +17,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// Later than all that is imported.
+const NOW: u64 = 1_800_000_000_000;
+
 fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -36,7 +39,7 @@ fn exported(store: &Store, which: Option<&[SessionId]>) -> Vec<u8> {
 
 fn import(store: &Store, file: &[u8]) -> Result<Imported, StoreError> {
     let planned = store.examine_import(&mut Cursor::new(file));
-    let done = store.import(&mut Cursor::new(file));
+    let done = store.import(&mut Cursor::new(file), NOW);
     if let (Ok(planned), Ok(done)) = (&planned, &done) {
         assert_eq!(planned.sessions, done.sessions);
         assert_eq!((planned.messages, &planned.skipped), (done.messages, &done.skipped));
@@ -129,7 +132,7 @@ fn family(store: &Store) -> [Session; 4] {
             &root.id,
             &[
                 Draft { sent: Some("with\nmore".into()), ..Draft::user("first 错误 \u{1f600}\0", 1) },
-                Draft { reasoning: Some("because".into()), ..Draft::assistant("", vec![call.clone()], u64::MAX) },
+                Draft { reasoning: Some("because".into()), ..Draft::assistant("", vec![call.clone()], 2) },
                 Draft::result(&call, "result", 3).by_host(),
                 Draft::assistant("done", Vec::new(), 4),
                 Draft::user("second", 5),
@@ -487,6 +490,15 @@ const ATTACKS: &[Attack] = &[
         },
         "the view 1 stands twice",
     ),
+    ("a prompt that none can follow", |r| nth(r, "prompt", 1)["number"] = json!(i64::MAX), "does not follow"),
+    ("a request that none can follow", |r| nth(r, "request", 1)["number"] = json!(i64::MAX), "does not follow"),
+    ("a rewind that none can follow", |r| nth(r, "rewind", 0)["number"] = json!(i64::MAX), "does not follow"),
+    ("a message beyond all clocks", |r| nth(r, "message", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("a prompt beyond all clocks", |r| nth(r, "prompt", 0)["created_at"] = json!(i64::MAX), "no plausible numbers"),
+    ("a rewind beyond all clocks", |r| nth(r, "rewind", 0)["rewound_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("a view beyond all clocks", |r| nth(r, "view", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("bytes beyond all sums", |r| nth(r, "request", 0)["bytes"] = json!(i64::MAX), "no plausible numbers"),
+    ("a saving beyond all money", |r| nth(r, "request", 0)["saved"] = json!(1e300), "no plausible numbers"),
     ("a request twice", |r| nth(r, "request", 1)["number"] = json!(1), "does not follow"),
 ];
 
@@ -514,6 +526,17 @@ fn hostile_files_are_refused_by_line_and_leave_nothing() {
     assert!(matches!(import(&to, surrogate.as_bytes()), Err(StoreError::Import { .. })));
     assert_eq!(to.sessions().unwrap(), []);
     import(&to, &lines(&sound)).unwrap();
+}
+
+#[test]
+fn what_claims_to_come_from_the_future_spoke_when_it_was_imported() {
+    let (_home, from) = store();
+    let [root, ..] = family(&from);
+    let mut records = records(&exported(&from, None));
+    records[1]["updated_at"] = json!(NOW + 1);
+    let (_home, to) = store();
+    import(&to, &lines(&records)).unwrap();
+    assert_eq!(to.session(&root.id).unwrap().updated_at, NOW);
 }
 
 #[test]

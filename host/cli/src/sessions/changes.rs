@@ -8,10 +8,10 @@ use clap::Args;
 use hermes_conversation::{MessageId, SessionId};
 use hermes_store::{Deletion, Kept, PruneFilter, Pruning, Store};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
+use jiff::civil;
 use serde_json::json;
 
-use super::{failed, local, printed, printed_json, to_change, to_read, with_session};
+use super::{failed, local, now, printed, printed_json, to_change, to_read, with_session};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -183,10 +183,6 @@ fn filter(arguments: &PruneArguments) -> Result<PruneFilter, Failure> {
     })
 }
 
-fn now() -> u64 {
-    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
-}
-
 /// What is to go, a line each.
 fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, Failure> {
     let mut listed = String::new();
@@ -238,6 +234,7 @@ fn refused(console: Console) -> ExitCode {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
+    use jiff::Timestamp;
 
     use super::*;
 

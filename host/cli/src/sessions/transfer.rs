@@ -110,7 +110,7 @@ pub(super) fn import(
     }
     let mut file = BufReader::new(file);
     let store = Store::open(setup.home.path()).map_err(failed)?;
-    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file) }.map_err(failed)?;
+    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file, super::now()) }.map_err(failed)?;
     if json {
         let renamed: Vec<_> = done.renamed.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
         return printed_json(&json!({

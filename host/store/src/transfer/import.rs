@@ -25,8 +25,10 @@ const MOST_SESSIONS: usize = 100_000;
 const MOST_MESSAGES: u64 = 5_000_000;
 /// Sessions that go on from one another in a row.
 const DEEPEST: usize = 1_000;
-/// For counts that are summed up and times that are calculated with.
+/// For times that are calculated with.
 const PLAUSIBLE: u64 = 1 << 53;
+/// For counts of which even those of all sessions are summed up.
+const MOST_TOKENS: u64 = 1 << 45;
 
 /// What an import stored and what it did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -51,15 +53,16 @@ impl Store {
 
     /// Stores the sessions of an export that are not there yet, under their ids and with new numbers for their messages.
     ///
-    /// A file with a fault in it is refused as a whole.
-    pub fn import(&self, file: &mut (impl BufRead + Seek)) -> Result<Imported, StoreError> {
+    /// A file with a fault in it is refused as a whole. No session comes in as one that spoke after `now`, which is Unix
+    /// time in milliseconds: it would stand before all others for as long as that time has not come.
+    pub fn import(&self, file: &mut (impl BufRead + Seek), now: u64) -> Result<Imported, StoreError> {
         let mut survey = self.survey(file)?;
         let mut imported = Imported { sessions: Vec::new(), ..survey.imported() };
         for at in 0..survey.entries.len() {
             if survey.entries[at].stored {
                 continue;
             }
-            let stored = self.write(|connection| survey.store(connection, file, at));
+            let stored = self.write(|connection| survey.store(connection, file, at, now));
             match stored {
                 Ok(renamed) => {
                     let id = survey.entries[at].id.clone();
@@ -300,6 +303,7 @@ impl Survey {
         connection: &Connection,
         file: &mut (impl BufRead + Seek),
         at: usize,
+        now: u64,
     ) -> Result<Option<String>, Fault> {
         self.reopen(at);
         let mut lines = Lines::from(file, self.entries[at].place)?;
@@ -308,7 +312,7 @@ impl Survey {
         while let Some(line) = lines.next()? {
             match line.record()? {
                 Record::Session(session) if !begun => {
-                    renamed = self.put(connection, &session, at)?;
+                    renamed = self.put(connection, &session, at, now)?;
                     begun = true;
                 }
                 Record::Session(_) | Record::End(_) => break,
@@ -341,7 +345,13 @@ impl Survey {
         entry.phase = (0, 0);
     }
 
-    fn put(&self, connection: &Connection, session: &record::Session, at: usize) -> Result<Option<String>, Fault> {
+    fn put(
+        &self,
+        connection: &Connection,
+        session: &record::Session,
+        at: usize,
+        now: u64,
+    ) -> Result<Option<String>, Fault> {
         let entry = &self.entries[at];
         let own = title::clean(session.title.as_deref().unwrap_or_default())?;
         let title = match &own {
@@ -369,7 +379,7 @@ impl Survey {
                 session.model,
                 session.context_length,
                 session.started_at.cast_signed(),
-                session.updated_at.cast_signed(),
+                session.updated_at.min(now).cast_signed(),
                 totals.input.cast_signed(),
                 totals.output.cast_signed(),
                 totals.cache_read.cast_signed(),
@@ -392,7 +402,7 @@ fn check_values(line: &Line, session: &record::Session) -> Result<(), StoreError
     let totals = &session.totals;
     let counts =
         [totals.input, totals.output, totals.cache_read, totals.cache_write, totals.reasoning, totals.requests];
-    if counts.iter().any(|count| *count > PLAUSIBLE) || !(0.0..=1e12).contains(&totals.cost) {
+    if counts.iter().any(|count| *count > MOST_TOKENS) || !(0.0..=1e12).contains(&totals.cost) {
         return Err(line.refused("its tokens or costs are no plausible numbers"));
     }
     if session.started_at > PLAUSIBLE || session.updated_at > PLAUSIBLE {
