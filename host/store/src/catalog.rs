@@ -1,5 +1,6 @@
 //! Finding sessions: by id or title, by folder, in a list.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use hermes_conversation::{Model, SessionId};
@@ -41,6 +42,10 @@ pub struct SessionSummary {
 /// By message, then by the order of creation: `rowid` settles what fell into one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 
+/// What a folder's conversation may go on with: one of the command line in which something was said, or a branch.
+const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
+     AND (message_count > 0 OR parent_through IS NOT NULL)";
+
 impl Store {
     /// The session that a person means: by its id or title, by the beginning of an id that no other has, or by a title
     /// of which only numbered ones are left, the newest of them.
@@ -78,11 +83,7 @@ impl Store {
     pub fn newest_session(&self, workspace: &Path) -> Result<Option<SessionId>, StoreError> {
         let workspace = path_text(workspace)?;
         self.read(|connection| {
-            let sql = format!(
-                "SELECT id FROM sessions WHERE workspace = ?1 AND source = 'cli' \
-                 AND parent_kind IS NOT 'delegate' AND (message_count > 0 OR parent_through IS NOT NULL) \
-                 {NEWEST_FIRST} LIMIT 1"
-            );
+            let sql = format!("SELECT id FROM sessions WHERE workspace = ?1 AND {CONTINUABLE} {NEWEST_FIRST} LIMIT 1");
             Ok(connection.query_row(&sql, [workspace], |row| row.get(0)).optional()?.map(SessionId))
         })
     }
@@ -131,6 +132,20 @@ impl Store {
             Ok(if chain.contains(session) { chain } else { vec![session.clone()] })
         })
     }
+}
+
+/// What [`Store::newest_session`] answers for any of the folders.
+pub(crate) fn newest_of_each_folder(connection: &Connection) -> Result<HashSet<SessionId>, Fault> {
+    let mut statement =
+        connection.prepare(&format!("SELECT workspace, id FROM sessions WHERE {CONTINUABLE} {NEWEST_FIRST}"))?;
+    let mut rows = statement.query([])?;
+    let (mut folders, mut newest) = (HashSet::new(), HashSet::new());
+    while let Some(row) = rows.next()? {
+        if folders.insert(row.get::<_, String>(0)?) {
+            newest.insert(SessionId(row.get(1)?));
+        }
+    }
+    Ok(newest)
 }
 
 /// Sessions for a list; `most` below zero stands for all.
