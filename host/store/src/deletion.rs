@@ -99,10 +99,34 @@ impl Family {
                 family.children.entry(parent).or_default().push(child);
             }
         }
+        drop(rows);
+        family.put_parents_first();
         Ok(family)
     }
 
-    /// All sessions, as they were created.
+    /// As they were created, they are so already, save in a store that was repaired: there a parent may have come back
+    /// behind its children.
+    fn put_parents_first(&mut self) {
+        let parents: HashMap<&SessionId, &SessionId> =
+            self.children.iter().flat_map(|(parent, of)| of.iter().map(move |child| (&child.id, parent))).collect();
+        let mut placed = HashSet::with_capacity(self.order.len());
+        let mut order = Vec::with_capacity(self.order.len());
+        for session in &self.order {
+            let above = std::iter::successors(Some(session), |session| parents.get(*session).copied());
+            // Of a row that goes round, as only damage makes one, each is taken once.
+            let mut seen = HashSet::new();
+            let waiting: Vec<&SessionId> = above
+                .take_while(|id| self.known.contains_key(*id) && !placed.contains(*id) && seen.insert((*id).clone()))
+                .collect();
+            for id in waiting.into_iter().rev() {
+                placed.insert(id.clone());
+                order.push(id.clone());
+            }
+        }
+        self.order = order;
+    }
+
+    /// All sessions, as they were created, no child before its parent.
     pub(crate) fn order(&self) -> &[SessionId] {
         &self.order
     }
