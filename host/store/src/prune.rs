@@ -97,11 +97,14 @@ impl Store {
         self.read(|connection| self.plan(connection, filter))
     }
 
-    /// Deletes the sessions that fit, each in a step of its own, so that nobody who writes has to wait for all of them.
+    /// Deletes those of the agreed sessions that still fit, each in a step of its own, so that nobody who writes has to
+    /// wait for all of them.
     ///
-    /// Answers what was deleted; a session that was taken up meanwhile stays.
-    pub fn prune(&self, filter: &PruneFilter) -> Result<Pruning, StoreError> {
+    /// Answers what was deleted. What fits since the agreement stays, and so does what was taken up meanwhile.
+    pub fn prune(&self, filter: &PruneFilter, agreed: &[SessionId]) -> Result<Pruning, StoreError> {
         let mut pruning = self.pruning(filter)?;
+        let agreed: HashSet<&SessionId> = agreed.iter().collect();
+        pruning.sessions.retain(|session| agreed.contains(&session.id));
         let mut gone = Vec::with_capacity(pruning.sessions.len());
         // The newest first: a child began later than its parent and has to go before it.
         for session in pruning.sessions {
@@ -219,6 +222,24 @@ mod tests {
         pruning.sessions.iter().map(|session| session.id.clone()).collect()
     }
 
+    /// Of somebody who agrees to all that is planned.
+    fn prune(store: &Store, filter: &PruneFilter) -> Result<Pruning, StoreError> {
+        store.prune(filter, &ids(&store.pruning(filter)?))
+    }
+
+    #[test]
+    fn only_what_was_agreed_to_goes() {
+        let (_home, store) = store();
+        let [agreed, taken_up, other] = [0; 3].map(|_| talk(&store, 100, new_session()));
+        talk(&store, 1, new_session());
+        let planned = ids(&store.pruning(&older_than(90)).unwrap());
+        assert_eq!(planned, [other.id.clone(), taken_up.id.clone(), agreed.id.clone()]);
+        store.append(&taken_up.id, &[Draft::user("again", NOW)]).unwrap();
+        let done = store.prune(&older_than(90), &planned[1..]).unwrap();
+        assert_eq!(ids(&done), [agreed.id]);
+        store.session(&other.id).unwrap();
+    }
+
     #[test]
     fn what_is_old_goes_but_not_what_is_in_use_or_would_be_continued() {
         let (_home, store) = store();
@@ -233,12 +254,12 @@ mod tests {
         assert_eq!(ids(&planned), std::slice::from_ref(&old.id));
         assert_eq!(planned.kept, [(used.id.clone(), Kept::InUse), (elsewhere.id.clone(), Kept::Newest)]);
         assert_eq!(store.sessions().unwrap().len(), 5, "a plan changes nothing");
-        assert_eq!(store.prune(&older_than(90)).unwrap(), planned);
+        assert_eq!(prune(&store, &older_than(90)).unwrap(), planned);
         assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
 
         drop(lease);
-        assert_eq!(ids(&store.prune(&older_than(90)).unwrap()), std::slice::from_ref(&used.id));
-        assert_eq!(ids(&store.prune(&older_than(5)).unwrap()), []);
+        assert_eq!(ids(&prune(&store, &older_than(90)).unwrap()), std::slice::from_ref(&used.id));
+        assert_eq!(ids(&prune(&store, &older_than(5)).unwrap()), []);
         store.session(&young.id).unwrap();
     }
 
@@ -259,7 +280,7 @@ mod tests {
 
         talk(&store, 0, new_session());
         let filter = PruneFilter::silent_since(NOW + 1);
-        assert_eq!(ids(&store.prune(&filter).unwrap()), [last.id, middle.id, root.id]);
+        assert_eq!(ids(&prune(&store, &filter).unwrap()), [last.id, middle.id, root.id]);
         assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
     }
 
@@ -275,7 +296,7 @@ mod tests {
         let branch = store.create_session(new).unwrap();
         let folder = std::path::Path::new("/home/ada/engine");
         assert_eq!(store.newest_session(folder).unwrap(), Some(branch.id.clone()));
-        let done = store.prune(&PruneFilter::silent_since(NOW)).unwrap();
+        let done = prune(&store, &PruneFilter::silent_since(NOW)).unwrap();
         assert_eq!((ids(&done).len(), done.sessions.iter().any(|gone| gone.id == spoken.id)), (2, true));
         assert!(done.kept.contains(&(branch.id.clone(), Kept::Newest)), "{done:?}");
         assert_eq!(store.newest_session(folder).unwrap(), Some(branch.id));
@@ -294,7 +315,7 @@ mod tests {
         store.rewind(&rewound.id, first).unwrap();
         assert_eq!(store.session(&rewound.id).unwrap().message_count, 0);
         let filter = PruneFilter { max_messages: Some(0), ..older_than(90) };
-        assert_eq!(ids(&store.prune(&filter).unwrap()), [empty.id]);
+        assert_eq!(ids(&prune(&store, &filter).unwrap()), [empty.id]);
         assert_eq!(store.restore(&rewound.id).unwrap().len(), 1);
     }
 

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use hermes_conversation::{MessageId, SessionId};
 use hermes_store::{Deletion, Kept, PruneFilter, Pruning, Store};
-use jiff::tz::TimeZone;
 use jiff::civil;
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::{failed, local, now, printed, printed_json, to_change, to_read, with_session};
@@ -104,7 +104,7 @@ pub(super) fn delete(
     if !consent.dry_run && !agreed(consent, &format!("delete {count} for good?"))? {
         return Ok(refused(console));
     }
-    let done = if consent.dry_run { planned } else { store.delete(&ids, with_children).map_err(failed)? };
+    let done = if consent.dry_run { planned } else { store.delete_planned(&planned).map_err(failed)? };
     told(&done, consent, console)
 }
 
@@ -128,8 +128,8 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
     if planned.sessions.is_empty() {
         return pruned(&planned, consent, console);
     }
+    let ids: Vec<SessionId> = planned.sessions.iter().map(|session| session.id.clone()).collect();
     if !consent.json {
-        let ids: Vec<SessionId> = planned.sessions.iter().map(|session| session.id.clone()).collect();
         print(&listed(&store, &ids, console)?)?;
     }
     let count = text::counted(planned.sessions.len() as u64, "session");
@@ -137,7 +137,7 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
     {
         return Ok(refused(console));
     }
-    let done = if consent.dry_run { planned } else { store.prune(&filter).map_err(failed)? };
+    let done = if consent.dry_run { planned } else { store.prune(&filter, &ids).map_err(failed)? };
     pruned(&done, consent, console)
 }
 
