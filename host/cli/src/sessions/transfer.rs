@@ -109,8 +109,18 @@ pub(super) fn import(
         return Err(told(io::ErrorKind::IsADirectory.into()));
     }
     let mut file = BufReader::new(file);
-    let store = Store::open(setup.home.path()).map_err(failed)?;
-    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file, super::now()) }.map_err(failed)?;
+    // A trial makes neither a home nor a store: where there is none yet, it is tried on one that goes away again.
+    let (_trial, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {
+        (true, Some(store)) => (None, store),
+        (true, None) => {
+            let folder = tempfile::tempdir().map_err(told)?;
+            let store = Store::open(folder.path()).map_err(failed)?;
+            (Some(folder), store)
+        }
+        (false, _) => (None, Store::open(setup.home.path()).map_err(failed)?),
+    };
+    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file, super::now()) }
+        .map_err(failed)?;
     if json {
         let renamed: Vec<_> = done.renamed.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
         return printed_json(&json!({
