@@ -499,6 +499,11 @@ const ATTACKS: &[Attack] = &[
     ("a view beyond all clocks", |r| nth(r, "view", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
     ("bytes beyond all sums", |r| nth(r, "request", 0)["bytes"] = json!(i64::MAX), "no plausible numbers"),
     ("a saving beyond all money", |r| nth(r, "request", 0)["saved"] = json!(1e300), "no plausible numbers"),
+    (
+        "a view without end",
+        |r| nth(r, "view", 0)["items"] = json!(vec![json!({"messages": {"first": 1, "last": 1}}); 140_000]),
+        "longer than 4 megabytes",
+    ),
     ("a request twice", |r| nth(r, "request", 1)["number"] = json!(1), "does not follow"),
 ];
 
