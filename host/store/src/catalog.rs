@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
 use crate::error::Fault;
-use crate::session::{COLUMNS, exists, from_row, path_text};
+use crate::session::{COLUMNS, UNFINISHED, exists, from_row, path_text};
 use crate::{Parent, ParentKind, Store, StoreError, lineage, title};
 
 /// Characters of a preview.
@@ -54,7 +54,8 @@ impl Store {
         let title = title::clean(text).ok().flatten();
         self.read(|connection| {
             let unknown = || StoreError::UnknownSession(text.to_owned()).into();
-            let mut statement = connection.prepare(&format!("SELECT id FROM sessions {NEWEST_FIRST}"))?;
+            let mut statement = connection
+                .prepare(&format!("SELECT id FROM sessions WHERE source <> '{UNFINISHED}' {NEWEST_FIRST}"))?;
             let ids: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             if ids.iter().any(|id| id == text) {
                 return Ok(SessionId(text.to_owned()));
@@ -155,7 +156,7 @@ pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Resu
         "SELECT {COLUMNS}, (SELECT substr(CAST(content AS BLOB), 1, 4096) FROM messages \
          WHERE session_id = sessions.id AND role = 'user' AND NOT EXISTS (SELECT 1 FROM rewound \
          WHERE message_id = messages.id AND rewound.session_id = sessions.id) ORDER BY messages.id LIMIT 1) \
-         FROM sessions WHERE {which} {NEWEST_FIRST} LIMIT {most}"
+         FROM sessions WHERE source <> '{UNFINISHED}' AND ({which}) {NEWEST_FIRST} LIMIT {most}"
     ))?;
     let summaries = statement.query_map([], |row| {
         let session = from_row(row)?;

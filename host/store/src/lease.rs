@@ -52,6 +52,11 @@ impl Store {
     pub fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // Also what makes the id a safe file name: those of the database are our own.
         self.session(session)?;
+        self.lease_unseen(session)
+    }
+
+    /// The same for one that is not there yet, or that nobody sees yet; its id must be a file name.
+    pub(crate) fn lease_unseen(&self, session: &SessionId) -> Result<Lease, StoreError> {
         let folder = self.home().join(LOCKS);
         let path = folder.join(format!("{session}.lock"));
         let failed = |error: io::Error| StoreError::file(&path, error);

@@ -130,6 +130,7 @@ pub(super) fn import(
             "skipped": done.skipped,
             "renamed": renamed,
             "detached": done.detached,
+            "left_out": done.left_out.iter().map(|(id, parent)| json!({"id": id, "parent": parent})).collect::<Vec<_>>(),
         }));
     }
     notes(&done, dry_run).iter().for_each(|note| console.note(note));
@@ -150,6 +151,11 @@ fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
     }
     for session in &done.detached {
         notes.push(format!("session {session} now stands alone: the one that it came from is not there"));
+    }
+    for (session, parent) in &done.left_out {
+        notes.push(format!(
+            "session {session} is left out: session {parent}, which it goes on from, is another one here"
+        ));
     }
     if !done.skipped.is_empty() {
         let count = text::counted(done.skipped.len() as u64, "session");
@@ -174,12 +180,14 @@ mod tests {
             skipped: vec![id("c")],
             renamed: vec![(id("a"), "Engine #2".into())],
             detached: vec![id("b")],
+            left_out: vec![(id("d"), id("c"))],
         };
         assert_eq!(
             notes(&done, false),
             [
                 "session a is called `Engine #2`, since another one has its title",
                 "session b now stands alone: the one that it came from is not there",
+                "session d is left out: session c, which it goes on from, is another one here",
                 "1 session skipped: stored already",
                 "2 sessions with 1,234 messages imported",
             ]

@@ -61,6 +61,16 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
         }
     }
 
+    pub(super) fn place(&self) -> Place {
+        self.next
+    }
+
+    pub(super) fn back_to(&mut self, place: Place) -> Result<(), StoreError> {
+        self.file.seek(SeekFrom::Start(place.offset)).map_err(StoreError::Input)?;
+        self.next = place;
+        Ok(())
+    }
+
     /// What is wrong with the line that ought to follow.
     pub(super) fn refused(&self, problem: &str) -> StoreError {
         refused(self.next, problem.to_owned())
@@ -68,6 +78,10 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
 }
 
 impl Line {
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn record(&self) -> Result<Record, StoreError> {
         if self.text.len() as u64 > LONGEST && !self.is_message() {
             return Err(too_long(self.place, LONGEST));

@@ -38,6 +38,10 @@ impl Survey {
         store: bool,
     ) -> Result<(), Fault> {
         let Some(at) = self.open else { return Err(line.refused("it stands in front of all sessions").into()) };
+        if self.entries[at].left_out {
+            self.messages += u64::from(matches!(record, Record::Message(_)));
+            return Ok(());
+        }
         let purpose = match (self.entries[at].stored, store) {
             (true, _) => Purpose::Compare,
             (false, true) => Purpose::Store,
