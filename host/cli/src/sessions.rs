@@ -99,6 +99,11 @@ fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
     printed(&format!("{:#}\n", serde_json::json!(value)))
 }
 
+/// Unix time in milliseconds.
+fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
 /// A time as a clock on the wall shows it.
 fn local(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());

@@ -1,5 +1,6 @@
 //! Finding sessions: by id or title, by folder, in a list.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use hermes_conversation::{Model, SessionId};
@@ -7,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
 use crate::error::Fault;
-use crate::session::{COLUMNS, exists, from_row, path_text};
+use crate::session::{COLUMNS, UNFINISHED, exists, from_row, path_text};
 use crate::{Parent, ParentKind, Store, StoreError, lineage, title};
 
 /// Characters of a preview.
@@ -41,6 +42,10 @@ pub struct SessionSummary {
 /// By message, then by the order of creation: `rowid` settles what fell into one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 
+/// What a folder's conversation may go on with: one of the command line in which something was said, or a branch.
+const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
+     AND (message_count > 0 OR parent_through IS NOT NULL)";
+
 impl Store {
     /// The session that a person means: by its id or title, by the beginning of an id that no other has, or by a title
     /// of which only numbered ones are left, the newest of them.
@@ -49,7 +54,8 @@ impl Store {
         let title = title::clean(text).ok().flatten();
         self.read(|connection| {
             let unknown = || StoreError::UnknownSession(text.to_owned()).into();
-            let mut statement = connection.prepare(&format!("SELECT id FROM sessions {NEWEST_FIRST}"))?;
+            let mut statement = connection
+                .prepare(&format!("SELECT id FROM sessions WHERE source <> '{UNFINISHED}' {NEWEST_FIRST}"))?;
             let ids: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             if ids.iter().any(|id| id == text) {
                 return Ok(SessionId(text.to_owned()));
@@ -78,11 +84,7 @@ impl Store {
     pub fn newest_session(&self, workspace: &Path) -> Result<Option<SessionId>, StoreError> {
         let workspace = path_text(workspace)?;
         self.read(|connection| {
-            let sql = format!(
-                "SELECT id FROM sessions WHERE workspace = ?1 AND source = 'cli' \
-                 AND parent_kind IS NOT 'delegate' AND (message_count > 0 OR parent_through IS NOT NULL) \
-                 {NEWEST_FIRST} LIMIT 1"
-            );
+            let sql = format!("SELECT id FROM sessions WHERE workspace = ?1 AND {CONTINUABLE} {NEWEST_FIRST} LIMIT 1");
             Ok(connection.query_row(&sql, [workspace], |row| row.get(0)).optional()?.map(SessionId))
         })
     }
@@ -133,6 +135,20 @@ impl Store {
     }
 }
 
+/// What [`Store::newest_session`] answers for any of the folders.
+pub(crate) fn newest_of_each_folder(connection: &Connection) -> Result<HashSet<SessionId>, Fault> {
+    let mut statement =
+        connection.prepare(&format!("SELECT workspace, id FROM sessions WHERE {CONTINUABLE} {NEWEST_FIRST}"))?;
+    let mut rows = statement.query([])?;
+    let (mut folders, mut newest) = (HashSet::new(), HashSet::new());
+    while let Some(row) = rows.next()? {
+        if folders.insert(row.get::<_, String>(0)?) {
+            newest.insert(SessionId(row.get(1)?));
+        }
+    }
+    Ok(newest)
+}
+
 /// Sessions for a list; `most` below zero stands for all.
 pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Result<Vec<SessionSummary>, Fault> {
     // As bytes: text functions of SQL end at a NUL.
@@ -140,7 +156,7 @@ pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Resu
         "SELECT {COLUMNS}, (SELECT substr(CAST(content AS BLOB), 1, 4096) FROM messages \
          WHERE session_id = sessions.id AND role = 'user' AND NOT EXISTS (SELECT 1 FROM rewound \
          WHERE message_id = messages.id AND rewound.session_id = sessions.id) ORDER BY messages.id LIMIT 1) \
-         FROM sessions WHERE {which} {NEWEST_FIRST} LIMIT {most}"
+         FROM sessions WHERE source <> '{UNFINISHED}' AND ({which}) {NEWEST_FIRST} LIMIT {most}"
     ))?;
     let summaries = statement.query_map([], |row| {
         let session = from_row(row)?;

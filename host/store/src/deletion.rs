@@ -33,8 +33,32 @@ impl Store {
     /// Refused where another session stands on their messages, unless those behind them are to go too, and where
     /// somebody is at work on one of them.
     pub fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError> {
+        self.carry_out(|family| plan(family, sessions, with_children))
+    }
+
+    /// Deletes what was planned and nothing else: refused where a session got a delegate or a child meanwhile.
+    pub fn delete_planned(&self, planned: &Deletion) -> Result<Deletion, StoreError> {
+        self.carry_out(|family| {
+            let deletion = plan(family, &planned.sessions, false)?;
+            let new = |id: &SessionId| !planned.sessions.contains(id);
+            for session in &planned.sessions {
+                let children: Vec<SessionId> = family
+                    .children(session)
+                    .iter()
+                    .map(|child| child.id.clone())
+                    .filter(|id| new(id) && deletion.sessions.contains(id))
+                    .collect();
+                if !children.is_empty() {
+                    return Err(StoreError::HasChildren { session: session.clone(), children }.into());
+                }
+            }
+            Ok(deletion)
+        })
+    }
+
+    fn carry_out(&self, plan: impl Fn(&Family) -> Result<Deletion, Fault>) -> Result<Deletion, StoreError> {
         self.write(|connection| {
-            let deletion = plan(&Family::read(connection)?, sessions, with_children)?;
+            let deletion = plan(&Family::read(connection)?)?;
             // A process that takes one up after this look finds it gone with its first message.
             self.all_free(&deletion.sessions)?;
             for session in &deletion.detached {
@@ -99,10 +123,34 @@ impl Family {
                 family.children.entry(parent).or_default().push(child);
             }
         }
+        drop(rows);
+        family.put_parents_first();
         Ok(family)
     }
 
-    /// All sessions, as they were created.
+    /// As they were created, they are so already, save in a store that was repaired: there a parent may have come back
+    /// behind its children.
+    fn put_parents_first(&mut self) {
+        let parents: HashMap<&SessionId, &SessionId> =
+            self.children.iter().flat_map(|(parent, of)| of.iter().map(move |child| (&child.id, parent))).collect();
+        let mut placed = HashSet::with_capacity(self.order.len());
+        let mut order = Vec::with_capacity(self.order.len());
+        for session in &self.order {
+            let above = std::iter::successors(Some(session), |session| parents.get(*session).copied());
+            // Of a row that goes round, as only damage makes one, each is taken once.
+            let mut seen = HashSet::new();
+            let waiting: Vec<&SessionId> = above
+                .take_while(|id| self.known.contains_key(*id) && !placed.contains(*id) && seen.insert((*id).clone()))
+                .collect();
+            for id in waiting.into_iter().rev() {
+                placed.insert(id.clone());
+                order.push(id.clone());
+            }
+        }
+        self.order = order;
+    }
+
+    /// All sessions, as they were created, no child before its parent.
     pub(crate) fn order(&self) -> &[SessionId] {
         &self.order
     }
@@ -229,6 +277,23 @@ mod tests {
         let branch = child(&store, &root, ParentKind::Branch, None);
         child(&store, &branch, ParentKind::Branch, None);
         assert_eq!(store.delete(&[root.id], true).unwrap().sessions.len(), 3);
+        assert_eq!(left(&store).len(), 0);
+    }
+
+    #[test]
+    fn what_came_after_the_plan_does_not_go() {
+        let (_home, store) = store();
+        let root = talk(&store);
+        let branch = child(&store, &root, ParentKind::Branch, None);
+        let planned = store.deletion(std::slice::from_ref(&root.id), true).unwrap();
+        for kind in [ParentKind::Branch, ParentKind::Delegate] {
+            let late = child(&store, &root, kind, None);
+            let error = store.delete_planned(&planned).unwrap_err();
+            assert!(matches!(error, StoreError::HasChildren { children, .. } if children == [late.id.clone()]));
+            store.delete(&[late.id], false).unwrap();
+        }
+        assert_eq!(left(&store), HashSet::from([root.id, branch.id]));
+        assert_eq!(store.delete_planned(&planned).unwrap(), planned);
         assert_eq!(left(&store).len(), 0);
     }
 

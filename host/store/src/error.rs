@@ -1,4 +1,7 @@
 //! What can go wrong with the store, by situation.
+//!
+//! What is to be done stands behind the last `; ` of a message, and behind it nothing that a person or another program
+//! wrote: titles, paths and causes may have a `; ` of their own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +74,12 @@ pub enum StoreError {
         detail: String,
     },
     /// A damaged database could not be repaired.
-    #[error("{} cannot be repaired: {detail}; it was left as it is, and a copy of it is {}", path.display(), backup.display())]
+    #[error(
+        "{} cannot be repaired: {detail}, so it was left as it is, and a copy of it is {}; keep the copy, and set \
+         HERMES_HOME to another folder",
+        path.display(),
+        backup.display()
+    )]
     BeyondRepair {
         /// The database.
         path: PathBuf,
@@ -129,7 +137,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Another failure of the database.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; run `hermes sessions check` to see what is wrong", path.display())]
     Sqlite {
         /// The database.
         path: PathBuf,
@@ -251,7 +259,7 @@ pub enum StoreError {
         most: usize,
     },
     /// Another session has the title.
-    #[error("the title `{title}` belongs to session {holder}; choose another one, such as `{free}`")]
+    #[error("the title `{title}` belongs to session {holder}, and nobody has `{free}`; choose that one or another")]
     TitleTaken {
         /// As given, cleaned.
         title: String,
@@ -344,5 +352,48 @@ impl From<rusqlite::Error> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_done_is_told_apart_from_whatever_stands_in_titles_paths_and_causes() {
+        let path = PathBuf::from("/home/ada; mallory/x");
+        let text = || "fix; mallory".to_owned();
+        let cause = || io::Error::other(text());
+        let errors = [
+            StoreError::Home { path: path.clone(), source: cause() },
+            StoreError::Foreign { path: path.clone(), found: 1 },
+            StoreError::NewerSchema { path: path.clone(), found: 2, known: 1 },
+            StoreError::NotADatabase { path: path.clone() },
+            StoreError::Orphan { path: path.clone() },
+            StoreError::Corrupt { path: path.clone(), detail: text() },
+            StoreError::BeyondRepair { path: path.clone(), backup: path.clone(), detail: text() },
+            StoreError::ReadOnly { path: path.clone() },
+            StoreError::ReadOnlyLog { path: path.clone() },
+            StoreError::CannotOpen { path: path.clone(), detail: text() },
+            StoreError::DiskFull { path: path.clone() },
+            StoreError::Busy { path: path.clone() },
+            StoreError::File { path: path.clone(), source: cause() },
+            StoreError::Sqlite { path: path.clone(), source: rusqlite::Error::InvalidParameterName(text()) },
+            StoreError::UnknownSession(text()),
+            StoreError::AmbiguousSession { prefix: text(), candidates: vec![SessionId("s".into())] },
+            StoreError::SummaryChanged { session: SessionId("s".into()), key: text() },
+            StoreError::Output(cause()),
+            StoreError::Input(cause()),
+            StoreError::Import { line: 1, problem: text() },
+            StoreError::ImportStopped { stored: 1, source: Box::new(StoreError::Input(cause())) },
+            StoreError::TitleTaken { title: text(), holder: SessionId("s".into()), free: text() },
+            StoreError::WorkspaceName(path),
+        ];
+        for error in errors {
+            let told = error.to_string();
+            let (why, fix) = told.rsplit_once("; ").unwrap();
+            assert!(why.contains("; mallory") && !fix.contains("mallory"), "{told}");
+        }
     }
 }

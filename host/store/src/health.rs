@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::error::Fault;
+use crate::session::UNFINISHED;
 use crate::{Store, StoreError, log, migration};
 
 /// How closely a check looks.
@@ -102,9 +103,12 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
         "rows are missing: there are rows of",
     )?;
     list(
-        "SELECT id FROM sessions WHERE message_count <> (SELECT count(*) FROM messages WHERE session_id = sessions.id) \
+        // Of a session that is being imported they are counted at its end.
+        &format!(
+            "SELECT id FROM sessions WHERE source <> '{UNFINISHED}' AND message_count <> (SELECT count(*) FROM messages WHERE session_id = sessions.id) \
          - (SELECT count(*) FROM rewound JOIN messages ON messages.id = message_id \
-         WHERE rewound.session_id = sessions.id AND messages.session_id = sessions.id)",
+         WHERE rewound.session_id = sessions.id AND messages.session_id = sessions.id)"
+        ),
         "the count of messages is wrong in session",
     )?;
     if depth == Depth::Full {

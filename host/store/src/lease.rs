@@ -6,11 +6,16 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hermes_conversation::SessionId;
 
 use crate::database::LOCKS;
 use crate::{Store, StoreError, private};
+
+/// Whoever only asks who works on a session holds its lock for a moment: one that lasts no longer than that is no lease.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(6);
 
 /// The right to work on a session, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -47,10 +52,16 @@ impl Store {
     pub fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // Also what makes the id a safe file name: those of the database are our own.
         self.session(session)?;
+        self.lease_unseen(session)
+    }
+
+    /// The same for one that is not there yet, or that nobody sees yet; its id must be a file name.
+    pub(crate) fn lease_unseen(&self, session: &SessionId) -> Result<Lease, StoreError> {
         let folder = self.home().join(LOCKS);
         let path = folder.join(format!("{session}.lock"));
         let failed = |error: io::Error| StoreError::file(&path, error);
         private::create_folder(&folder).map_err(failed)?;
+        let mut looks = 1;
         loop {
             let mut file = private::open_file(&path).map_err(failed)?;
             match file.try_lock() {
@@ -60,6 +71,10 @@ impl Store {
                     }
                     write_pid(&mut file).map_err(failed)?;
                     return Ok(Lease { session: session.clone(), path, _lock: file });
+                }
+                Err(TryLockError::WouldBlock) if looks < LOOKS => {
+                    looks += 1;
+                    std::thread::sleep(BETWEEN_LOOKS);
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(StoreError::InUse { session: session.clone(), pid: read_pid(&mut file) });

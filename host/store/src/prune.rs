@@ -7,7 +7,7 @@ use hermes_conversation::SessionId;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use crate::catalog::summaries;
+use crate::catalog::{newest_of_each_folder, summaries};
 use crate::deletion::Family;
 use crate::error::Fault;
 use crate::{ParentKind, SessionSummary, Store, StoreError};
@@ -27,7 +27,8 @@ pub struct PruneFilter {
     pub title: Option<String>,
     /// Messages of its own, at least.
     pub min_messages: Option<u64>,
-    /// Messages of its own, at most.
+    /// Messages of its own, at most, those that were taken back included; 0 never fits a session that has some of
+    /// another one.
     pub max_messages: Option<u64>,
     /// Begun at this time or later.
     pub started_after: Option<u64>,
@@ -51,14 +52,16 @@ impl PruneFilter {
         }
     }
 
-    fn fits(&self, session: &SessionSummary) -> bool {
+    /// `logged` is the number of its own messages in the log: what was taken back can still be restored.
+    fn fits(&self, session: &SessionSummary, logged: u64) -> bool {
+        let empty_handed = session.parent.as_ref().is_none_or(|parent| parent.through.is_none());
         session.updated_at < self.silent_since
             && self.source.as_ref().is_none_or(|source| session.source == *source)
             && self.workspace.as_ref().is_none_or(|workspace| session.workspace.starts_with(workspace))
             && self.model.as_ref().is_none_or(|model| session.model.name.contains(model))
             && self.title.as_ref().is_none_or(|part| session.title.as_ref().is_some_and(|title| title.contains(part)))
             && self.min_messages.is_none_or(|least| session.message_count >= least)
-            && self.max_messages.is_none_or(|most| session.message_count <= most)
+            && self.max_messages.is_none_or(|most| logged <= most && (most > 0 || empty_handed))
             && self.started_after.is_none_or(|time| session.started_at >= time)
             && self.started_before.is_none_or(|time| session.started_at < time)
     }
@@ -94,11 +97,14 @@ impl Store {
         self.read(|connection| self.plan(connection, filter))
     }
 
-    /// Deletes the sessions that fit, each in a step of its own, so that nobody who writes has to wait for all of them.
+    /// Deletes those of the agreed sessions that still fit, each in a step of its own, so that nobody who writes has to
+    /// wait for all of them.
     ///
-    /// Answers what was deleted; a session that was taken up meanwhile stays.
-    pub fn prune(&self, filter: &PruneFilter) -> Result<Pruning, StoreError> {
+    /// Answers what was deleted. What fits since the agreement stays, and so does what was taken up meanwhile.
+    pub fn prune(&self, filter: &PruneFilter, agreed: &[SessionId]) -> Result<Pruning, StoreError> {
         let mut pruning = self.pruning(filter)?;
+        let agreed: HashSet<&SessionId> = agreed.iter().collect();
+        pruning.sessions.retain(|session| agreed.contains(&session.id));
         let mut gone = Vec::with_capacity(pruning.sessions.len());
         // The newest first: a child began later than its parent and has to go before it.
         for session in pruning.sessions {
@@ -120,15 +126,13 @@ impl Store {
         // A delegate's life is its parent's.
         let mut all = summaries(connection, "parent_kind IS NOT 'delegate'", -1)?;
         let family = Family::read(connection)?;
-        let mut newest: HashMap<PathBuf, SessionId> = HashMap::new();
-        for session in all.iter().filter(|session| session.message_count > 0) {
-            newest.entry(session.workspace.clone()).or_insert_with(|| session.id.clone());
-        }
-        all.retain(|session| filter.fits(session));
+        let newest = newest_of_each_folder(connection)?;
+        let logged = messages_in_the_log(connection)?;
+        all.retain(|session| filter.fits(session, logged.get(&session.id).copied().unwrap_or(0)));
         let mut kept = Vec::new();
         let mut going = Vec::new();
         for session in all {
-            if newest.get(&session.workspace) == Some(&session.id) {
+            if newest.contains(&session.id) {
                 kept.push((session.id, Kept::Newest));
             } else if self.at_work(&family, &session.id)? {
                 kept.push((session.id, Kept::InUse));
@@ -137,7 +141,7 @@ impl Store {
             }
         }
         keep_what_is_needed(&family, &mut going, &mut kept);
-        let order = order_of_creation(connection)?;
+        let order: HashMap<&SessionId, usize> = family.order().iter().zip(0..).collect();
         going.sort_by_key(|session| std::cmp::Reverse(order.get(&session.id).copied()));
         Ok(Pruning { sessions: going, kept })
     }
@@ -185,9 +189,9 @@ fn keep_what_is_needed(family: &Family, going: &mut Vec<SessionSummary>, kept: &
     }
 }
 
-fn order_of_creation(connection: &Connection) -> Result<HashMap<SessionId, i64>, Fault> {
-    let mut statement = connection.prepare("SELECT id, rowid FROM sessions")?;
-    let rows = statement.query_map([], |row| Ok((SessionId(row.get(0)?), row.get(1)?)))?;
+fn messages_in_the_log(connection: &Connection) -> Result<HashMap<SessionId, u64>, Fault> {
+    let mut statement = connection.prepare("SELECT session_id, count(*) FROM messages GROUP BY session_id")?;
+    let rows = statement.query_map([], |row| Ok((SessionId(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned())))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -218,6 +222,24 @@ mod tests {
         pruning.sessions.iter().map(|session| session.id.clone()).collect()
     }
 
+    /// Of somebody who agrees to all that is planned.
+    fn prune(store: &Store, filter: &PruneFilter) -> Result<Pruning, StoreError> {
+        store.prune(filter, &ids(&store.pruning(filter)?))
+    }
+
+    #[test]
+    fn only_what_was_agreed_to_goes() {
+        let (_home, store) = store();
+        let [agreed, taken_up, other] = [0; 3].map(|_| talk(&store, 100, new_session()));
+        talk(&store, 1, new_session());
+        let planned = ids(&store.pruning(&older_than(90)).unwrap());
+        assert_eq!(planned, [other.id.clone(), taken_up.id.clone(), agreed.id.clone()]);
+        store.append(&taken_up.id, &[Draft::user("again", NOW)]).unwrap();
+        let done = store.prune(&older_than(90), &planned[1..]).unwrap();
+        assert_eq!(ids(&done), [agreed.id]);
+        store.session(&other.id).unwrap();
+    }
+
     #[test]
     fn what_is_old_goes_but_not_what_is_in_use_or_would_be_continued() {
         let (_home, store) = store();
@@ -232,12 +254,12 @@ mod tests {
         assert_eq!(ids(&planned), std::slice::from_ref(&old.id));
         assert_eq!(planned.kept, [(used.id.clone(), Kept::InUse), (elsewhere.id.clone(), Kept::Newest)]);
         assert_eq!(store.sessions().unwrap().len(), 5, "a plan changes nothing");
-        assert_eq!(store.prune(&older_than(90)).unwrap(), planned);
+        assert_eq!(prune(&store, &older_than(90)).unwrap(), planned);
         assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
 
         drop(lease);
-        assert_eq!(ids(&store.prune(&older_than(90)).unwrap()), std::slice::from_ref(&used.id));
-        assert_eq!(ids(&store.prune(&older_than(5)).unwrap()), []);
+        assert_eq!(ids(&prune(&store, &older_than(90)).unwrap()), std::slice::from_ref(&used.id));
+        assert_eq!(ids(&prune(&store, &older_than(5)).unwrap()), []);
         store.session(&young.id).unwrap();
     }
 
@@ -258,8 +280,43 @@ mod tests {
 
         talk(&store, 0, new_session());
         let filter = PruneFilter::silent_since(NOW + 1);
-        assert_eq!(ids(&store.prune(&filter).unwrap()), [last.id, middle.id, root.id]);
+        assert_eq!(ids(&prune(&store, &filter).unwrap()), [last.id, middle.id, root.id]);
         assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
+    }
+
+    #[test]
+    fn what_would_be_continued_stays_in_each_folder_even_if_something_else_spoke_later() {
+        let (_home, store) = store();
+        let spoken = talk(&store, 100, new_session());
+        let root = talk(&store, 90, new_session());
+        talk(&store, 50, NewSession { source: "serve".into(), ..new_session() });
+        // A branch says nothing of its own at first.
+        let parent = crate::Parent { id: root.id.clone(), kind: ParentKind::Branch, through: None };
+        let new = NewSession { parent: Some(parent), started_at: NOW - 80 * DAY, ..new_session() };
+        let branch = store.create_session(new).unwrap();
+        let folder = std::path::Path::new("/home/ada/engine");
+        assert_eq!(store.newest_session(folder).unwrap(), Some(branch.id.clone()));
+        let done = prune(&store, &PruneFilter::silent_since(NOW)).unwrap();
+        assert_eq!((ids(&done).len(), done.sessions.iter().any(|gone| gone.id == spoken.id)), (2, true));
+        assert!(done.kept.contains(&(branch.id.clone(), Kept::Newest)), "{done:?}");
+        assert_eq!(store.newest_session(folder).unwrap(), Some(branch.id));
+    }
+
+    #[test]
+    fn a_session_without_messages_is_one_that_has_nothing_to_restore_and_nothing_of_another() {
+        let (_home, store) = store();
+        talk(&store, 1, new_session());
+        let empty = store.create_session(NewSession { started_at: NOW - 100 * DAY, ..new_session() }).unwrap();
+        let rewound = talk(&store, 100, new_session());
+        let first = store.conversation(&rewound.id).unwrap()[0].id;
+        let parent = crate::Parent { id: rewound.id.clone(), kind: ParentKind::Branch, through: None };
+        let new = NewSession { parent: Some(parent), started_at: NOW - 100 * DAY, ..new_session() };
+        store.create_session(new).unwrap();
+        store.rewind(&rewound.id, first).unwrap();
+        assert_eq!(store.session(&rewound.id).unwrap().message_count, 0);
+        let filter = PruneFilter { max_messages: Some(0), ..older_than(90) };
+        assert_eq!(ids(&prune(&store, &filter).unwrap()), [empty.id]);
+        assert_eq!(store.restore(&rewound.id).unwrap().len(), 1);
     }
 
     #[test]
@@ -284,7 +341,7 @@ mod tests {
         let set = |change: fn(&mut PruneFilter)| {
             let mut filter = all.clone();
             change(&mut filter);
-            filter.fits(&session)
+            filter.fits(&session, session.message_count)
         };
         assert!(set(|_| {}));
         assert!(

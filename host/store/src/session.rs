@@ -118,6 +118,9 @@ pub struct Session {
     pub parent: Option<Parent>,
 }
 
+/// The source of a session that is still being imported: until it has its own, nobody sees it.
+pub(crate) const UNFINISHED: &str = "import, not finished";
+
 pub(crate) const COLUMNS: &str = "id, source, title, workspace, engine, provider, model, context_length, started_at, updated_at, \
      message_count, parent_id, parent_kind, parent_through";
 
@@ -257,7 +260,7 @@ fn unused_id(connection: &Connection, started_at: u64) -> Result<SessionId, Faul
 pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Session, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS}, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, \
-         request_count, cost FROM sessions WHERE id = ?1"
+         request_count, cost FROM sessions WHERE id = ?1 AND source <> '{UNFINISHED}'"
     ))?;
     let found = statement.query_row([id.as_str()], |row| {
         let mut session = from_row(row)?;

@@ -6,11 +6,12 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
+use std::io::Cursor;
 use std::path::Path;
 
 use common::new_session;
 use hermes_conversation::{Draft, Item, Message, MessageRange, SessionId, Summary, View};
-use hermes_store::{Depth, Outcome, SearchQuery, Store, StoreError, repair};
+use hermes_store::{Depth, Layout, Outcome, RequestRecord, SearchQuery, Store, StoreError, repair};
 use rusqlite::Connection;
 
 const PAGE: usize = 4096;
@@ -148,6 +149,49 @@ fn rows_around_a_damaged_page_are_saved() {
     assert!(done.saved.contains(&("messages".to_owned(), left as u64)));
     let next = store.append(&sessions[0].0, &[Draft::user("goes on", 1)]).unwrap();
     assert!(next[0].id > sessions[1].1[199].id);
+}
+
+#[test]
+fn what_names_lost_messages_and_views_is_mended_so_that_an_export_comes_in_again() {
+    let home = tempfile::tempdir().unwrap();
+    let [(root, messages), _] = filled(home.path());
+    let store = Store::open(home.path()).unwrap();
+    let row = store.view_in_force(&root).unwrap().row;
+    for at in [40, 150] {
+        let through = Some(messages[at].id);
+        store.record_request(&root, &RequestRecord { view: row, through, ..RequestRecord::default() }).unwrap();
+    }
+    let branches: Vec<SessionId> = (0..200)
+        .step_by(4)
+        .map(|at| store.branch(&root, Some(messages[at].id), None, 1_795_300_000_001).unwrap().id)
+        .collect();
+    store.append(&branches[20], &[Draft::user("of a branch", 1)]).unwrap();
+    drop(store);
+    for page in pages_of(home.path(), "messages").into_iter().take(20).step_by(2) {
+        overwrite(home.path(), page);
+    }
+    // The parent's own row is lost: it comes back behind its children.
+    let connection = Connection::open(home.path().join("state.db")).unwrap();
+    connection.pragma_update(None, "foreign_keys", false).unwrap();
+    connection.execute("UPDATE sessions SET id = 'other' WHERE id = ?1", [root.as_str()]).unwrap();
+    drop(connection);
+    let done = repair(home.path()).unwrap();
+    assert_eq!(done.outcome, Outcome::Salvaged);
+
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
+    let mut file = Vec::new();
+    let exported = store.export(None, Layout::Lines, &mut file).unwrap();
+    let fresh = tempfile::tempdir().unwrap();
+    let fresh = Store::open(fresh.path()).unwrap();
+    let imported = fresh.import(&mut Cursor::new(file), 1_800_000_000_000).unwrap();
+    assert_eq!((imported.sessions.len() as u64, imported.messages), (exported.sessions, exported.messages));
+    let drafts = |store: &Store, id: &SessionId| -> Vec<Draft> {
+        store.conversation(id).unwrap().into_iter().map(|message| message.draft).collect()
+    };
+    for session in store.sessions().unwrap() {
+        assert_eq!(drafts(&fresh, &session.id), drafts(&store, &session.id));
+    }
 }
 
 #[test]

@@ -17,6 +17,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// Later than all that is imported.
+const NOW: u64 = 1_800_000_000_000;
+
 fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -36,7 +39,7 @@ fn exported(store: &Store, which: Option<&[SessionId]>) -> Vec<u8> {
 
 fn import(store: &Store, file: &[u8]) -> Result<Imported, StoreError> {
     let planned = store.examine_import(&mut Cursor::new(file));
-    let done = store.import(&mut Cursor::new(file));
+    let done = store.import(&mut Cursor::new(file), NOW);
     if let (Ok(planned), Ok(done)) = (&planned, &done) {
         assert_eq!(planned.sessions, done.sessions);
         assert_eq!((planned.messages, &planned.skipped), (done.messages, &done.skipped));
@@ -129,7 +132,7 @@ fn family(store: &Store) -> [Session; 4] {
             &root.id,
             &[
                 Draft { sent: Some("with\nmore".into()), ..Draft::user("first 错误 \u{1f600}\0", 1) },
-                Draft { reasoning: Some("because".into()), ..Draft::assistant("", vec![call.clone()], u64::MAX) },
+                Draft { reasoning: Some("because".into()), ..Draft::assistant("", vec![call.clone()], 2) },
                 Draft::result(&call, "result", 3).by_host(),
                 Draft::assistant("done", Vec::new(), 4),
                 Draft::user("second", 5),
@@ -270,9 +273,106 @@ fn a_branch_is_not_tied_to_a_parent_that_says_something_else() {
     let (_home, to) = store();
     let without_branch = exported(&from, Some(std::slice::from_ref(&root.id)));
     import(&to, &without_branch).unwrap();
-    let error = import(&to, &lines(&changed)).unwrap_err();
-    assert!(error.to_string().contains("is stored already and has another or no message"), "{error}");
+    let done = import(&to, &lines(&changed)).unwrap();
+    assert_eq!(done.left_out, [(branch.id.clone(), root.id.clone())]);
     assert!(matches!(to.session(&branch.id), Err(StoreError::UnknownSession(_))));
+}
+
+#[test]
+fn what_goes_on_from_another_session_is_left_out_and_the_rest_comes_in() {
+    let (_home, from) = store();
+    let [root, branch, nested, delegate] = family(&from);
+    let other = from.create_session(new_session()).unwrap();
+    let mut changed = records(&exported(&from, None));
+    let message = at(&changed, "message", 0);
+    changed[message]["content"] = json!("something else");
+    let (_home, to) = store();
+    let done = import(&to, &exported(&from, Some(std::slice::from_ref(&root.id)))).unwrap();
+    assert_eq!(done.sessions, [root.id.clone(), delegate.id.clone()]);
+    let done = import(&to, &lines(&changed)).unwrap();
+    assert_eq!(done.left_out, [(branch.id.clone(), root.id), (nested.id, branch.id)]);
+    assert_eq!((done.sessions, done.skipped.len()), (vec![other.id], 2));
+}
+
+/// A file that tells of the state of a store each time a part of it is read.
+struct Watched<'a>(Cursor<&'a [u8]>, &'a mut dyn FnMut());
+
+impl std::io::Read for Watched<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        (self.1)();
+        let most = to.len().min(4096);
+        self.0.read(&mut to[..most])
+    }
+}
+
+impl std::io::Seek for Watched<'_> {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn others_write_during_an_import_and_see_a_session_only_when_it_is_whole() {
+    let (_home, from) = store();
+    let session = from.create_session(new_session()).unwrap().id;
+    let said: Vec<Draft> = (0..1_000).map(|at| Draft::user(format!("message {at}"), at)).collect();
+    from.append(&session, &said).unwrap();
+    let file = exported(&from, None);
+    let (home, to) = store();
+    let other = Store::open(home.path()).unwrap();
+    let own = other.create_session(new_session()).unwrap().id;
+    let mut looks = 0;
+    let mut look = || {
+        looks += 1;
+        other.append(&own, &[Draft::user("meanwhile", 1)]).unwrap();
+        assert_eq!(other.sessions().unwrap().len(), 1);
+        for refused in [other.session(&session).map(drop), other.resolve_session(session.as_str()).map(drop)] {
+            assert!(matches!(refused, Err(StoreError::UnknownSession(_))));
+        }
+        assert!(other.lease(&session).is_err());
+    };
+    let mut watched = std::io::BufReader::new(Watched(Cursor::new(&file), &mut look));
+    assert_eq!(to.import(&mut watched, NOW).unwrap().messages, 1_000);
+    assert!(looks > 20, "{looks}");
+    assert_eq!(drafts(&to, &session), said);
+}
+
+#[test]
+fn an_import_that_was_cut_off_leaves_nothing_that_the_next_one_does_not_clear() {
+    let (_home, from) = store();
+    family(&from);
+    let file = exported(&from, None);
+    let (home, to) = store();
+    let cut_off = rusqlite::Connection::open(home.path().join("state.db")).unwrap();
+    let id = from.sessions().unwrap()[0].id.clone();
+    cut_off
+        .execute(
+            "INSERT INTO sessions (id, source, workspace, engine, provider, model, context_length, started_at, \
+             updated_at) VALUES (?1, 'import, not finished', '/', '', '', '', 1, 1, 1)",
+            [id.as_str()],
+        )
+        .unwrap();
+    assert_eq!(to.sessions().unwrap(), []);
+    let done = to.import(&mut Cursor::new(file), NOW).unwrap();
+    assert_eq!((done.sessions.len(), done.skipped.len()), (4, 0));
+    assert_eq!(drafts(&to, &id), drafts(&from, &id));
+}
+
+#[test]
+fn two_imports_of_one_file_at_once_store_each_session_once() {
+    let (_home, from) = store();
+    let ids = family(&from).map(|session| session.id);
+    let file = exported(&from, None);
+    let (home, to) = store();
+    let done: Vec<Imported> = std::thread::scope(|scope| {
+        let import = || Store::open(home.path()).unwrap().import(&mut Cursor::new(&file), NOW).unwrap();
+        let threads = [0; 2].map(|_| scope.spawn(import));
+        threads.map(|thread| thread.join().unwrap()).into()
+    });
+    for id in &ids {
+        assert_eq!(done.iter().filter(|done| done.sessions.contains(id)).count(), 1, "{done:?}");
+        assert_eq!(drafts(&to, id), drafts(&from, id));
+    }
 }
 
 #[test]
@@ -487,6 +587,20 @@ const ATTACKS: &[Attack] = &[
         },
         "the view 1 stands twice",
     ),
+    ("a prompt that none can follow", |r| nth(r, "prompt", 1)["number"] = json!(i64::MAX), "does not follow"),
+    ("a request that none can follow", |r| nth(r, "request", 1)["number"] = json!(i64::MAX), "does not follow"),
+    ("a rewind that none can follow", |r| nth(r, "rewind", 0)["number"] = json!(i64::MAX), "does not follow"),
+    ("a message beyond all clocks", |r| nth(r, "message", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("a prompt beyond all clocks", |r| nth(r, "prompt", 0)["created_at"] = json!(i64::MAX), "no plausible numbers"),
+    ("a rewind beyond all clocks", |r| nth(r, "rewind", 0)["rewound_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("a view beyond all clocks", |r| nth(r, "view", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("bytes beyond all sums", |r| nth(r, "request", 0)["bytes"] = json!(i64::MAX), "no plausible numbers"),
+    ("a saving beyond all money", |r| nth(r, "request", 0)["saved"] = json!(1e300), "no plausible numbers"),
+    (
+        "a view without end",
+        |r| nth(r, "view", 0)["items"] = json!(vec![json!({"messages": {"first": 1, "last": 1}}); 140_000]),
+        "longer than 4 megabytes",
+    ),
     ("a request twice", |r| nth(r, "request", 1)["number"] = json!(1), "does not follow"),
 ];
 
@@ -514,6 +628,17 @@ fn hostile_files_are_refused_by_line_and_leave_nothing() {
     assert!(matches!(import(&to, surrogate.as_bytes()), Err(StoreError::Import { .. })));
     assert_eq!(to.sessions().unwrap(), []);
     import(&to, &lines(&sound)).unwrap();
+}
+
+#[test]
+fn what_claims_to_come_from_the_future_spoke_when_it_was_imported() {
+    let (_home, from) = store();
+    let [root, ..] = family(&from);
+    let mut records = records(&exported(&from, None));
+    records[1]["updated_at"] = json!(NOW + 1);
+    let (_home, to) = store();
+    import(&to, &lines(&records)).unwrap();
+    assert_eq!(to.session(&root.id).unwrap().updated_at, NOW);
 }
 
 #[test]
@@ -609,16 +734,19 @@ proptest! {
             take(&from, &mut sessions, step);
         }
         let early: Vec<SessionId> = to.sessions().unwrap().into_iter().map(|session| session.id).collect();
-        match import(&to, &exported(&from, None)) {
-            // A branch of something that was said, or taken back, after its parent had been imported.
-            Err(error) => prop_assert!(error.to_string().contains("is stored already and has"), "{}", error),
-            Ok(_) => for session in sessions.iter().filter(|session| !early.contains(&session.id)) {
+        // A branch of something that was said, or taken back, after its parent had been imported is left out.
+        let left_out: Vec<SessionId> =
+            import(&to, &exported(&from, None)).unwrap().left_out.into_iter().map(|(id, _)| id).collect();
+        for session in sessions.iter().filter(|session| !early.contains(&session.id)) {
+            if left_out.contains(&session.id) {
+                prop_assert!(to.session(&session.id).is_err());
+            } else {
                 prop_assert_eq!(drafts(&to, &session.id), drafts(&from, &session.id));
                 let content = |store: &Store| -> Vec<String> {
                     store.view(&session.id).unwrap().summaries().map(|summary| summary.content.clone()).collect()
                 };
                 prop_assert_eq!(content(&to), content(&from));
-            },
+            }
         }
         let (_third, fresh) = store();
         import(&fresh, &exported(&from, None)).unwrap();

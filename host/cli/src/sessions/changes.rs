@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Args;
 use hermes_conversation::{MessageId, SessionId};
 use hermes_store::{Deletion, Kept, PruneFilter, Pruning, Store};
+use jiff::civil;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
 use serde_json::json;
 
-use super::{failed, local, printed, printed_json, to_change, to_read, with_session};
+use super::{failed, local, now, printed, printed_json, to_change, to_read, with_session};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -104,7 +104,7 @@ pub(super) fn delete(
     if !consent.dry_run && !agreed(consent, &format!("delete {count} for good?"))? {
         return Ok(refused(console));
     }
-    let done = if consent.dry_run { planned } else { store.delete(&ids, with_children).map_err(failed)? };
+    let done = if consent.dry_run { planned } else { store.delete_planned(&planned).map_err(failed)? };
     told(&done, consent, console)
 }
 
@@ -128,8 +128,8 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
     if planned.sessions.is_empty() {
         return pruned(&planned, consent, console);
     }
+    let ids: Vec<SessionId> = planned.sessions.iter().map(|session| session.id.clone()).collect();
     if !consent.json {
-        let ids: Vec<SessionId> = planned.sessions.iter().map(|session| session.id.clone()).collect();
         print(&listed(&store, &ids, console)?)?;
     }
     let count = text::counted(planned.sessions.len() as u64, "session");
@@ -137,7 +137,7 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
     {
         return Ok(refused(console));
     }
-    let done = if consent.dry_run { planned } else { store.prune(&filter).map_err(failed)? };
+    let done = if consent.dry_run { planned } else { store.prune(&filter, &ids).map_err(failed)? };
     pruned(&done, consent, console)
 }
 
@@ -181,10 +181,6 @@ fn filter(arguments: &PruneArguments) -> Result<PruneFilter, Failure> {
         started_before: midnight(arguments.started_before)?,
         ..PruneFilter::silent_since(now().saturating_sub(arguments.older_than.saturating_mul(DAY)))
     })
-}
-
-fn now() -> u64 {
-    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
 /// What is to go, a line each.
@@ -238,6 +234,7 @@ fn refused(console: Console) -> ExitCode {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
+    use jiff::Timestamp;
 
     use super::*;
 

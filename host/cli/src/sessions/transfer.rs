@@ -109,8 +109,18 @@ pub(super) fn import(
         return Err(told(io::ErrorKind::IsADirectory.into()));
     }
     let mut file = BufReader::new(file);
-    let store = Store::open(setup.home.path()).map_err(failed)?;
-    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file) }.map_err(failed)?;
+    // A trial makes neither a home nor a store: where there is none yet, it is tried on one that goes away again.
+    let (_trial, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {
+        (true, Some(store)) => (None, store),
+        (true, None) => {
+            let folder = tempfile::tempdir().map_err(told)?;
+            let store = Store::open(folder.path()).map_err(failed)?;
+            (Some(folder), store)
+        }
+        (false, _) => (None, Store::open(setup.home.path()).map_err(failed)?),
+    };
+    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file, super::now()) }
+        .map_err(failed)?;
     if json {
         let renamed: Vec<_> = done.renamed.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
         return printed_json(&json!({
@@ -120,6 +130,7 @@ pub(super) fn import(
             "skipped": done.skipped,
             "renamed": renamed,
             "detached": done.detached,
+            "left_out": done.left_out.iter().map(|(id, parent)| json!({"id": id, "parent": parent})).collect::<Vec<_>>(),
         }));
     }
     notes(&done, dry_run).iter().for_each(|note| console.note(note));
@@ -140,6 +151,11 @@ fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
     }
     for session in &done.detached {
         notes.push(format!("session {session} now stands alone: the one that it came from is not there"));
+    }
+    for (session, parent) in &done.left_out {
+        notes.push(format!(
+            "session {session} is left out: session {parent}, which it goes on from, is another one here"
+        ));
     }
     if !done.skipped.is_empty() {
         let count = text::counted(done.skipped.len() as u64, "session");
@@ -164,12 +180,14 @@ mod tests {
             skipped: vec![id("c")],
             renamed: vec![(id("a"), "Engine #2".into())],
             detached: vec![id("b")],
+            left_out: vec![(id("d"), id("c"))],
         };
         assert_eq!(
             notes(&done, false),
             [
                 "session a is called `Engine #2`, since another one has its title",
                 "session b now stands alone: the one that it came from is not there",
+                "session d is left out: session c, which it goes on from, is another one here",
                 "1 session skipped: stored already",
                 "2 sessions with 1,234 messages imported",
             ]

@@ -1,5 +1,7 @@
 //! Row by row out of a damaged database into a new one.
 
+mod references;
+
 use std::path::Path;
 
 use rusqlite::types::Value;
@@ -7,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::COUNTS;
 use crate::database::{NAME, connect};
+use crate::error::Fault;
 use crate::{Store, StoreError};
 
 /// Those that others name first.
@@ -39,7 +42,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
     new.pragma_update(None, "foreign_keys", false).map_err(failed)?;
     let old = Connection::open_with_flags(damaged, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| StoreError::sqlite(damaged, error))?;
-    let salvaged = (|| {
+    let salvaged = (|| -> Result<Salvaged, Fault> {
         // Lets past a schema in which something is wrong.
         old.pragma_update(None, "writable_schema", true)?;
         let mut salvaged = Salvaged { saved: Vec::new(), lost: Vec::new() };
@@ -64,7 +67,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
         new.execute_batch("COMMIT")?;
         Ok(salvaged)
     })();
-    let salvaged = salvaged.map_err(failed)?;
+    let salvaged = salvaged.map_err(|fault| fault.at(&path))?;
     new.close().map_err(|(_, error)| failed(error))?;
     if salvaged.saved.iter().all(|(_, rows)| *rows == 0) {
         let detail = "not a row of it can be read".to_owned();
@@ -178,7 +181,7 @@ fn common_columns(old: &Connection, new: &Connection, table: &str) -> rusqlite::
 }
 
 /// Leaves nothing that names what is not there: messages keep a session, the rest goes.
-fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> rusqlite::Result<()> {
+fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> Result<(), Fault> {
     let recovered = new.execute(
         "INSERT INTO sessions (id, source, workspace, engine, provider, model, context_length, started_at, updated_at) \
          SELECT session_id, 'recovered', '/', 'compressor', 'offline', 'offline', 32000, min(created_at), max(created_at) \
@@ -200,6 +203,7 @@ fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> rusq
         new.execute_batch("DELETE FROM view_items; DELETE FROM summaries; DELETE FROM views;")?;
         lost.push("all views: sessions show their whole conversation again".to_owned());
     }
+    references::mend(new, lost)?;
     loop {
         let mut statement = new.prepare("SELECT \"table\", rowid FROM pragma_foreign_key_check")?;
         let orphans: Vec<(String, i64)> =

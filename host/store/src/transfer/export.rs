@@ -79,7 +79,7 @@ impl Store {
     }
 }
 
-/// In the order of creation, which puts parents first.
+/// Parents first.
 fn chosen(family: &Family, named: &[SessionId]) -> Result<Vec<SessionId>, Fault> {
     let mut wanted: HashSet<&SessionId> = HashSet::new();
     for session in named {

@@ -1,7 +1,8 @@
-//! Reading sessions in: the whole file is checked before anything is stored, then each new session is stored as a whole.
+//! Reading sessions in: the whole file is checked before anything is stored, then each new session is stored in short
+//! steps and seen when it is whole.
 //!
 //! Both times the same code goes over it: the first time messages keep the numbers of the file, the second time the
-//! store gives them its own. Besides numbers no more than one record is in memory.
+//! store gives them its own. Besides numbers no more than the records of one step are in memory.
 
 mod lines;
 mod parts;
@@ -17,7 +18,7 @@ use self::lines::{Line, Lines, Place};
 use super::numbers::{Numbers, Pair, Stretch};
 use super::record::{self, End, FORMAT, Record, VERSION};
 use crate::error::Fault;
-use crate::session::path_text;
+use crate::session::{UNFINISHED, path_text};
 use crate::{ParentKind, Store, StoreError, lease, rewind, title};
 
 /// More than anybody has; what is in memory is proportional to them.
@@ -25,8 +26,14 @@ const MOST_SESSIONS: usize = 100_000;
 const MOST_MESSAGES: u64 = 5_000_000;
 /// Sessions that go on from one another in a row.
 const DEEPEST: usize = 1_000;
-/// For counts that are summed up and times that are calculated with.
+/// For times that are calculated with.
 const PLAUSIBLE: u64 = 1 << 53;
+/// For counts of which even those of all sessions are summed up.
+const MOST_TOKENS: u64 = 1 << 45;
+
+/// Records of a step, and their bytes.
+const MOST_OF_STEP: usize = 200;
+const BYTES_OF_STEP: usize = 1 << 20;
 
 /// What an import stored and what it did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -41,6 +48,9 @@ pub struct Imported {
     pub renamed: Vec<(SessionId, String)>,
     /// Delegates, and branches that have nothing of their parent, whose parent is nowhere: now sessions of their own.
     pub detached: Vec<SessionId>,
+    /// Sessions that go on from one that says something else here, and those that go on from them, each with the one
+    /// that it goes on from: they are not stored.
+    pub left_out: Vec<(SessionId, SessionId)>,
 }
 
 impl Store {
@@ -51,29 +61,116 @@ impl Store {
 
     /// Stores the sessions of an export that are not there yet, under their ids and with new numbers for their messages.
     ///
-    /// A file with a fault in it is refused as a whole.
-    pub fn import(&self, file: &mut (impl BufRead + Seek)) -> Result<Imported, StoreError> {
+    /// A file with a fault in it is refused as a whole. Others may write between its steps, and nobody sees a session
+    /// before it is whole. No session comes in as one that spoke after `now`, which is Unix
+    /// time in milliseconds: it would stand before all others for as long as that time has not come.
+    pub fn import(&self, file: &mut (impl BufRead + Seek), now: u64) -> Result<Imported, StoreError> {
+        self.clear_unfinished()?;
         let mut survey = self.survey(file)?;
-        let mut imported = Imported { sessions: Vec::new(), ..survey.imported() };
+        let mut renamed = Vec::new();
         for at in 0..survey.entries.len() {
-            if survey.entries[at].stored {
+            if survey.entries[at].stored || survey.entries[at].left_out {
                 continue;
             }
-            let stored = self.write(|connection| survey.store(connection, file, at));
-            match stored {
-                Ok(renamed) => {
-                    let id = survey.entries[at].id.clone();
-                    imported.renamed.extend(renamed.map(|title| (id.clone(), title)));
-                    imported.sessions.push(id);
-                }
-                Err(error) if imported.sessions.is_empty() => return Err(error),
+            match self.import_session(&mut survey, file, at, now) {
+                Ok(title) => renamed.extend(title.map(|title| (survey.entries[at].id.clone(), title))),
                 Err(source) => {
-                    let stored = imported.sessions.len() as u64;
+                    let stored = survey.entries[..at].iter().filter(|entry| entry.is_new()).count() as u64;
+                    if stored == 0 {
+                        return Err(source);
+                    }
                     return Err(StoreError::ImportStopped { stored, source: Box::new(source) });
                 }
             }
         }
-        Ok(imported)
+        Ok(Imported { renamed, ..survey.imported() })
+    }
+
+    /// Stores a session in small steps, between which others may write, and answers the title that it got instead of
+    /// its own. Until the last step nobody sees it; where one fails, it goes.
+    fn import_session(
+        &self,
+        survey: &mut Survey,
+        file: &mut (impl BufRead + Seek),
+        at: usize,
+        now: u64,
+    ) -> Result<Option<String>, StoreError> {
+        let id = survey.entries[at].id.clone();
+        // Who finds an unfinished session knows by that whether somebody is at work on it.
+        let lease = match self.lease_unseen(&id) {
+            Err(StoreError::InUse { .. }) => None,
+            lease => Some(lease?),
+        };
+        if lease.is_some()
+            && let Some(done) = self.store_in_steps(survey, file, at, now)?
+        {
+            return Ok(done);
+        }
+        // Another import was faster: it is as one that was there before.
+        survey.entries[at].stored = true;
+        self.read(|connection| survey.compare(connection, file, at))?;
+        Ok(None)
+    }
+
+    /// None where it is there by now.
+    fn store_in_steps(
+        &self,
+        survey: &mut Survey,
+        file: &mut (impl BufRead + Seek),
+        at: usize,
+        now: u64,
+    ) -> Result<Option<Option<String>>, StoreError> {
+        survey.reopen(at);
+        if !survey.is_tied(at) {
+            survey.entries[at].left_out = true;
+            return Ok(Some(None));
+        }
+        let mut lines = Lines::from(file, survey.entries[at].place)?;
+        let Some(Record::Session(session)) = lines.next()?.map(|line| line.record()).transpose()? else {
+            return Err(lines.refused("the file was changed while it was imported"));
+        };
+        let begun = self.write(|connection| {
+            if is_stored(connection, &session.id)? {
+                return Ok(false);
+            }
+            survey.put(connection, &session, at, now)?;
+            Ok(true)
+        })?;
+        if !begun {
+            return Ok(None);
+        }
+        let stored = (|| {
+            while let Some(step) = next_step(&mut lines)? {
+                let before = (survey.entries[at].clone(), survey.messages);
+                self.write(|connection| {
+                    (survey.entries[at], survey.messages) = before.clone();
+                    step.iter().try_for_each(|(line, record)| survey.part(line, record, connection, true))
+                })?;
+            }
+            self.write(|connection| finish(connection, &session))
+        })();
+        if stored.is_err() {
+            // Where even that fails, the next import does it.
+            let _ = self.write(|connection| drop_session(connection, &session.id));
+        }
+        stored.map(Some)
+    }
+
+    /// Lets go of sessions whose import was cut off.
+    fn clear_unfinished(&self) -> Result<(), StoreError> {
+        let unfinished: Vec<SessionId> = self.read(|connection| {
+            let mut statement = connection.prepare("SELECT id FROM sessions WHERE source = ?1 ORDER BY rowid DESC")?;
+            let ids = statement.query_map([UNFINISHED], |row| row.get(0).map(SessionId))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })?;
+        for id in unfinished {
+            match self.lease_unseen(&id) {
+                Ok(_lease) => self.write(|connection| drop_session(connection, &id))?,
+                Err(StoreError::InUse { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn survey(&self, file: &mut (impl BufRead + Seek)) -> Result<Survey, StoreError> {
@@ -115,12 +212,14 @@ fn check_header(line: Option<Line>) -> Result<(), StoreError> {
 }
 
 /// What is known of a session of the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     id: SessionId,
     place: Place,
     /// It is in the store already: its records are read for their numbers only.
     stored: bool,
+    /// What it goes on from is another here.
+    left_out: bool,
     parent: Option<Link>,
     /// The newest view and the newest rewind there were when it began, as in its row.
     bounds: (i64, i64),
@@ -137,6 +236,12 @@ struct Entry {
     taken_back: HashSet<u64>,
     /// The kind of the last record, and its number.
     phase: (u8, u64),
+}
+
+impl Entry {
+    fn is_new(&self) -> bool {
+        !self.stored && !self.left_out
+    }
 }
 
 /// The session that one of the file goes on from.
@@ -163,16 +268,20 @@ struct Survey {
 
 impl Survey {
     fn imported(&self) -> Imported {
-        let ids = |stored: bool| {
-            let entries = self.entries.iter().filter(|entry| entry.stored == stored);
+        let ids = |which: fn(&Entry) -> bool| {
+            let entries = self.entries.iter().filter(|entry| which(entry));
             entries.map(|entry| entry.id.clone()).collect()
         };
+        let left_out = self.entries.iter().filter(|entry| entry.left_out);
         Imported {
-            sessions: ids(false),
-            messages: self.entries.iter().filter(|entry| !entry.stored).map(|entry| entry.messages.len() as u64).sum(),
-            skipped: ids(true),
+            sessions: ids(Entry::is_new),
+            messages: self.entries.iter().filter(|entry| entry.is_new()).map(|entry| entry.messages.len() as u64).sum(),
+            skipped: ids(|entry| entry.stored),
             renamed: Vec::new(),
             detached: self.detached.clone(),
+            left_out: left_out
+                .filter_map(|entry| Some((entry.id.clone(), entry.parent.as_ref()?.id.clone())))
+                .collect(),
         }
     }
 
@@ -199,11 +308,16 @@ impl Survey {
         check_values(line, session)?;
         let stored = is_stored(connection, id)?;
         let mut parent = session.parent.as_ref().map(|parent| self.link(parent));
+        let mut left_out = false;
         if stored {
             parent = parent.filter(|link| link.at.is_some());
         } else if let Some(link) = &parent {
-            self.check_link(line, link)?;
-            if link.at.is_none() && !is_stored(connection, &link.id)? {
+            left_out = !self.check_link(line, link)?;
+            let nowhere = match link.at {
+                Some(at) => link.through.is_none() && self.entries[at].left_out,
+                None => !is_stored(connection, &link.id)?,
+            };
+            if nowhere {
                 self.detached.push(id.clone());
                 parent = None;
             }
@@ -214,6 +328,7 @@ impl Survey {
             id: id.clone(),
             place: line.place,
             stored,
+            left_out,
             parent,
             bounds: if stored { stored_bounds(connection, id)? } else { (0, 0) },
             messages: Vec::new(),
@@ -244,8 +359,10 @@ impl Survey {
 
     /// What a new session has of its parent must be there: in the file, and in front of it, so that none is its own
     /// ancestor.
-    fn check_link(&self, line: &Line, link: &Link) -> Result<(), StoreError> {
-        let Some(through) = link.through else { return Ok(()) };
+    ///
+    /// False where it is only missing in what this store has of the parent.
+    fn check_link(&self, line: &Line, link: &Link) -> Result<bool, StoreError> {
+        let Some(through) = link.through else { return Ok(true) };
         if link.kind == ParentKind::Delegate {
             return Err(line.refused("a delegate has no messages of its parent"));
         }
@@ -253,19 +370,30 @@ impl Survey {
             let problem = format!("it goes on from session {}, which does not stand in the file before it", link.id);
             return Err(line.refused(problem));
         };
+        if self.entries[at].left_out {
+            return Ok(false);
+        }
+        match self.missing(at, link, through) {
+            None => Ok(true),
+            // In one that it goes on from, perhaps.
+            Some(_) if self.line_of(at).any(|(entry, ..)| entry.stored) => Ok(false),
+            Some(missing) => Err(line.refused(format!("it goes on from session {}, which has no {missing}", link.id))),
+        }
+    }
+
+    /// What one that goes on from an entry names and the entry has not.
+    fn missing(&self, at: usize, link: &Link, through: u64) -> Option<String> {
         let parent = &self.entries[at];
         let has = |pairs: &[(u64, i64)], number: u64| number == 0 || pairs.iter().any(|pair| pair.0 == number);
-        let missing = if self.numbers(at).of(through).is_none() {
-            format!("message {through}")
+        if self.numbers(at).of(through).is_none() {
+            Some(format!("message {through}"))
         } else if !has(&parent.views, link.view) {
-            format!("view {}", link.view)
+            Some(format!("view {}", link.view))
         } else if !has(&parent.rewinds, link.rewind) {
-            format!("rewind {}", link.rewind)
+            Some(format!("rewind {}", link.rewind))
         } else {
-            return Ok(());
-        };
-        let how = if parent.stored { "is stored already and has another or no" } else { "has no" };
-        Err(line.refused(format!("it goes on from session {}, which {how} {missing}", link.id)))
+            None
+        }
     }
 
     /// The entry and those that its conversation goes on from, nearest first, each with the last message and the last
@@ -294,29 +422,23 @@ impl Survey {
             .find_map(|(entry, _, last_view)| of(entry).filter(|(view, _)| *view <= last_view).map(|(_, row)| row))
     }
 
-    /// Stores a session and answers the title that it got instead of its own.
-    fn store(
-        &mut self,
-        connection: &Connection,
-        file: &mut (impl BufRead + Seek),
-        at: usize,
-    ) -> Result<Option<String>, Fault> {
+    /// Reads a session again that somebody else has stored meanwhile, to learn which of its rows are those of the file.
+    fn compare(&mut self, connection: &Connection, file: &mut (impl BufRead + Seek), at: usize) -> Result<(), Fault> {
         self.reopen(at);
+        self.entries[at].bounds = stored_bounds(connection, &self.entries[at].id)?;
         let mut lines = Lines::from(file, self.entries[at].place)?;
-        let mut renamed = None;
-        let mut begun = false;
-        while let Some(line) = lines.next()? {
-            match line.record()? {
-                Record::Session(session) if !begun => {
-                    renamed = self.put(connection, &session, at)?;
-                    begun = true;
-                }
-                Record::Session(_) | Record::End(_) => break,
-                part => self.part(&line, &part, connection, true)?,
-            }
+        lines.next()?;
+        while let Some(step) = next_step(&mut lines)? {
+            step.iter().try_for_each(|(line, record)| self.part(line, record, connection, false))?;
         }
-        rewind::recount(connection, &self.entries[at].id)?;
-        Ok(renamed)
+        Ok(())
+    }
+
+    /// Whether what it has of its parent is there.
+    fn is_tied(&self, at: usize) -> bool {
+        let Some(link) = &self.entries[at].parent else { return true };
+        let (Some(parent), Some(through)) = (link.at, link.through) else { return true };
+        !self.entries[parent].left_out && self.missing(parent, link, through).is_none()
     }
 
     /// Forgets what was read of a session, to read it again: its parent has the store's numbers by now.
@@ -332,6 +454,7 @@ impl Survey {
         let entry = &mut self.entries[at];
         self.messages = self.messages.saturating_sub(entry.messages.len() as u64);
         entry.bounds = bounds;
+        entry.differs = false;
         entry.messages.clear();
         entry.views.clear();
         entry.rewinds.clear();
@@ -341,35 +464,29 @@ impl Survey {
         entry.phase = (0, 0);
     }
 
-    fn put(&self, connection: &Connection, session: &record::Session, at: usize) -> Result<Option<String>, Fault> {
+    fn put(&self, connection: &Connection, session: &record::Session, at: usize, now: u64) -> Result<(), Fault> {
         let entry = &self.entries[at];
-        let own = title::clean(session.title.as_deref().unwrap_or_default())?;
-        let title = match &own {
-            Some(title) if title::holder(connection, title)?.is_some() => Some(title::next(connection, title)?),
-            free => free.clone(),
-        };
         let link = entry.parent.as_ref();
         let through = link.and_then(|link| self.numbers(link.at?).of(link.through?));
         let totals = &session.totals;
         connection
             .prepare_cached(
-                "INSERT INTO sessions (id, source, title, workspace, engine, provider, model, context_length, \
+                "INSERT INTO sessions (id, source, workspace, engine, provider, model, context_length, \
                  started_at, updated_at, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
                  reasoning_tokens, request_count, cost, parent_id, parent_kind, parent_through, parent_view, \
                  parent_rewound) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-                 ?19, ?20, ?21, ?22)",
+                 ?19, ?20, ?21)",
             )?
             .execute(params![
                 session.id.as_str(),
-                session.source,
-                title,
+                UNFINISHED,
                 path_text(&session.workspace)?,
                 session.engine,
                 session.provider,
                 session.model,
                 session.context_length,
                 session.started_at.cast_signed(),
-                session.updated_at.cast_signed(),
+                session.updated_at.min(now).cast_signed(),
                 totals.input.cast_signed(),
                 totals.output.cast_signed(),
                 totals.cache_read.cast_signed(),
@@ -383,16 +500,59 @@ impl Survey {
                 link.map(|_| entry.bounds.0),
                 entry.bounds.1,
             ])?;
-        Ok(title.filter(|title| own.as_ref() != Some(title)))
+        Ok(())
     }
+}
+
+/// Records that are stored in one step: so few that nobody who writes has to wait for long.
+fn next_step<R: BufRead + Seek>(lines: &mut Lines<'_, R>) -> Result<Option<Vec<(Line, Record)>>, StoreError> {
+    let (mut step, mut bytes) = (Vec::new(), 0);
+    while step.len() < MOST_OF_STEP && bytes < BYTES_OF_STEP {
+        let place = lines.place();
+        let Some(line) = lines.next()? else { break };
+        let record = line.record()?;
+        if matches!(record, Record::Session(_) | Record::End(_)) {
+            // Asked once more, it says the same.
+            lines.back_to(place)?;
+            break;
+        }
+        bytes += line.len();
+        step.push((line, record));
+    }
+    Ok((!step.is_empty()).then_some(step))
+}
+
+/// Makes a session that is whole one that can be seen, and answers the title that it got instead of its own.
+fn finish(connection: &Connection, session: &record::Session) -> Result<Option<String>, Fault> {
+    let own = title::clean(session.title.as_deref().unwrap_or_default())?;
+    let title = match &own {
+        Some(title) if title::holder(connection, title)?.is_some() => Some(title::next(connection, title)?),
+        free => free.clone(),
+    };
+    rewind::recount(connection, &session.id)?;
+    connection.prepare_cached("UPDATE sessions SET source = ?2, title = ?3 WHERE id = ?1")?.execute(params![
+        session.id.as_str(),
+        session.source,
+        title
+    ])?;
+    Ok(title.filter(|title| own.as_ref() != Some(title)))
+}
+
+fn drop_session(connection: &Connection, id: &SessionId) -> Result<(), Fault> {
+    let sql = "DELETE FROM sessions WHERE id = ?1 AND source = ?2";
+    connection.prepare_cached(sql)?.execute([id.as_str(), UNFINISHED])?;
+    Ok(())
 }
 
 fn check_values(line: &Line, session: &record::Session) -> Result<(), StoreError> {
     title::clean(session.title.as_deref().unwrap_or_default()).map_err(|error| line.refused(error.to_string()))?;
+    if session.source == UNFINISHED {
+        return Err(line.refused("its source is a word of the store's own"));
+    }
     let totals = &session.totals;
     let counts =
         [totals.input, totals.output, totals.cache_read, totals.cache_write, totals.reasoning, totals.requests];
-    if counts.iter().any(|count| *count > PLAUSIBLE) || !(0.0..=1e12).contains(&totals.cost) {
+    if counts.iter().any(|count| *count > MOST_TOKENS) || !(0.0..=1e12).contains(&totals.cost) {
         return Err(line.refused("its tokens or costs are no plausible numbers"));
     }
     if session.started_at > PLAUSIBLE || session.updated_at > PLAUSIBLE {

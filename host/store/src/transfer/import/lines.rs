@@ -6,7 +6,9 @@ use crate::StoreError;
 use crate::transfer::record::Record;
 
 /// A message of ten megabytes of control characters fits.
-const LONGEST: u64 = 64 << 20;
+const LONGEST_MESSAGE: u64 = 64 << 20;
+/// Of what else there is, nothing comes near: a short line can take many times its length in memory.
+const LONGEST: u64 = 4 << 20;
 
 /// Where a line begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +45,12 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
         loop {
             let place = self.next;
             let mut text = Vec::new();
-            let length = self.file.take(LONGEST + 1).read_until(b'\n', &mut text).map_err(StoreError::Input)?;
+            let length = self.file.take(LONGEST_MESSAGE + 1).read_until(b'\n', &mut text).map_err(StoreError::Input)?;
             if length == 0 {
                 return Ok(None);
             }
-            if length as u64 > LONGEST {
-                return Err(refused(place, format!("the line is longer than {} megabytes", LONGEST >> 20)));
+            if length as u64 > LONGEST_MESSAGE {
+                return Err(too_long(place, LONGEST_MESSAGE));
             }
             self.next = Place { offset: place.offset + length as u64, line: place.line + 1 };
             let line = text.trim_ascii();
@@ -59,6 +61,16 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
         }
     }
 
+    pub(super) fn place(&self) -> Place {
+        self.next
+    }
+
+    pub(super) fn back_to(&mut self, place: Place) -> Result<(), StoreError> {
+        self.file.seek(SeekFrom::Start(place.offset)).map_err(StoreError::Input)?;
+        self.next = place;
+        Ok(())
+    }
+
     /// What is wrong with the line that ought to follow.
     pub(super) fn refused(&self, problem: &str) -> StoreError {
         refused(self.next, problem.to_owned())
@@ -66,7 +78,14 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
 }
 
 impl Line {
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn record(&self) -> Result<Record, StoreError> {
+        if self.text.len() as u64 > LONGEST && !self.is_message() {
+            return Err(too_long(self.place, LONGEST));
+        }
         serde_json::from_slice(&self.text).map_err(|error| {
             let told = error.to_string();
             // Which line it is of is told anyway, and by the number in the file.
@@ -76,9 +95,24 @@ impl Line {
         })
     }
 
+    /// Told without taking the line apart into what it holds. Of two types in one line the last would count, but a
+    /// record with two is refused.
+    fn is_message(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Kind<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: std::borrow::Cow<'a, str>,
+        }
+        serde_json::from_slice::<Kind<'_>>(&self.text).is_ok_and(|kind| kind.kind == "message")
+    }
+
     pub(super) fn refused(&self, problem: impl Into<String>) -> StoreError {
         refused(self.place, problem.into())
     }
+}
+
+fn too_long(place: Place, most: u64) -> StoreError {
+    refused(place, format!("the line is longer than {} megabytes", most >> 20))
 }
 
 fn refused(place: Place, problem: String) -> StoreError {

@@ -4,11 +4,18 @@ use hermes_conversation::{MessageRange, Role};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::Line;
-use super::{MOST_MESSAGES, Survey};
+use super::{MOST_MESSAGES, PLAUSIBLE, Survey};
 use crate::error::Fault;
 use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
 use crate::{RequestRecord, frozen, log, requests};
+
+/// The place of messages among the records of a session.
+const OF_MESSAGES: u8 = 2;
+/// The number of a prompt, rewind, view or request: what comes after it is counted on from there.
+const LAST_NUMBER: u64 = 1 << 31;
+/// US dollars.
+const MOST_COST: f64 = 1e12;
 
 /// What is done with the records of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +38,23 @@ impl Survey {
         store: bool,
     ) -> Result<(), Fault> {
         let Some(at) = self.open else { return Err(line.refused("it stands in front of all sessions").into()) };
+        if self.entries[at].left_out {
+            self.messages += u64::from(matches!(record, Record::Message(_)));
+            return Ok(());
+        }
         let purpose = match (self.entries[at].stored, store) {
             (true, _) => Purpose::Compare,
             (false, true) => Purpose::Store,
             (false, false) => Purpose::Check,
         };
+        check_values(line, record)?;
         match record {
             Record::Prompt(prompt) => {
                 self.in_place(line, at, 1, prompt.frozen.number)?;
                 self.prompt(prompt, connection, at, purpose)
             }
             Record::Message(message) => {
-                self.in_place(line, at, 2, message.id.0)?;
+                self.in_place(line, at, OF_MESSAGES, message.id.0)?;
                 self.message(line, message, connection, at, purpose)
             }
             Record::Rewind(rewind) => {
@@ -70,7 +82,8 @@ impl Survey {
             return Err(line.refused("it stands behind what ought to follow it").into());
         }
         let last = if kind == before { last } else { 0 };
-        if number <= last || i64::try_from(number).is_err() {
+        let most = if kind == OF_MESSAGES { PLAUSIBLE } else { LAST_NUMBER };
+        if number <= last || number > most {
             return Err(line.refused(format!("its number {number} does not follow {last}")).into());
         }
         self.entries[at].phase = (kind, number);
@@ -354,6 +367,25 @@ impl Survey {
         self.entries[at].view_ids.insert(view.id, (view.number, row));
         Ok(())
     }
+}
+
+/// What is stored is calculated with later, and a number that does not fit would stand in the way of all that follow.
+fn check_values(line: &Line, record: &Record) -> Result<(), Fault> {
+    let plausible = |numbers: &[u64]| numbers.iter().all(|number| *number <= PLAUSIBLE);
+    let sound = match record {
+        Record::Prompt(prompt) => plausible(&[prompt.created_at]),
+        Record::Message(message) => plausible(&[message.created_at]),
+        Record::Rewind(rewind) => plausible(&[rewind.rewound_at]),
+        Record::View(view) => plausible(&[view.created_at]),
+        Record::Request(request) => {
+            let costs = [request.cost, request.saved, request.lost];
+            plausible(&[request.sent_at, request.bytes, request.prefix_bytes])
+                && request.prompt <= LAST_NUMBER
+                && costs.iter().flatten().all(|cost| cost.abs() <= MOST_COST)
+        }
+        Record::Header(_) | Record::Session(_) | Record::End(_) => true,
+    };
+    if sound { Ok(()) } else { Err(line.refused("its times, bytes or costs are no plausible numbers").into()) }
 }
 
 /// The next message of a stored session, where it is this one.
