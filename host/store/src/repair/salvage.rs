@@ -117,7 +117,8 @@ fn copy(old: &Connection, new: &Connection, table: &str) -> rusqlite::Result<Cop
         next = None;
         if read.is_err() {
             copied.gap = true;
-            next = beyond(old, table, last.max(0));
+            // Not from the same row again: one that is found there may have a text that cannot be read.
+            next = beyond(old, table, last.max(start).max(0));
         }
     }
     Ok(copied)
