@@ -43,6 +43,8 @@ pub struct Repair {
     pub problems: Vec<String>,
     /// The copy of the store as it was; none where it was sound.
     pub backup: Option<PathBuf>,
+    /// Copies that earlier repairs left, by name; nothing removes them.
+    pub older_backups: Vec<PathBuf>,
     /// Rows that were saved, by table; only where it was salvaged.
     pub saved: Vec<(String, u64)>,
     /// What could not be saved, a line each.
@@ -51,7 +53,14 @@ pub struct Repair {
 
 impl Repair {
     fn sound() -> Self {
-        Self { outcome: Outcome::Sound, problems: Vec::new(), backup: None, saved: Vec::new(), lost: Vec::new() }
+        Self {
+            outcome: Outcome::Sound,
+            problems: Vec::new(),
+            backup: None,
+            older_backups: Vec::new(),
+            saved: Vec::new(),
+            lost: Vec::new(),
+        }
     }
 }
 
@@ -74,6 +83,7 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
     nobody_at_work(&locks)?;
     alone(&path)?;
     let before = stamps(&path).map_err(failed)?;
+    let older_backups = backups(home).map_err(failed)?;
     let backup = back_up(&path).map_err(failed)?;
     let workshop = home.join(WORKSHOP);
     let done = work(&backup, &workshop).and_then(|(mut repair, sound)| {
@@ -82,6 +92,7 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
                 alone(&path)?;
                 put_in_place(&path, sound, &before)?;
                 repair.backup = Some(backup.clone());
+                repair.older_backups = older_backups;
             }
             // It was our copy, and there is nothing in it that is not in the store.
             None => FILES.iter().for_each(|suffix| drop(fs::remove_file(beside(&backup, suffix)))),
@@ -143,6 +154,24 @@ fn stamps(path: &Path) -> io::Result<[Stamp; 2]> {
         Err(error) => Err(error),
     };
     Ok([stamp("")?, stamp("-wal")?])
+}
+
+/// The copies that there are, without what belongs to one.
+fn backups(home: &Path) -> io::Result<Vec<PathBuf>> {
+    let prefix = format!("{NAME}.backup-");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(home)? {
+        let entry = entry?;
+        let is_copy = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(&prefix) && !FILES[1..].iter().any(|suffix| name.ends_with(suffix)));
+        if is_copy {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Copies under a name that nothing has yet, so that the copy can be opened as a store is.

@@ -128,10 +128,14 @@ fn rows_around_a_damaged_page_are_saved() {
     overwrite(home.path(), pages[3]);
     overwrite(home.path(), pages[4]);
     overwrite(home.path(), pages[15]);
+    let older = home.path().join("state.db.backup-20260131-120000");
+    fs::write(&older, "an earlier copy").unwrap();
+    fs::write(home.path().join("state.db.backup-20260131-120000-wal"), "and its log").unwrap();
     let damaged = files(home.path());
     let done = repair(home.path()).unwrap();
     assert_eq!(done.outcome, Outcome::Salvaged);
     assert_eq!(digest(&done.backup.unwrap()), damaged["state.db"]);
+    assert_eq!(done.older_backups, [older]);
     assert_eq!(done.lost, ["rows of `messages` that lay on damaged pages"]);
 
     let store = Store::open(home.path()).unwrap();

@@ -130,6 +130,9 @@ fn repaired(done: &Repair) -> String {
     if let Some(backup) = &done.backup {
         told.push_str(&format!("copy       {}\n", backup.display()));
     }
+    for older in &done.older_backups {
+        told.push_str(&format!("older copy {}\n", older.display()));
+    }
     told
 }
 
@@ -176,13 +179,14 @@ mod tests {
             outcome: Outcome::Salvaged,
             problems: vec!["damaged".into()],
             backup: Some("/h/state.db.backup-1".into()),
+            older_backups: vec!["/h/state.db.backup-0".into()],
             saved: vec![("messages".into(), 1_000)],
             lost: vec!["rows of `messages`".into()],
         };
         assert_eq!(
             repaired(&done),
             "found      damaged\nresult     what could be read is in a new database\nsaved           1,000 messages\n\
-             lost       rows of `messages`\ncopy       /h/state.db.backup-1\n"
+             lost       rows of `messages`\ncopy       /h/state.db.backup-1\nolder copy /h/state.db.backup-0\n"
         );
     }
 }
