@@ -54,10 +54,23 @@ fn pages_of(home: &Path, name: &str) -> Vec<usize> {
 }
 
 fn overwrite(home: &Path, page: usize) {
+    overwrite_with(home, page, 0x5a);
+}
+
+fn overwrite_with(home: &Path, page: usize, byte: u8) {
     let path = home.join("state.db");
     let mut bytes = fs::read(&path).unwrap();
-    bytes[(page - 1) * PAGE..page * PAGE].fill(0x5a);
+    bytes[(page - 1) * PAGE..page * PAGE].fill(byte);
     fs::write(&path, bytes).unwrap();
+}
+
+/// The pages behind a row that is longer than a page, the last of which holds nothing but its text.
+fn overflow_pages_of(home: &Path, name: &str) -> Vec<usize> {
+    let connection = Connection::open(home.join("state.db")).unwrap();
+    let sql = "SELECT pageno FROM dbstat WHERE name = ?1 AND pagetype = 'overflow' ORDER BY pageno";
+    let mut statement = connection.prepare(sql).unwrap();
+    let pages = statement.query_map([name], |row| row.get::<_, i64>(0)).unwrap();
+    pages.map(|page| usize::try_from(page.unwrap()).unwrap()).collect()
 }
 
 #[test]
@@ -153,6 +166,34 @@ fn rows_around_a_damaged_page_are_saved() {
     assert!(done.saved.contains(&("messages".to_owned(), left as u64)));
     let next = store.append(&sessions[0].0, &[Draft::user("goes on", 1)]).unwrap();
     assert!(next[0].id > sessions[1].1[199].id);
+}
+
+/// Neither a chain of pages that leads nowhere nor a text that is none may keep a salvage at the same row for ever.
+#[test]
+fn a_row_whose_text_cannot_be_read_is_passed_over() {
+    let made = tempfile::tempdir().unwrap();
+    let store = Store::open(made.path()).unwrap();
+    let session = store.create_session(new_session()).unwrap().id;
+    let long = "lorem ipsum ".repeat(3 * PAGE / 12);
+    store.append(&session, &[Draft::user("first", 1), Draft::user(long, 2), Draft::user("last", 3)]).unwrap();
+    drop(store);
+    let pages = overflow_pages_of(made.path(), "messages");
+    assert!(pages.len() >= 2, "{pages:?}");
+    for page in pages {
+        for byte in [0xff, 0x80] {
+            let home = tempfile::tempdir().unwrap();
+            fs::copy(made.path().join("state.db"), home.path().join("state.db")).unwrap();
+            overwrite_with(home.path(), page, byte);
+            if repair(home.path()).unwrap().outcome == Outcome::Sound {
+                // A last page has room behind its text, and says nothing of where it would go on.
+                continue;
+            }
+            let store = Store::open(home.path()).unwrap();
+            let kept = store.conversation(&session).unwrap();
+            let said: Vec<&str> = kept.iter().map(|message| message.content.as_str()).collect();
+            assert!(said.contains(&"first") && said.contains(&"last"), "page {page} of {byte:#x}: {}", said.len());
+        }
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use hermes_conversation::{
     Draft, Excerpt, Item, Message, MessageId, MessageRange, SessionId, Summary, ToolCall, Usage, View,
 };
 use hermes_store::{
-    Frozen, Imported, Layout, NewSession, Parent, ParentKind, RequestRecord, Session, Store, StoreError,
+    Frozen, Imported, Layout, NewSession, Parent, ParentKind, RequestRecord, SearchQuery, Session, Store, StoreError,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -352,7 +352,9 @@ fn an_import_that_was_cut_off_leaves_nothing_that_the_next_one_does_not_clear() 
             [id.as_str()],
         )
         .unwrap();
+    to.append(&id, &[Draft::user("halfway", 1)]).unwrap();
     assert_eq!(to.sessions().unwrap(), []);
+    assert_eq!(to.search(&SearchQuery::new("halfway")).unwrap(), []);
     let done = to.import(&mut Cursor::new(file), NOW).unwrap();
     assert_eq!((done.sessions.len(), done.skipped.len()), (4, 0));
     assert_eq!(drafts(&to, &id), drafts(&from, &id));

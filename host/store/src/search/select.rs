@@ -18,7 +18,8 @@ use crate::session::path_text;
 /// The steps go from the session to those that stand on it, as far as the message lies before where they began, as in
 /// `lineage`: `hidden` is the first of the rows of `rewound` that keep it out of a session, or more than all. Those that a
 /// parent got after a child began do not count for the child, nor for those behind it.
-pub(crate) const VISIBLE: &str = "m.origin = 'said' AND (NOT EXISTS \
+pub(crate) const VISIBLE: &str = "m.origin = 'said' \
+    AND m.session_id NOT IN (SELECT id FROM sessions WHERE source = 'import, not finished') AND (NOT EXISTS \
     (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id) \
     OR EXISTS (WITH RECURSIVE standing (session, hidden) AS ( \
         SELECT session_id, id FROM rewound WHERE message_id = m.id AND session_id = m.session_id \
