@@ -26,7 +26,8 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     if requests.is_empty() {
-        console.note(&format!("session {} has sent nothing yet", session.id));
+        let id = &session.id;
+        console.note(&format!("session {id} has sent nothing yet; `hermes cache ID` shows another one"));
         return Ok(ExitCode::SUCCESS);
     }
     print(&table(&session, &requests, console))?;

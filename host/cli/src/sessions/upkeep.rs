@@ -50,7 +50,11 @@ fn told(stats: &Stats) -> String {
             text::grouped(totals.output)
         ),
     );
-    line("cost", format!("${:.2} of the requests whose price is known", totals.cost));
+    if totals.cost > 0.0 {
+        line("cost", format!("${:.2} of the requests whose price is known", totals.cost));
+    } else {
+        line("cost", "of no request is the price known".to_owned());
+    }
     let sizes = &stats.sizes;
     line("file", format!("{}, of which {} free", size(sizes.file), size(sizes.free)));
     line("log", size(sizes.log));
