@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod recorded;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use hermes_conversation::{Conversation, Draft, Model, SessionId, Usage, View, render};
 use hermes_store::{Lease, NewSession, Parent, ParentKind, PruneFilter, RequestRecord, Store};
@@ -11,7 +12,6 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// None where the recordings are not beside the repository.
 /// How many went.
 fn prune(store: &Store, filter: &PruneFilter) -> usize {
     let planned: Vec<SessionId> =
@@ -20,17 +20,7 @@ fn prune(store: &Store, filter: &PruneFilter) -> usize {
 }
 
 fn suite(name: &str) -> Option<Vec<Value>> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("HERMES_SHARED").map_or_else(beside, PathBuf::from);
-    let path = shared.join("vectors").join(format!("{name}.json"));
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("skipped: there is no {}", path.display());
-        return None;
-    };
-    let mut suite: Value = serde_json::from_str(&text).unwrap();
-    let cases: Vec<Value> = serde_json::from_value(suite["cases"].take()).unwrap();
-    assert_eq!(suite["count"], cases.len());
-    Some(cases)
+    recorded::suite(name).map(|mut suite| serde_json::from_value(suite["cases"].take()).unwrap())
 }
 
 /// A case in which we differ: what we do instead as JSON, and the rule.
