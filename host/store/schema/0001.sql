@@ -127,10 +127,12 @@ CREATE TABLE summaries (
     covers TEXT NOT NULL,
     -- The view that brought it.
     view_id INTEGER NOT NULL REFERENCES views (id) ON DELETE CASCADE,
-    UNIQUE (session_id, key)
+    -- Not unique in the session: a key is free again when the views that used it look at messages that were taken back.
+    -- That it is in what a conversation has is checked where summaries are written.
+    UNIQUE (view_id, key)
 ) STRICT;
 
-CREATE INDEX summaries_by_view ON summaries (view_id);
+CREATE INDEX summaries_by_key ON summaries (session_id, key);
 
 CREATE TABLE view_items (
     view_id INTEGER NOT NULL REFERENCES views (id) ON DELETE CASCADE,
