@@ -120,8 +120,18 @@ fn pressure(live: &Live, moment: Moment, window: u32) -> Pressure {
         fixed_tokens: live.fixed_tokens,
         context_length: window,
         reserve: reserve(window),
+        expected_requests: expected(moment),
         cache: live.outgoing.cache_state(&live.frozen, &live.journal, live.clock.now()),
         last: engine.last_usage,
+    }
+}
+
+/// Requests to come before the conversation rests: a turn that calls tools calls more of them.
+fn expected(moment: Moment) -> u32 {
+    match moment {
+        Moment::TurnStart | Moment::MidTurn | Moment::Overflow => 10,
+        Moment::TurnEnd | Moment::Manual => 5,
+        Moment::Idle => 1,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use hermes_conversation::{Conversation, Draft, Header, Item, Message, MessageId, MessageRange, Summary, View};
-use hermes_plugins::services::History;
+use hermes_plugins::services::{History, HistoryHit, HistoryQuery};
 use hermes_plugins::{Fault, FaultKind};
 use hermes_store::{Session, Store, StoreError, StoredView};
 
@@ -152,5 +152,10 @@ impl History for Reader {
         found
             .map(|summary| summary.map(|summary| summary.content))
             .map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))
+    }
+
+    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+        let _ = query;
+        Ok(Vec::new())
     }
 }

@@ -60,7 +60,7 @@ impl Plugged {
     ) -> Result<(Self, Ear), AgentError> {
         let (voice, ear) = report::channel(&host.home, session.id.as_str());
         let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice))?;
-        let SessionPlugins { engine, memories, tools, skills, hooks } = plugins;
+        let SessionPlugins { engine, memories, tools, skills, hooks, .. } = plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
         let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;

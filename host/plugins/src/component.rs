@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use hermes_conversation::{Model, Plan};
+use hermes_conversation::{MessageRange, Model, Plan};
 use hermes_runtime::{
-    Advice, CallError, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Recipe,
-    Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure, Progress,
+    Query, Quote, Recipe, Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 
-use crate::kinds::{ContextEngine, Hooks, MemoryProvider, Skills, Tools};
+use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 
 /// One plugin in one session: an instance that turns wait for, and one for work in the background, made when
 /// first needed. The two share only what the plugin keeps in storage.
@@ -61,6 +61,28 @@ impl ContextEngine for SessionComponent {
 
     async fn status(&self) -> Result<String, CallError> {
         self.foreground.status().await
+    }
+}
+
+#[async_trait]
+impl ContextAssist for SessionComponent {
+    fn name(&self) -> &str {
+        &self.recipe.plugin
+    }
+
+    async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
+        self.foreground.assist(draft, budget).await
+    }
+}
+
+#[async_trait]
+impl MemoryEvents for SessionComponent {
+    fn name(&self) -> &str {
+        &self.recipe.plugin
+    }
+
+    async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
+        self.background().before_compact(messages).await
     }
 }
 

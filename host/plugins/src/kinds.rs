@@ -4,10 +4,10 @@
 //! the call.
 
 use async_trait::async_trait;
-use hermes_conversation::{Model, Plan};
+use hermes_conversation::{MessageRange, Model, Plan};
 use hermes_runtime::{
-    Advice, CallError, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Recollection, Skill,
-    SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Quote,
+    Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 /// Decides when the conversation is compacted, and into what.
@@ -29,6 +29,15 @@ pub trait ContextEngine: Send + Sync {
     async fn status(&self) -> Result<String, CallError>;
 }
 
+/// Brings back what the view folds, without being asked.
+#[async_trait]
+pub trait ContextAssist: Send + Sync {
+    /// The plugin's name.
+    fn name(&self) -> &str;
+    /// Passages for a message that is about to take its final form, best first, in so many tokens.
+    async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError>;
+}
+
 /// Recall across sessions.
 #[async_trait]
 pub trait MemoryProvider: Send + Sync {
@@ -40,6 +49,15 @@ pub trait MemoryProvider: Send + Sync {
     async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError>;
     /// Takes a turn in; it never delays the other functions.
     async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError>;
+}
+
+/// What else happens around a memory.
+#[async_trait]
+pub trait MemoryEvents: Send + Sync {
+    /// The plugin's name.
+    fn name(&self) -> &str;
+    /// What a summary of these should keep; it never delays the other functions.
+    async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError>;
 }
 
 /// Functions that the model may call.

@@ -17,10 +17,11 @@ pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
-    Advice, CacheState, CallError, Cause, Effect, Event, Exports, Fault, FaultKind, Invocation, Limits, Moment,
-    Outcome, Output, PlanRequest, Pressure, Progress, Query, Recollection, SessionInfo, Skill, SkillDocument, Start,
-    Timing, Tool, ToolDone, ToolEvent, TurnRecord, Verdict, model_answered,
+    Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
+    Invocation, Limits, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress, Query, Quote, Recollection,
+    SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord, Verdict,
+    model_answered,
 };
-pub use kinds::{ContextEngine, Hooks, MemoryProvider, Skills, Tools};
+pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};

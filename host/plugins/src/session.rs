@@ -12,7 +12,7 @@ use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, Session
 use crate::catalog::{Catalog, Found, Origin};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
-use crate::kinds::{ContextEngine, Hooks, MemoryProvider, Skills, Tools};
+use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::manifest::Access;
 
 /// What the user's configuration says about plugins.
@@ -82,8 +82,12 @@ struct Selected {
 pub struct SessionPlugins {
     /// The context engine.
     pub engine: Arc<dyn ContextEngine>,
+    /// The same, where it brings back what the view folds.
+    pub assist: Option<Arc<dyn ContextAssist>>,
     /// Memory providers, the built-in one first.
     pub memories: Vec<Arc<dyn MemoryProvider>>,
+    /// Those of them that want to be heard at a compaction.
+    pub memory_events: Vec<Arc<dyn MemoryEvents>>,
     /// Everything that offers tools, in the order in which a name is taken.
     pub tools: Vec<Arc<dyn Tools>>,
     /// Everything that offers skills.
@@ -141,16 +145,26 @@ impl Plugins {
         let engine = self.engine.start(surroundings, true)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
+            assist: None,
             memories: Vec::new(),
+            memory_events: Vec::new(),
             tools: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
         };
-        session.add(engine, self.engine.loaded.exports());
+        let exports = self.engine.loaded.exports();
+        if exports.context_assist {
+            session.assist = Some(engine.clone());
+        }
+        session.add(engine, exports);
         for memory in &self.memories {
             let component = memory.start(surroundings, true)?;
+            let exports = memory.loaded.exports();
             session.memories.push(component.clone());
-            session.add(component, memory.loaded.exports());
+            if exports.memory_events {
+                session.memory_events.push(component.clone());
+            }
+            session.add(component, exports);
         }
         for other in &self.others {
             let exports = other.loaded.exports();

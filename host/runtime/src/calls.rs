@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use hermes_bindings::hermes::plugin::types::Error;
-use hermes_conversation::{Model, Plan};
+use hermes_conversation::{MessageRange, Model, Plan};
 
 use crate::convert;
 use crate::error::{CallError, Cause};
 use crate::instance::{Instance, Live, Recipe};
 use crate::types::{
-    Advice, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Recollection, Skill,
-    SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Quote,
+    Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 /// A component that lacks the interface is not asked: that was read off its exports.
@@ -115,6 +115,31 @@ impl Instance {
             Ok(Ok(engine.call_status(&mut live.store).await?))
         })?;
         self.answered("status", answer)
+    }
+
+    /// Passages that an engine would put behind a message which is about to take its final form.
+    pub async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
+        let deadline = self.recipe().limits.deadlines.recall;
+        let answer = self
+            .call("assist", deadline, move |live: &mut Live| {
+                Box::pin(async move {
+                    if let Err(error) = catch_up(live).await? {
+                        return Ok(Err(error));
+                    }
+                    let assist = live.context_assist.as_ref().ok_or_else(|| missing("context-assist"))?;
+                    assist.call_assist(&mut live.store, &draft, budget).await
+                })
+            })
+            .await?;
+        self.answered("assist", answer)
+    }
+
+    /// What a memory provider would have a summary keep; in the background.
+    pub async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
+        let messages = convert::range(messages);
+        let answer = ask!(self, "before-compact", background, memory_events, |live, memory| memory
+            .call_before_compact(&mut live.store, messages))?;
+        self.answered("before-compact", answer)
     }
 
     /// A memory provider's text for the system prompt; may be empty.

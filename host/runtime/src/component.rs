@@ -14,8 +14,12 @@ use crate::stamp::OFFERED;
 pub struct Exports {
     /// `context-engine`.
     pub context_engine: bool,
+    /// `context-assist`, which an engine may have.
+    pub context_assist: bool,
     /// `memory-provider`.
     pub memory_provider: bool,
+    /// `memory-events`, which a memory provider may have.
+    pub memory_events: bool,
     /// `tools`.
     pub tools: bool,
     /// `skills`.
@@ -29,7 +33,9 @@ impl Exports {
     pub fn names(&self) -> Vec<&'static str> {
         [
             (self.context_engine, "context-engine"),
+            (self.context_assist, "context-assist"),
             (self.memory_provider, "memory-provider"),
+            (self.memory_events, "memory-events"),
             (self.tools, "tools"),
             (self.skills, "skills"),
             (self.hooks, "hooks"),
@@ -45,7 +51,9 @@ pub struct Loaded {
     pub(crate) pre: InstancePre<Context>,
     pub(crate) lifecycle: exported::lifecycle::GuestIndices,
     pub(crate) context_engine: Option<exported::context_engine::GuestIndices>,
+    pub(crate) context_assist: Option<exported::context_assist::GuestIndices>,
     pub(crate) memory_provider: Option<exported::memory_provider::GuestIndices>,
+    pub(crate) memory_events: Option<exported::memory_events::GuestIndices>,
     pub(crate) tools: Option<exported::tools::GuestIndices>,
     pub(crate) skills: Option<exported::skills::GuestIndices>,
     pub(crate) hooks: Option<exported::hooks::GuestIndices>,
@@ -86,7 +94,9 @@ impl Loaded {
         }
         let loaded = Self {
             context_engine: probe!(context_engine, "context-engine"),
+            context_assist: probe!(context_assist, "context-assist"),
             memory_provider: probe!(memory_provider, "memory-provider"),
+            memory_events: probe!(memory_events, "memory-events"),
             tools: probe!(tools, "tools"),
             skills: probe!(skills, "skills"),
             hooks: probe!(hooks, "hooks"),
@@ -103,7 +113,9 @@ impl Loaded {
     pub fn exports(&self) -> Exports {
         Exports {
             context_engine: self.context_engine.is_some(),
+            context_assist: self.context_assist.is_some(),
             memory_provider: self.memory_provider.is_some(),
+            memory_events: self.memory_events.is_some(),
             tools: self.tools.is_some(),
             skills: self.skills.is_some(),
             hooks: self.hooks.is_some(),

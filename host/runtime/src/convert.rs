@@ -103,6 +103,7 @@ pub(crate) fn pressure(pressure: &Pressure) -> engine::Pressure {
         fixed_tokens: pressure.fixed_tokens,
         context_length: pressure.context_length,
         reserve: pressure.reserve,
+        expected_requests: pressure.expected_requests,
         cache: pressure.cache,
         last: pressure.last.map(usage),
         extra: Vec::new(),
@@ -158,6 +159,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> engine::Outcome {
     match outcome {
         Outcome::Adopted => engine::Outcome::Adopted,
         Outcome::Stale => engine::Outcome::Stale,
+        Outcome::Deferred => engine::Outcome::Deferred,
         Outcome::Refused(refusal) => {
             engine::Outcome::Refused(fault(Fault::new(FaultKind::InvalidInput, refusal.code(), refusal.to_string())))
         }

@@ -103,6 +103,51 @@ pub trait History: Send + Sync {
     fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>);
     /// A summary's text by its key.
     fn summary(&self, key: &str) -> Result<Option<String>, Fault>;
+    /// What fits best, of this session and those that it continues.
+    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault>;
+}
+
+/// How the words of a search must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Matching {
+    /// Some of them.
+    Any,
+    /// All of them.
+    All,
+    /// In a row.
+    Phrase,
+}
+
+/// What is looked for in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// Words; none of them is an operator.
+    pub text: String,
+    /// How they must be there.
+    pub matching: Matching,
+    /// Who said it; empty for all.
+    pub roles: Vec<Role>,
+    /// The tool that answered or was called; empty for all.
+    pub tools: Vec<String>,
+    /// Only these messages.
+    pub within: Option<MessageRange>,
+    /// Hits that are passed over.
+    pub offset: usize,
+    /// Hits that are wanted.
+    pub limit: usize,
+}
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryHit {
+    /// The message.
+    pub id: MessageId,
+    /// Its session.
+    pub session: String,
+    /// What of it fits.
+    pub excerpt: String,
+    /// Higher is better; of one search only.
+    pub score: f64,
 }
 
 /// Everything that the instances of one plugin may reach in one session.

@@ -7,13 +7,14 @@ use hermes_bindings::exports::hermes::plugin as exported;
 use hermes_bindings::hermes::plugin as imported;
 use hermes_conversation::{Model, Usage};
 
+pub use exported::context_assist::{Draft as AssistDraft, Place, Quote, ToolResult};
 pub use exported::context_engine::{Advice, CacheState, Moment, Timing};
 pub use exported::hooks::{Event, Reply as ModelAnswered, ToolDone, ToolEvent, Verdict};
 pub use exported::lifecycle::{Ending, Start};
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
 pub use exported::tools::{Effect, Image, Invocation, Output, Tool};
-pub use imported::types::Progress;
+pub use imported::types::{Progress, ToolCall as CalledTool};
 
 /// The session that an instance serves.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct Pressure {
     pub context_length: u32,
     /// Tokens kept free for the reply.
     pub reserve: u32,
+    /// Requests that are expected before the conversation rests.
+    pub expected_requests: u32,
     /// What the provider's cache holds and what it costs.
     pub cache: CacheState,
     /// What the request just answered took.
@@ -80,8 +83,10 @@ pub enum Outcome {
     Adopted,
     /// It broke a rule.
     Refused(hermes_conversation::Refusal),
-    /// The conversation changed under it.
+    /// The user took back what it names.
     Stale,
+    /// It does not pay yet.
+    Deferred,
 }
 
 /// A turn as memory providers are told of it.

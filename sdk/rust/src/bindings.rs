@@ -39,7 +39,9 @@ macro_rules! world {
 
 world!(lifecycle, "package hermes:sdk; world lifecycle { export hermes:plugin/lifecycle@0.1.0; }");
 world!(context_engine, "package hermes:sdk; world context-engine { export hermes:plugin/context-engine@0.1.0; }");
+world!(context_assist, "package hermes:sdk; world context-assist { export hermes:plugin/context-assist@0.1.0; }");
 world!(memory_provider, "package hermes:sdk; world memory-provider { export hermes:plugin/memory-provider@0.1.0; }");
+world!(memory_events, "package hermes:sdk; world memory-events { export hermes:plugin/memory-events@0.1.0; }");
 world!(tools, "package hermes:sdk; world tools { export hermes:plugin/tools@0.1.0; }");
 world!(skills, "package hermes:sdk; world skills { export hermes:plugin/skills@0.1.0; }");
 world!(hooks, "package hermes:sdk; world hooks { export hermes:plugin/hooks@0.1.0; }");

@@ -47,7 +47,7 @@ pub trait Slot {
 /// Makes a type the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
 ///
 /// The component exports `lifecycle` and the interfaces that are named, nothing else. Known names: `ContextEngine`,
-/// `MemoryProvider`, `Tools`, `Skills`, `Hooks`. Once a crate.
+/// `ContextAssist`, `MemoryProvider`, `MemoryEvents`, `Tools`, `Skills`, `Hooks`. Once a crate.
 #[macro_export]
 macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {
@@ -89,8 +89,14 @@ macro_rules! __export_interface {
     (ContextEngine $component:ident) => {
         $crate::__export_interface!(@ $component ContextEngine context_engine);
     };
+    (ContextAssist $component:ident) => {
+        $crate::__export_interface!(@ $component ContextAssist context_assist);
+    };
     (MemoryProvider $component:ident) => {
         $crate::__export_interface!(@ $component MemoryProvider memory_provider);
+    };
+    (MemoryEvents $component:ident) => {
+        $crate::__export_interface!(@ $component MemoryEvents memory_events);
     };
     (Tools $component:ident) => {
         $crate::__export_interface!(@ $component Tools tools);
@@ -116,7 +122,7 @@ macro_rules! __export_interface {
     ($other:ident $component:ident) => {
         ::std::compile_error!(::std::concat!(
             "`", ::std::stringify!($other),
-            "` is nothing to export; known are ContextEngine, MemoryProvider, Tools, Skills, Hooks"
+            "` is nothing to export; known are ContextEngine, ContextAssist, MemoryProvider, MemoryEvents, Tools, Skills, Hooks"
         ));
     };
 }

@@ -1,7 +1,7 @@
 //! Write plugins for Hermes in Rust.
 //!
 //! A plugin is a type that implements [`Plugin`] and the traits of what it is: [`Tools`], [`Skills`], [`Hooks`],
-//! [`MemoryProvider`], [`ContextEngine`]. [`export!`] makes a component of it. This is a whole one:
+//! [`MemoryProvider`] (with [`MemoryEvents`]), [`ContextEngine`] (with [`ContextAssist`]). [`export!`] makes a component of it. This is a whole one:
 //!
 //! ```
 //! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
@@ -46,19 +46,21 @@
 //! In `Cargo.toml` the crate is `crate-type = ["cdylib"]`, and `cargo build --target wasm32-wasip2` leaves the
 //! component. Beside it, `plugin.yaml` names it and asks for the permissions that its imports need.
 //!
-//! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`documents`] and
-//! [`files`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
+//! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
+//! [`documents`] and [`files`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
 //! are best kept in plain functions, which `cargo test` runs natively. A panic ends the instance, its message
 //! reaches the user, and the next call gets a fresh one.
 
 #[doc(hidden)]
 pub mod bindings;
+pub mod context_assist;
 pub mod context_engine;
 mod error;
 mod export;
 pub mod hooks;
 mod host;
 pub mod lifecycle;
+pub mod memory_events;
 pub mod memory_provider;
 pub mod skills;
 pub mod tools;
@@ -67,12 +69,14 @@ pub use bindings::types::{
     Extra, Header, Message, MessageId, MessageRange, Model, Progress, Role, Session, Timestamp, ToolCall, ToolSchema,
     Usage,
 };
+pub use context_assist::ContextAssist;
 pub use context_engine::ContextEngine;
 pub use error::{Error, ErrorKind};
 pub use export::CONTRACT;
 pub use hooks::Hooks;
-pub use host::{clock, documents, files, history, llm, log, random, task};
+pub use host::{clock, documents, files, history, llm, log, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
+pub use memory_events::MemoryEvents;
 pub use memory_provider::MemoryProvider;
 pub use skills::Skills;
 pub use tools::Tools;

@@ -5,8 +5,12 @@ use imported::history as wit;
 use imported::types::{Error, Header, MessageRange};
 
 use crate::context::Context;
-use crate::convert::{fault, header, message, range, range_back};
+use crate::convert::{fault, header, message, range, range_back, role_back};
 use crate::error::{Fault, FaultKind};
+use crate::services::{HistoryQuery, Matching};
+
+/// Hits that one search gives.
+const HITS: u32 = 100;
 
 /// Bytes of text that one call of `read` gives.
 const PAGE: usize = 4 << 20;
@@ -42,5 +46,29 @@ impl wit::Host for Context {
         self.services.history.summary(&key).map_err(fault)?.ok_or_else(|| {
             fault(Fault::new(FaultKind::InvalidInput, "not-found", format!("no view has or had the summary `{key}`")))
         })
+    }
+
+    async fn search(&mut self, query: wit::Query) -> Result<Vec<wit::Hit>, Error> {
+        self.may_read()?;
+        let query = HistoryQuery {
+            text: query.text,
+            matching: match query.matching {
+                wit::Matching::Any => Matching::Any,
+                wit::Matching::All => Matching::All,
+                wit::Matching::Phrase => Matching::Phrase,
+            },
+            roles: query.roles.into_iter().map(role_back).collect(),
+            tools: query.tools,
+            within: query.within.map(range_back),
+            offset: query.offset as usize,
+            limit: query.limit.min(HITS) as usize,
+        };
+        let history = self.services.history.clone();
+        let found = tokio::task::spawn_blocking(move || history.search(&query)).await;
+        let found = found.map_err(|error| fault(Fault::new(FaultKind::Failed, "search", error.to_string())))?;
+        let found = found.map_err(fault)?.into_iter();
+        Ok(found
+            .map(|hit| wit::Hit { id: hit.id.0, session_id: hit.session, excerpt: hit.excerpt, score: hit.score })
+            .collect())
     }
 }

@@ -89,6 +89,7 @@ pub(crate) fn pressure(context_length: u32, reserve: u32, fixed_tokens: u32) -> 
         fixed_tokens,
         context_length,
         reserve,
+        expected_requests: 10,
         cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.25, breaking: false },
         last: None,
         extra: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::bindings::hermes::plugin::history as wit;
 use crate::{Error, Header, Message, MessageRange};
 
-pub use wit::Page;
+pub use wit::{Hit, Matching, Page, Query};
 
 /// From the first message of the conversation to the last.
 pub fn whole() -> Result<Option<MessageRange>, Error> {
@@ -28,6 +28,26 @@ pub fn read_all(range: MessageRange) -> Result<Vec<Message>, Error> {
 /// The text of a summary that stands or stood in a view, by its key.
 pub fn summary(key: &str) -> Result<String, Error> {
     wit::summary(key)
+}
+
+/// What was said in this conversation, by what it says; best first.
+pub fn search(query: &Query) -> Result<Vec<Hit>, Error> {
+    wit::search(query)
+}
+
+impl Query {
+    /// The ten best for these words, in any order and form.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            matching: Matching::Any,
+            roles: Vec::new(),
+            tools: Vec::new(),
+            within: None,
+            offset: 0,
+            limit: 10,
+        }
+    }
 }
 
 fn collect(range: MessageRange, read: impl Fn(MessageRange) -> Result<Page, Error>) -> Result<Vec<Message>, Error> {

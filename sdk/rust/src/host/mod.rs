@@ -7,4 +7,5 @@ pub mod history;
 pub mod llm;
 pub mod log;
 pub mod random;
+pub mod sql;
 pub mod task;
