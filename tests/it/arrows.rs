@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
+    ("hermes-lab", &["hermes-conversation"]),
     ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
