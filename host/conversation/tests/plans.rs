@@ -82,7 +82,7 @@ fn plan(conversation: &Conversation, segments: &[(u8, usize, usize)]) -> Plan {
             _ => Segment::Keep(range(a, b)),
         })
         .collect();
-    Plan { segments, reason: "test".to_owned() }
+    Plan { segments, reason: "test".to_owned(), extra: Vec::new() }
 }
 
 fn assert_nothing_is_lost(conversation: &Conversation, view: &View) {
@@ -183,7 +183,7 @@ fn refusal(segments: Vec<Segment>) -> Refusal {
     let (view, summaries) = (View::default(), HashMap::new());
     let ground =
         Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
-    verify(&Plan { segments, reason: String::new() }, &ground).unwrap_err()
+    verify(&Plan { segments, reason: String::new(), extra: Vec::new() }, &ground).unwrap_err()
 }
 
 fn keep(first: u64, last: u64) -> Segment {
@@ -240,7 +240,7 @@ fn a_key_means_one_text_for_ever() {
     let view = View::default();
     let ground =
         Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
-    let plan = |first| Plan { segments: vec![first, keep(15, 18)], reason: String::new() };
+    let plan = |first| Plan { segments: vec![first, keep(15, 18)], reason: String::new(), extra: Vec::new() };
     assert_eq!(verify(&plan(summary("a", 3, 12)), &ground).unwrap_err().code(), "key-changed");
     let view = verify(&plan(Segment::KeepSummary("a".to_owned())), &ground).unwrap();
     assert_eq!(view.summaries().next().unwrap().content, "first text");
@@ -252,7 +252,7 @@ fn what_the_view_folded_can_be_restored_but_not_kept() {
     let summaries = HashMap::new();
     let ground =
         |view| Ground { conversation: &conversation, view, summaries: &summaries, limit: 10_000, must_shrink: false };
-    let plan = |segments| Plan { segments, reason: String::new() };
+    let plan = |segments| Plan { segments, reason: String::new(), extra: Vec::new() };
     let view = View::default();
     let folded = verify(&plan(vec![summary("a", 3, 12), keep(15, 18)]), &ground(&view)).unwrap();
     assert_eq!(verify(&plan(vec![keep(3, 18)]), &ground(&folded)).unwrap_err().code(), "not-in-view");
