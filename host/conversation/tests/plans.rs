@@ -158,6 +158,34 @@ proptest! {
     }
 
     #[test]
+    fn a_plan_that_was_accepted_is_accepted_over_what_was_said_meanwhile(
+        (all, segments) in turns().prop_flat_map(|all| {
+            let length = conversation(&all[..all.len().div_ceil(2)]).messages().len();
+            (Just(all), segments(length))
+        }),
+    ) {
+        let short = conversation(&all[..all.len().div_ceil(2)]);
+        let whole = conversation(&all);
+        let (view, summaries) = (View::default(), HashMap::new());
+        let ground = |conversation| Ground {
+            conversation, view: &view, summaries: &summaries, limit: u32::MAX, must_shrink: true,
+        };
+        let plan = plan(&short, &segments);
+        let through = short.messages().last().map(|message| message.id);
+        if verify(&plan, &ground(&short)).is_ok() {
+            // The last words of the user have to stand as they were said, and what came meanwhile does.
+            let rebased = plan.clone().rebase(through, &whole).unwrap();
+            let accepted = verify(&rebased, &ground(&whole)).unwrap();
+            assert_nothing_is_lost(&whole, &accepted);
+            let new = &whole.messages()[short.messages().len()..];
+            let shown = render::render(&whole, &accepted);
+            prop_assert!(new.iter().all(|new| shown.iter().any(|shown| shown.id == Some(new.id) && shown.content == new.text_sent())));
+        }
+        // What was taken back takes the plan with it.
+        prop_assert_eq!(plan.rebase(Some(MessageId(u64::MAX)), &whole), None);
+    }
+
+    #[test]
     fn a_conversation_cut_off_anywhere_is_closed_by_appending(all in turns(), at in 0..200usize) {
         let whole = conversation(&all);
         let cut = &whole.messages()[..at.min(whole.messages().len())];

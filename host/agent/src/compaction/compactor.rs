@@ -342,16 +342,9 @@ impl Compactor {
     }
 
     fn request(&self, desk: &dyn Desk, pressure: Pressure, focus: Option<&str>) -> PlanRequest {
-        let conversation = desk.conversation();
-        let items = conversation.items(desk.view()).into_iter();
         PlanRequest {
             pressure,
-            view: items
-                .map(|item| {
-                    let tokens = conversation.item_tokens(&item);
-                    (item, tokens)
-                })
-                .collect(),
+            view: desk.conversation().priced_items(desk.view()),
             focus: focus.map(str::to_owned),
             memory_context: String::new(),
         }
