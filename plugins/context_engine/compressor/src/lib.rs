@@ -212,8 +212,8 @@ impl ContextEngine for Compressor {
                     shelf.refused.clone_from(&proposed);
                 });
             }
-            // The next question brings the conversation as it is now.
-            Outcome::Stale => {}
+            // The next question brings the conversation and the prices as they are then.
+            Outcome::Stale | Outcome::Deferred => {}
         }
         Ok(())
     }
