@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-cli",
         &[
+            "hermes-lab",
             "hermes-agent",
             "hermes-plugins",
             "hermes-prompt",
@@ -21,8 +22,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-conversation",
         ],
     ),
+    (
+        "hermes-lab",
+        &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-conversation"],
+    ),
     ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
-    ("hermes-lab", &["hermes-conversation"]),
     ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),

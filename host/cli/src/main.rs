@@ -18,6 +18,7 @@ mod environment;
 mod ephemeral;
 mod failure;
 mod home;
+mod lab;
 mod launch;
 mod logging;
 mod oneshot;
@@ -71,6 +72,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Sessions { command }) => sessions::run(&command, console),
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
+        Some(Command::Lab { command }) => lab::run(&command, console),
         Some(Command::Plugins { command }) => plugins::run(&command, console),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hermes_conversation::{Conversation, Message, MessageId, Role, Shown, ToolCall, render};
+use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall, render};
 use serde::{Deserialize, Serialize};
 
 use crate::context::{Block, Context, Publication};
@@ -42,7 +42,7 @@ pub struct External {
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Question<'a> {
     Start { window: u32, fixed_tokens: u32, bytes_per_token: f64, session: &'a str },
-    Request { now_ms: u64, new: Vec<Wire>, last_prompt_tokens: Option<u64> },
+    Request { now_ms: u64, new: Vec<Wire>, last_prompt_tokens: Option<u32> },
     Summary { text: Option<&'a str> },
     End,
 }
@@ -207,7 +207,8 @@ impl Column for External {
             self.logged.insert(message.id, message.clone());
         }
         let new = due.new.iter().map(Wire::of).collect();
-        let question = Question::Request { now_ms: due.now_ms, new, last_prompt_tokens: due.last_prompt_tokens };
+        let question =
+            Question::Request { now_ms: due.now_ms, new, last_prompt_tokens: due.last.map(|usage| usage.input) };
         self.process.say(&question);
         let until = Instant::now() + self.patience;
         let mut summaries: Vec<Written> = Vec::new();
@@ -229,7 +230,7 @@ impl Column for External {
         }
     }
 
-    fn finish(&mut self, _: &Conversation) -> Result<Remains, String> {
+    fn finish(&mut self, _: &Due<'_>) -> Result<Remains, String> {
         self.process.say(&Question::End);
         Ok(Remains::default())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_conversation::{Draft, Message, Role, validity};
+use hermes_conversation::{Draft, Message, Role, Usage, validity};
 use serde::Serialize;
 
 use crate::cache::{Cache, Chain};
@@ -83,8 +83,8 @@ pub struct Effort {
     pub plans_deferred: Option<u64>,
     /// Calls that failed or were late.
     pub failures: Option<u64>,
-    /// Quotes that were brought back without being asked for.
-    pub quotes: Option<u64>,
+    /// Messages behind which passages were brought back without being asked for.
+    pub assisted: Option<u64>,
 }
 
 impl Figures {
@@ -157,8 +157,14 @@ impl Tally {
         }
     }
 
-    /// Counts a request. `newest` is what the user said last.
-    pub fn request(&mut self, now_ms: u64, context: &Context, references: &References, newest: Option<&Message>) {
+    /// Counts a request, and tells what its provider would report. `newest` is what the user said last.
+    pub fn request(
+        &mut self,
+        now_ms: u64,
+        context: &Context,
+        references: &References,
+        newest: Option<&Message>,
+    ) -> Usage {
         let figures = &mut self.figures;
         let number = usize::try_from(figures.requests).unwrap_or(usize::MAX);
         let mut chain = Chain::new(f64::from(self.terms.fixed_tokens));
@@ -206,6 +212,9 @@ impl Tally {
         }
         self.points.push(Point { context: tokens, published: context.publication.is_some() });
         self.before.clone_from(&context.blocks);
+        // Casts from floats saturate.
+        let [input, cache_read, cache_write] = [tokens, served.read, served.written].map(|tokens| tokens as u32);
+        Usage { input, cache_read, cache_write, ..Usage::default() }
     }
 
     /// Counts what the conversation brought, in bytes.

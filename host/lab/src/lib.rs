@@ -8,6 +8,7 @@
 
 pub mod cache;
 pub mod context;
+pub mod engine;
 mod error;
 pub mod external;
 pub mod faults;
@@ -22,8 +23,10 @@ pub mod report;
 pub mod session;
 pub mod summariser;
 pub mod terms;
+pub mod verify;
 
 pub use context::{Block, Context, Publication};
+pub use engine::{Contestant, Engine};
 pub use error::LabError;
 pub use figures::Figures;
 pub use prices::Prices;

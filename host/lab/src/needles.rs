@@ -93,20 +93,6 @@ pub struct Recovered {
     pub first_broken: Option<String>,
 }
 
-impl Recovered {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.needles += other.needles;
-        self.by_words += other.by_words;
-        self.text_by_words += other.text_by_words;
-        self.by_phrase += other.by_phrase;
-        self.messages += other.messages;
-        self.whole += other.whole;
-        if self.first_broken.is_none() {
-            self.first_broken.clone_from(&other.first_broken);
-        }
-    }
-}
-
 /// Needles of the messages among these that are folded, evenly spaced, so many of each field at most.
 pub fn sample(messages: &[Message], is_folded: &dyn Fn(MessageId) -> bool) -> Vec<Needle> {
     let texts: Vec<Vec<(Field, String)>> = messages.iter().map(fields).collect();

@@ -1,10 +1,11 @@
 //! Drives the columns through a recording.
 
-use hermes_conversation::{Conversation, Message, MessageId};
+use hermes_conversation::{Conversation, Message, MessageId, Usage};
 
 use crate::faults::References;
 use crate::figures::{self, Effort, Figures, Point, Tally};
 use crate::needles::Recovered;
+use crate::report::Timing;
 use crate::session::is_reply;
 use crate::summariser::Written;
 use crate::{Context, Recording, Terms};
@@ -14,12 +15,10 @@ use crate::{Context, Recording, Terms};
 pub struct Due<'a> {
     /// Unix time of the recording, in milliseconds.
     pub now_ms: u64,
-    /// All that was said until now.
-    pub log: &'a Conversation,
     /// What of it came since the request before.
     pub new: &'a [Message],
-    /// Tokens of the request before, as its provider would have counted them.
-    pub last_prompt_tokens: Option<u64>,
+    /// What the request before took, as its provider would have counted.
+    pub last: Option<Usage>,
 }
 
 /// What ends a column; the others go on.
@@ -48,6 +47,10 @@ pub struct Remains {
     pub summaries: Vec<Written>,
     /// What it did beside its contexts.
     pub effort: Effort,
+    /// What the user would have been told meanwhile, each once.
+    pub notices: Vec<String>,
+    /// What its plans took in real time.
+    pub timing: Option<Timing>,
     /// What its tools find again.
     pub recovered: Option<Recovered>,
 }
@@ -64,12 +67,12 @@ pub trait Column {
     /// What ends the column, in words.
     fn request(&mut self, due: &Due<'_>) -> Result<Answer, String>;
 
-    /// The recording is over.
+    /// The recording is over: what came since the last request, and that no other one is due.
     ///
     /// # Errors
     ///
     /// What ends the column, in words.
-    fn finish(&mut self, log: &Conversation) -> Result<Remains, String>;
+    fn finish(&mut self, due: &Due<'_>) -> Result<Remains, String>;
 }
 
 /// No compaction, and a window without end.
@@ -88,7 +91,7 @@ impl Column for Everything {
         Ok(Answer { context: self.context.clone(), summaries: Vec::new() })
     }
 
-    fn finish(&mut self, _: &Conversation) -> Result<Remains, String> {
+    fn finish(&mut self, _: &Due<'_>) -> Result<Remains, String> {
         Ok(Remains::default())
     }
 }
@@ -102,6 +105,17 @@ pub struct Outcome {
     pub figures: Result<Figures, ColumnError>,
     /// A point for each request; up to the error, if there was one.
     pub points: Vec<Point>,
+    /// What the user would have been told meanwhile, each once.
+    pub notices: Vec<String>,
+    /// What plans took in real time.
+    pub timing: Option<Timing>,
+}
+
+impl Outcome {
+    /// Of a column that did not get to its end.
+    pub fn ended(name: &str, error: ColumnError) -> Self {
+        Self { name: name.to_owned(), figures: Err(error), points: Vec::new(), notices: Vec::new(), timing: None }
+    }
 }
 
 /// Replays a recording through a column.
@@ -110,16 +124,17 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
     let mut tally = Tally::new(*terms);
     let name = column.name().to_owned();
     let mut log = Conversation::default();
-    let (mut taken, mut request, mut said, mut last_prompt_tokens) = (0, 0, 0, None);
+    let (mut taken, mut request, mut said, mut last) = (0, 0, 0, None);
     let fail = |request, why, tally: Tally| {
         let (_, points) = tally.finish(Effort::default(), None);
-        Outcome { name: name.clone(), figures: Err(ColumnError { request, why }), points }
+        let figures = Err(ColumnError { request, why });
+        Outcome { name: name.clone(), figures, points, notices: Vec::new(), timing: None }
     };
     for (at, draft) in recording.drafts.iter().enumerate() {
         if is_reply(draft) {
             request += 1;
             let now_ms = draft.created_at;
-            let due = Due { now_ms, log: &log, new: &log.messages()[taken..], last_prompt_tokens };
+            let due = Due { now_ms, new: &log.messages()[taken..], last };
             let answer = match column.request(&due) {
                 Ok(answer) => answer,
                 Err(why) => return fail(request, why, tally),
@@ -129,19 +144,18 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
             if answer.context.publication.is_some() && tally.is_cold(now_ms) {
                 tally.free();
             }
-            tally.request(now_ms, &answer.context, &references, log.last_user());
-            let tokens = f64::from(terms.fixed_tokens) + terms.tokens(answer.context.bytes());
-            last_prompt_tokens = Some(tokens as u64);
+            last = Some(tally.request(now_ms, &answer.context, &references, log.last_user()));
         }
         said += figures::bytes(draft);
         log.push(draft.clone().numbered(MessageId(at as u64 + 1)));
     }
     tally.brought(said);
-    match column.finish(&log) {
+    let now_ms = log.messages().last().map_or(0, |message| message.created_at);
+    match column.finish(&Due { now_ms, new: &log.messages()[taken..], last }) {
         Ok(remains) => {
             remains.summaries.iter().for_each(|written| tally.summary(written));
             let (figures, points) = tally.finish(remains.effort, remains.recovered);
-            Outcome { name, figures: Ok(figures), points }
+            Outcome { name, figures: Ok(figures), points, notices: remains.notices, timing: remains.timing }
         }
         Err(why) => fail(request, why, tally),
     }

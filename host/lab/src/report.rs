@@ -73,6 +73,9 @@ pub struct ColumnReport {
     /// Shares and sums of the figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub derived: Option<Derived>,
+    /// What the user would have been told meanwhile, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// A point for each request, for the plot.
     #[serde(skip)]
     pub points: Vec<Point>,
@@ -121,14 +124,22 @@ impl Timing {
 }
 
 impl Compared {
-    /// Puts the columns of a recording side by side.
-    pub fn new(recording: &Recording, outcomes: Vec<(Outcome, Option<Timing>)>) -> Self {
-        let first = outcomes.first().and_then(|(outcome, _)| Some(outcome.figures.as_ref().ok()?.cost_with_tax()));
-        let column = |(outcome, timing): (Outcome, Option<Timing>)| {
+    /// Puts the columns of a recording side by side, with what a clock has measured where that is wanted.
+    pub fn new(recording: &Recording, outcomes: Vec<Outcome>, timing: bool) -> Self {
+        let first = outcomes.first().and_then(|outcome| Some(outcome.figures.as_ref().ok()?.cost_with_tax()));
+        let column = |outcome: Outcome| {
             let error = outcome.figures.as_ref().err().map(ToString::to_string);
             let figures = outcome.figures.ok();
             let derived = figures.as_ref().map(|figures| Derived::of(figures, first));
-            ColumnReport { name: outcome.name, error, figures, derived, points: outcome.points, timing }
+            ColumnReport {
+                name: outcome.name,
+                error,
+                figures,
+                derived,
+                notices: outcome.notices,
+                points: outcome.points,
+                timing: outcome.timing.filter(|_| timing),
+            }
         };
         Self {
             name: recording.name.clone(),

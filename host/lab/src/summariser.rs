@@ -24,7 +24,7 @@ pub enum Temper {
     None,
     /// Every call fails.
     Down,
-    /// It takes ten times as long.
+    /// It takes three times as long.
     Slow,
     /// It answers nothing.
     Empty,
@@ -71,6 +71,12 @@ impl StandIn {
         Self { terms, temper }
     }
 
+    /// The same on other terms.
+    #[must_use]
+    pub fn on(self, terms: Terms) -> Self {
+        Self { terms, ..self }
+    }
+
     /// Whether there is one.
     pub fn exists(&self) -> bool {
         self.temper != Temper::None
@@ -78,10 +84,16 @@ impl StandIn {
 
     /// Answers a prompt.
     pub fn write(&self, source: &str) -> Written {
+        self.write_within(source, None)
+    }
+
+    /// Answers a prompt in so many tokens at most.
+    pub fn write_within(&self, source: &str, most: Option<u32>) -> Written {
+        let most = most.map_or(MOST, f64::from);
         let input = self.terms.tokens(source.len() as u64);
         let (text, took_ms) = match self.temper {
-            Temper::Sound => (Some(self.extract(source)), LATENCY_MS),
-            Temper::Slow => (Some(self.extract(source)), LATENCY_MS * 10),
+            Temper::Sound => (Some(self.extract(source, most)), LATENCY_MS),
+            Temper::Slow => (Some(self.extract(source, most)), LATENCY_MS * 3),
             Temper::None | Temper::Down => (None, 0),
             Temper::Empty => (Some(String::new()), LATENCY_MS),
             Temper::Oversized => (Some(format!("{source}\n{source}")), LATENCY_MS),
@@ -93,10 +105,10 @@ impl StandIn {
     }
 
     /// A fifth of the source, within bounds, as evenly spaced lines in their order.
-    fn extract(&self, source: &str) -> String {
+    fn extract(&self, source: &str, most: f64) -> String {
         let lines: Vec<&str> = source.lines().filter(|line| !line.trim().is_empty()).collect();
         let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-        let share = (self.terms.tokens(bytes as u64) * SHARE).clamp(LEAST, MOST);
+        let share = (self.terms.tokens(bytes as u64) * SHARE).clamp(LEAST, MOST).min(most);
         let room = (share * self.terms.bytes_per_token) as usize;
         if bytes <= room {
             return lines.join("\n");
@@ -170,7 +182,7 @@ mod tests {
         assert_eq!(write(Temper::Down, &source), Written { text: None, input: 0.0, output: 0.0, took_ms: 0 });
         assert_eq!(write(Temper::Empty, &source).text.unwrap(), "");
         assert!(write(Temper::Oversized, &source).text.unwrap().len() > source.len());
-        assert_eq!(write(Temper::Slow, &source).took_ms, 300_000);
+        assert_eq!(write(Temper::Slow, &source).took_ms, 90_000);
         assert!(write(Temper::Hostile, &source).text.unwrap().contains("<|im_start|>"));
     }
 }

@@ -41,7 +41,7 @@ fn two_runs_make_the_same_report_byte_for_byte() {
         let recordings = Recording::read(&path).unwrap();
         let compared = recordings.iter().map(|recording| {
             let outcome = replay::replay(recording, &mut Everything::default(), &Terms::STANDARD);
-            Compared::new(recording, vec![(outcome, None)])
+            Compared::new(recording, vec![outcome], false)
         });
         let report = Report::new(Terms::STANDARD, Temper::Sound, compared.collect());
         (report.to_text(), report.to_json(), hermes_lab::plot::svg(&report.recordings, &report.terms))

@@ -42,7 +42,7 @@ const MORE: &[Row] = &[
         _ => dash(),
     }),
     ("failed calls of the engine", |f| f.effort.failures.map_or_else(dash, |count| whole(count as f64))),
-    ("quotes brought back", |f| f.effort.quotes.map_or_else(dash, |count| whole(count as f64))),
+    ("messages with passages brought back", |f| f.effort.assisted.map_or_else(dash, |count| whole(count as f64))),
     ("needles found by three words", |f| recovered(f, |r| share(r.by_words, r.needles))),
     ("  with their text in the page", |f| recovered(f, |r| share(r.text_by_words, r.needles))),
     ("needles found by their line", |f| recovered(f, |r| share(r.by_phrase, r.needles))),
@@ -135,6 +135,9 @@ fn recording(compared: &Compared, text: &mut String) {
     }
     align(&cells, text);
     for column in &compared.columns {
+        for notice in &column.notices {
+            let _ = writeln!(text, "{}: the user is told: {notice}", column.name);
+        }
         if let Some(error) = &column.error {
             let _ = writeln!(text, "{}: ended {error}", column.name);
         }
