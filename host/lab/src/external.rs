@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall, render};
@@ -244,6 +244,8 @@ struct Process {
     mouth: Option<SyncSender<Vec<u8>>>,
     ears: Receiver<Heard>,
     last_words: Arc<Mutex<Vec<u8>>>,
+    /// Reads them.
+    murmur: Option<JoinHandle<()>>,
 }
 
 enum Heard {
@@ -256,7 +258,7 @@ impl Process {
     fn start(words: &[String]) -> Self {
         let (told, ears) = mpsc::sync_channel(4);
         let last_words = Arc::new(Mutex::new(Vec::new()));
-        let mut process = Self { child: None, stillborn: None, mouth: None, ears, last_words: Arc::clone(&last_words) };
+        let mut process = Self { child: None, stillborn: None, mouth: None, ears, last_words: Arc::clone(&last_words), murmur: None };
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
@@ -284,7 +286,7 @@ impl Process {
             thread::spawn(move || listen(BufReader::new(stdout), &told));
         }
         if let Some(mut stderr) = child.stderr.take() {
-            thread::spawn(move || {
+            process.murmur = Some(thread::spawn(move || {
                 let mut chunk = [0; 4096];
                 while let Ok(length @ 1..) = stderr.read(&mut chunk) {
                     let Ok(mut words) = last_words.lock() else { return };
@@ -292,7 +294,7 @@ impl Process {
                     let surplus = words.len().saturating_sub(LAST_WORDS);
                     words.drain(..surplus);
                 }
-            });
+            }));
         }
         process.child = Some(child);
         process
@@ -329,16 +331,19 @@ impl Process {
         })
     }
 
-    /// How it ended; it has closed its mouth, so that this takes no time unless it lingers.
+    /// How it ended, once its last words are heard. It has closed its mouth, so that this takes no time unless it lingers.
     fn death(&mut self) -> String {
-        for _ in 0..50 {
-            match self.child.as_mut().map(Child::try_wait) {
-                Some(Ok(Some(status))) => return format!(" ({status})"),
-                Some(Ok(None)) => thread::sleep(Duration::from_millis(10)),
-                _ => break,
+        let mut how = String::new();
+        for _ in 0..100 {
+            if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
+                how = format!(" ({status})");
+                if self.murmur.as_ref().is_none_or(JoinHandle::is_finished) {
+                    break;
+                }
             }
+            thread::sleep(Duration::from_millis(10));
         }
-        String::new()
+        how
     }
 
     fn last_words(&self) -> String {

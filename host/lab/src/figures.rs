@@ -247,8 +247,24 @@ impl Tally {
 
     /// The figures, and a point for each request.
     pub fn finish(mut self, effort: Effort, recovered: Option<Recovered>) -> (Figures, Vec<Point>) {
-        self.figures.effort = effort;
-        self.figures.recovered = recovered;
+        let figures = &mut self.figures;
+        for tokens in [
+            &mut figures.mean_context,
+            &mut figures.max_context,
+            &mut figures.read,
+            &mut figures.written,
+            &mut figures.fresh,
+            &mut figures.new,
+            &mut figures.summary_input,
+            &mut figures.summary_output,
+            &mut figures.request_cost,
+            &mut figures.summary_cost,
+            &mut figures.fault_tax,
+        ] {
+            *tokens = tokens.round();
+        }
+        figures.effort = effort;
+        figures.recovered = recovered;
         (self.figures, self.points)
     }
 }

@@ -80,7 +80,7 @@ impl Scenario {
     /// The conversation of a seed; with fewer turns the beginning of the one with more.
     pub fn new(seed: u64, turns: u32) -> Self {
         let mut dice = Dice::new(seed);
-        let window = [8_000, 16_000, 32_000][dice.below(3) as usize];
+        let window = *dice.pick(&[4_000, 8_000, 8_000, 16_000]);
         let mut author = Author {
             words: Words::default(),
             dice,
@@ -98,7 +98,7 @@ impl Scenario {
     /// The number of turns that a seed suggests.
     pub fn usual_turns(seed: u64) -> u32 {
         let mut dice = Dice::new(seed ^ 0x005e_ed0f_7475_726e);
-        let most = *dice.pick(&[6, 12, 12, 30]);
+        let most = *dice.pick(&[3, 6, 6, 20]);
         2 + dice.below(most) as u32
     }
 
@@ -186,7 +186,7 @@ impl Author {
             2 => Event::Branch,
             3 | 4 => Event::Restart,
             5 | 6 => Event::Kill,
-            7 => Event::Model(*self.dice.pick(&[8_000, 16_000, 32_000, 64_000])),
+            7 => Event::Model(*self.dice.pick(&[4_000, 8_000, 16_000, 64_000])),
             8 => Event::SwitchEngine,
             _ => return,
         };

@@ -158,14 +158,19 @@ impl Derived {
     fn of(figures: &Figures, first: Option<f64>) -> Self {
         let cost_with_tax = figures.cost_with_tax();
         Self {
-            hit_rate: figures.hit_rate(),
-            write_amplification: figures.write_amplification(),
+            hit_rate: short(figures.hit_rate()),
+            write_amplification: short(figures.write_amplification()),
             cost: figures.cost(),
             cost_with_tax,
-            ratio: first.filter(|first| *first > 0.0).map(|first| cost_with_tax / first),
-            fault_rate: figures.fault_rate(),
+            ratio: first.filter(|first| *first > 0.0).map(|first| short(cost_with_tax / first)),
+            fault_rate: short(figures.fault_rate()),
         }
     }
+}
+
+/// To four places: more of them say nothing.
+fn short(share: f64) -> f64 {
+    (share * 1e4).round() / 1e4
 }
 
 impl Report {

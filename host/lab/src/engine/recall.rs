@@ -15,6 +15,7 @@ use crate::needles::{Page, Part, Recall};
 
 const SEARCH: &str = "recall";
 const READ: &str = "expand";
+const BYTES: &str = "bytes ";
 
 /// An engine's tools, if it has those two.
 pub(crate) struct EngineTools<'a> {
@@ -89,13 +90,15 @@ impl Recall for EngineTools<'_> {
     }
 }
 
-/// From `bytes A-B of N`.
+/// From `bytes A-B of N`; the last one of the line, in front of which a tool's name may say anything.
 fn stretch(line: &str) -> Option<(usize, usize, usize)> {
-    let (_, rest) = line.split_once("bytes ")?;
-    let (from, rest) = rest.split_once('-')?;
-    let (to, rest) = rest.split_once(" of ")?;
-    let size: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    Some((from.parse().ok()?, to.parse().ok()?, size.parse().ok()?))
+    let of = |at: usize| {
+        let (from, rest) = line[at + BYTES.len()..].split_once('-')?;
+        let (to, rest) = rest.split_once(" of ")?;
+        let size: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Some((from.parse().ok()?, to.parse().ok()?, size.parse().ok()?))
+    };
+    line.rmatch_indices(BYTES).find_map(|(at, _)| of(at))
 }
 
 /// Messages that a text names as `#12`.
@@ -124,6 +127,7 @@ mod tests {
     fn what_tools_answer_is_taken_apart() {
         assert_eq!(stretch("#12 text, bytes 0-4000 of 12345; more: offset 4000"), Some((0, 4000, 12345)));
         assert_eq!(stretch("bytes 0-0 of 0"), Some((0, 0, 0)));
+        assert_eq!(stretch("arguments of `bytes 1-2 of 3`, bytes 7-9 of 9"), Some((7, 9, 9)));
         assert_eq!(stretch("bytes a-b of c"), None);
         assert_eq!(stretch("nothing found"), None);
         assert_eq!(references("see #3 and #12/1, not # 4; #3 again"), [MessageId(3), MessageId(12)]);

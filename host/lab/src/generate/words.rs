@@ -99,14 +99,14 @@ impl Words {
     }
 
     pub(super) fn result(&mut self, dice: &mut Dice) -> String {
-        match dice.below(60) {
+        match dice.below(100) {
             0 => self.code(dice, 4_000),
             1 => "x".repeat(60_000 + dice.below(60_000) as usize),
-            2 => "错误：找不到文件。".repeat(1 + dice.below(2_000) as usize),
-            3 | 4 => String::new(),
-            5..8 => dice.pick(ODD).to_string(),
-            8..30 => self.code(dice, 120),
-            30..45 => self.log(dice, 60),
+            2 => "错误：找不到文件。".repeat(1 + dice.below(1_000) as usize),
+            3..6 => String::new(),
+            6..10 => dice.pick(ODD).to_string(),
+            10..50 => self.code(dice, 80),
+            50..70 => self.log(dice, 60),
             _ => self.log(dice, 5),
         }
     }
