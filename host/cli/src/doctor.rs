@@ -187,7 +187,7 @@ fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
         });
     }
     let notices = auxiliary.notices.iter().map(|notice| {
-        let (why, fix) = notice.split_once("; ").unwrap_or((notice, "correct its section"));
+        let (why, fix) = notice.rsplit_once("; ").unwrap_or((notice, "correct its section"));
         Check::warn(OF, why, fix)
     });
     checks.extend(notices);

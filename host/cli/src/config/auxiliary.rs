@@ -95,7 +95,7 @@ impl Task {
                     notices.extend(route.notes.iter().cloned());
                     task.add(route, session, &entry.section);
                 }
-                Err(lack) if lack.is_lack() => notices.push(format!("{lack}; until then it is left out")),
+                Err(lack) if lack.is_lack() => notices.push(left_out(&lack)),
                 Err(mistake) => return Err(refusal(config, &mistake)),
             }
         }
@@ -105,7 +105,7 @@ impl Task {
             task.missing = Some(lack.to_string());
             match lack {
                 AuxiliaryError::MissingKey { .. } if task.candidates.is_empty() => return Err(refusal(config, &lack)),
-                _ if task.candidates.is_empty() => notices.push(format!("{lack}; until then no model serves it")),
+                _ if task.candidates.is_empty() => notices.push(left_out(&lack)),
                 _ => {}
             }
         }
@@ -162,6 +162,15 @@ fn chain(config: &Config, section: &str) -> Vec<Section> {
         }
     };
     entries.iter().enumerate().map(entry).collect()
+}
+
+/// What is left out goes before what to do about it.
+fn left_out(lack: &AuxiliaryError) -> String {
+    let sentence = lack.to_string();
+    match sentence.rsplit_once("; ") {
+        Some((why, fix)) => format!("{why}, so it is left out; {fix}"),
+        None => sentence,
+    }
 }
 
 fn refusal(config: &Config, error: &AuxiliaryError) -> Failure {

@@ -218,7 +218,8 @@ fn below(key: &'static str, path: &str) -> Option<Option<&'static str>> {
             Some((own, after)) => (own, Some(after)),
             None => (rest?, None),
         };
-        if own != name && !(own.starts_with('<') && !name.is_empty()) {
+        let stands_for_any = own.starts_with('<') && !name.is_empty();
+        if own != name && !stands_for_any {
             return None;
         }
         rest = after;
