@@ -1,6 +1,5 @@
 //! The agent as the command line drives it.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use hermes_plugins::Plugins;
 use hermes_prompt::PlatformHint;
 use hermes_store::{NewSession, Parent, ParentKind, Session, Store, Totals};
 
+use crate::auxiliary::AuxiliaryModels;
 use crate::clock::Clock;
 use crate::compaction;
 use crate::error::AgentError;
@@ -33,8 +33,8 @@ pub struct Settings {
     pub platform: String,
     /// The process ends after one turn.
     pub one_shot: bool,
-    /// Names of the models that serve plugins, by task.
-    pub auxiliary_models: HashMap<String, String>,
+    /// The models that serve plugins, by task.
+    pub auxiliary_models: AuxiliaryModels,
     /// What the prompt is built from beside what plugins and files say.
     pub prompt: PromptSettings,
     /// Layers of a single call.

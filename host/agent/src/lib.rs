@@ -25,6 +25,7 @@ mod turn;
 mod watchers;
 
 pub use agent::{Agent, Begin, Host, Openings, PromptSettings, Settings, Status, TurnEnd, openings};
+pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};
 pub use clock::Clock;
 pub use error::AgentError;
 pub use event::{Event, Observer};

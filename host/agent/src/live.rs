@@ -155,11 +155,12 @@ fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn Hi
         start,
         home: host.home.clone(),
         workspace: session.workspace.clone(),
-        models: Arc::new(Auxiliary {
-            provider: Arc::clone(&host.provider),
-            model: host.model.clone(),
-            names: host.settings.auxiliary_models.clone(),
-        }),
+        models: Arc::new(Auxiliary::new(
+            Arc::clone(&host.provider),
+            host.model.clone(),
+            host.settings.auxiliary_models.clone(),
+            voice.clone(),
+        )),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
     }
