@@ -10,6 +10,7 @@ It speaks JSON lines with the lab over stdin and stdout. The compressor is the r
 configuration; its model call goes to the lab's summariser, and its clock is the lab's.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -28,14 +29,17 @@ PREFLIGHT_PASSES = 3
 LAB_OUT, sys.stdout = sys.stdout, sys.stderr
 
 
-def fail(message):
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(1)
-
-
 def send(value):
     LAB_OUT.write(json.dumps(value, ensure_ascii=False) + "\n")
     LAB_OUT.flush()
+
+
+def fail(message):
+    """Tells the lab, and whoever runs the script by hand."""
+    print(f"error: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        send({"type": "error", "message": message})
+    sys.exit(1)
 
 
 def receive():
