@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use hermes_conversation::{Conversation, Draft, Header, Item, Message, MessageId, MessageRange, Summary, View};
-use hermes_plugins::services::{History, HistoryHit, HistoryQuery};
+use hermes_plugins::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_plugins::{Fault, FaultKind};
-use hermes_store::{Session, Store, StoreError, StoredView};
+use hermes_store::{SearchQuery, Session, Store, StoreError, StoredView};
 
 /// The log of one session, its view, and the summaries that views of it had.
 pub(crate) struct Journal {
@@ -155,7 +155,31 @@ impl History for Reader {
     }
 
     fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        let _ = query;
-        Ok(Vec::new())
+        if self.session.as_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = SearchQuery {
+            matching: match query.matching {
+                Matching::Any => hermes_store::Matching::Any,
+                Matching::All => hermes_store::Matching::All,
+                Matching::Phrase => hermes_store::Matching::Phrase,
+            },
+            roles: Some(query.roles.clone()).filter(|roles| !roles.is_empty()),
+            tools: Some(query.tools.clone()).filter(|tools| !tools.is_empty()),
+            within: query.within,
+            offset: query.offset,
+            limit: query.limit,
+            ..SearchQuery::new(query.text.as_str())
+        };
+        let found = self.store.search_conversation(&self.session, &asked);
+        let found = found.map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))?.into_iter();
+        Ok(found
+            .map(|passage| HistoryHit {
+                id: passage.message,
+                session: passage.session.0,
+                excerpt: passage.excerpt,
+                score: passage.score,
+            })
+            .collect())
     }
 }
