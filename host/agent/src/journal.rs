@@ -183,3 +183,62 @@ impl History for Reader {
             .collect())
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::Model;
+    use hermes_store::NewSession;
+
+    use super::*;
+
+    #[test]
+    fn plugins_find_what_the_conversation_shows_and_nothing_that_was_taken_back() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(home.path()).unwrap());
+        let session = store
+            .create_session(NewSession {
+                source: "cli".into(),
+                workspace: home.path().to_owned(),
+                engine: "compressor".into(),
+                model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
+                title: None,
+                frozen: None,
+                started_at: 1,
+                parent: None,
+            })
+            .unwrap();
+        let journal = Journal::open(&store, &session).unwrap();
+        let said =
+            journal.append(&[Draft::user("where is the needle?", 1), Draft::user("the other needle", 2)]).unwrap();
+        let history = journal.history();
+        let found = |text: &str, matching| {
+            let query = HistoryQuery {
+                text: text.into(),
+                matching,
+                roles: Vec::new(),
+                tools: Vec::new(),
+                within: None,
+                offset: 0,
+                limit: 10,
+            };
+            history.search(&query).unwrap().into_iter().map(|hit| hit.id).collect::<Vec<_>>()
+        };
+        assert_eq!(found("needles anywhere", Matching::Any).len(), 2);
+        assert_eq!(found("he other nee", Matching::Phrase), [said[1].id]);
+        assert_eq!(found("where needle", Matching::All), [said[0].id]);
+        store.rewind(&session.id, said[1].id).unwrap();
+        assert_eq!(found("needle", Matching::Any), [said[0].id]);
+        let empty = Journal::empty(&store).history();
+        let nothing = HistoryQuery {
+            text: "needle".into(),
+            matching: Matching::Any,
+            roles: Vec::new(),
+            tools: Vec::new(),
+            within: None,
+            offset: 0,
+            limit: 1,
+        };
+        assert_eq!(empty.search(&nothing).unwrap(), []);
+    }
+}

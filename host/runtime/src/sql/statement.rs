@@ -87,8 +87,15 @@ fn execute(connection: &Connection, statement: &Statement) -> Result<u64, Failur
     let mut rows = prepared.query(params_from_iter(&statement.params))?;
     while rows.next()?.is_some() {}
     drop(rows);
-    // Of a statement that changes no rows, SQLite has the number of the one before.
-    Ok(if connection.total_changes() == before { 0 } else { connection.changes() })
+    // Of a statement that changes no rows, SQLite has the number of the one before; and a full-text index that is made
+    // writes rows of its own.
+    let changed = connection.total_changes() != before && !is_about_the_schema(&statement.sql);
+    Ok(if changed { connection.changes() } else { 0 })
+}
+
+fn is_about_the_schema(sql: &str) -> bool {
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    ["CREATE", "DROP", "ALTER", "ANALYZE", "REINDEX", "PRAGMA"].iter().any(|one| word.eq_ignore_ascii_case(one))
 }
 
 /// A compiled statement, of which the short ones are kept.
