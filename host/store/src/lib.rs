@@ -72,7 +72,7 @@ pub use migration::SCHEMA_VERSION;
 pub use prune::{Kept, PruneFilter, Pruning};
 pub use repair::{Outcome, Repair, repair};
 pub use requests::RequestRecord;
-pub use search::{Fragment, Hit, Neighbour, SearchQuery, Sort};
+pub use search::{Fragment, Hit, Matching, Neighbour, Passage, SearchQuery, Sort};
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
 pub use stats::{Messages, Sizes, Stats};
 pub use transfer::{Exported, Imported, Layout};
