@@ -92,7 +92,7 @@ impl ContextEngine for Planner {
             return Ok(None);
         }
         let mut content = format!("{} folded the messages up to {}.", self.config.name, covers.last);
-        if let Some(prepared) = documents::read(PREPARED)? {
+        if let Some(prepared) = documents::read(PREPARED)?.filter(|prepared| !prepared.content.is_empty()) {
             content.push_str(&format!("\nkept: {}", prepared.content));
         }
         for item in &request.view {
