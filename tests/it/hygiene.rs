@@ -69,7 +69,7 @@ fn caller(body: &Value, number: usize) -> Reply {
 fn a_turn_does_not_wait_for_a_plan_that_comes_late_and_it_is_adopted_with_what_came_meanwhile() {
     let server = Server::answering(caller);
     // Far longer than a turn waits, and shorter than the answer to `three`.
-    let home = planner::home(&server, json!({"timing": "boundary", "slow_ms": 1_500, "slow": 1}));
+    let home = planner::home(&server, json!({"timing": "boundary", "fold_turns": 1, "slow_ms": 1_500, "slow": 1}));
     home.write_workspace("notes.txt", "The harbour office closes at five.\n");
     let long: Vec<String> = (0..6).map(said).collect();
     let output = chat(&home, &[&long.join(" "), "two", "three", "four"]).success();
@@ -87,7 +87,8 @@ fn a_turn_does_not_wait_for_a_plan_that_comes_late_and_it_is_adopted_with_what_c
     let texts_of = |said: &[Said]| said.iter().map(|said| said.text.clone()).collect::<Vec<_>>();
     let kept = texts_of(&before[4..]);
     let shown = texts_of(&after);
-    let begins = shown.iter().position(|text| *text == kept[0]).unwrap();
+    let begins = shown.iter().position(|text| *text == kept[0]);
+    let begins = begins.unwrap_or_else(|| panic!("{kept:?}\nis not in\n{shown:?}\n{:?}\n{output}", outcomes(&home)));
     assert_eq!(shown[begins..begins + kept.len()], kept);
     assert!(shown[..begins].iter().all(|text| !text.contains("On turn 0")), "{shown:?}");
     assert_eq!(shown.last().unwrap(), "four");

@@ -77,10 +77,10 @@ impl ContextEngine for Planner {
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
+        let Some(folded) = self.folded() else { return Ok(None) };
         if self.config.slow_ms > 0 && is_due(SLOW, self.config.slow)? {
             wait(self.config.slow_ms);
         }
-        let Some(folded) = self.folded() else { return Ok(None) };
         let last = self.headers[self.headers.len() - 1].id;
         let rest = Segment::Restore(MessageRange::new(self.headers[folded].id, last));
         if self.config.bad > 0 && is_due(BAD, self.config.bad)? {
