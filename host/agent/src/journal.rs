@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use hermes_conversation::{Conversation, Draft, Header, Item, Message, MessageId, MessageRange, Summary, View};
+use hermes_conversation::{Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, View};
 use hermes_plugins::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_plugins::{Fault, FaultKind};
 use hermes_store::{SearchQuery, Session, Store, StoreError, StoredView};
@@ -78,17 +78,6 @@ impl Journal {
 
     pub(crate) fn summaries(&self) -> &HashMap<String, Summary> {
         &self.summaries
-    }
-
-    /// How many messages the view shows, and how many summaries.
-    pub(crate) fn shown(&self) -> (usize, usize) {
-        let conversation = self.conversation();
-        let messages = conversation.items(self.view()).into_iter().map(|item| match item {
-            Item::Messages(range) => conversation.span(range).len(),
-            Item::Excerpt(_) => 1,
-            Item::Summary(_) => 0,
-        });
-        (messages.sum(), self.view().summaries().count())
     }
 
     /// What plugins read of it.

@@ -99,6 +99,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// What fills the model's window, and what became of the rest
+    Context {
+        /// The session's id or the beginning of it; without one, the newest of this folder
+        id: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Plugins that there are
     Plugins {
         #[command(subcommand)]
@@ -305,6 +313,7 @@ impl Command {
             Self::Sessions { .. } => "sessions",
             Self::Prompt(_) => "prompt",
             Self::Cache { .. } => "cache",
+            Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
             Self::Config { .. } => "config",
             Self::Doctor { .. } => "doctor",

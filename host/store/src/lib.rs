@@ -76,4 +76,4 @@ pub use search::{Fragment, Hit, Matching, Neighbour, Passage, SearchQuery, Sort}
 pub use session::{NewSession, Parent, ParentKind, Session, Totals};
 pub use stats::{Messages, Sizes, Stats};
 pub use transfer::{Exported, Imported, Layout};
-pub use view::StoredView;
+pub use view::{StoredView, ViewRecord};
