@@ -5,21 +5,28 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrows;
+mod auxiliary;
 mod branches;
+mod breaker;
 mod breakpoints;
 mod causes;
 mod compaction;
 mod config;
+mod context;
 mod crash;
 mod ephemeral;
 mod frozen;
+mod hygiene;
 mod journal;
 mod layers;
 mod ledger;
+mod planner;
 mod plugins;
 mod prefix;
 mod random_kills;
 mod rebuilds;
+mod switching;
 mod tables;
 mod turns;
+mod unrest;
 mod workday;

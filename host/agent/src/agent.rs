@@ -1,6 +1,5 @@
 //! The agent as the command line drives it.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +10,10 @@ use hermes_plugins::Plugins;
 use hermes_prompt::PlatformHint;
 use hermes_store::{NewSession, Parent, ParentKind, Session, Store, Totals};
 
+use crate::auxiliary::AuxiliaryModels;
 use crate::clock::Clock;
-use crate::compaction;
+use crate::compaction::{self, Compression, LEAST_MESSAGES, Outlook};
+use crate::context::{Context, Working};
 use crate::error::AgentError;
 use crate::event::Observer;
 use crate::freezing::{self, Opening};
@@ -33,8 +34,8 @@ pub struct Settings {
     pub platform: String,
     /// The process ends after one turn.
     pub one_shot: bool,
-    /// Names of the models that serve plugins, by task.
-    pub auxiliary_models: HashMap<String, String>,
+    /// The models that serve plugins, by task.
+    pub auxiliary_models: AuxiliaryModels,
     /// What the prompt is built from beside what plugins and files say.
     pub prompt: PromptSettings,
     /// Layers of a single call.
@@ -168,6 +169,9 @@ pub struct Status {
     pub messages: usize,
 }
 
+/// Of a session that is not there yet.
+const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
+
 /// One conversation at work.
 pub struct Agent {
     host: Host,
@@ -232,19 +236,23 @@ impl Agent {
         turn::run(&self.host, live, text, observer, interrupt).await
     }
 
-    /// `/compress`: true when the view was replaced.
-    pub async fn compress(&mut self, focus: Option<&str>, observer: &mut dyn Observer) -> Result<bool, AgentError> {
+    /// `/compress`: what came of it.
+    pub async fn compress(
+        &mut self,
+        focus: Option<&str>,
+        observer: &mut dyn Observer,
+    ) -> Result<Compression, AgentError> {
         match &mut self.live {
             Some(live) => compaction::compress(&self.host, live, focus, observer).await,
-            None => Ok(false),
+            None => Ok(NOTHING_SAID),
         }
     }
 
-    /// `/compress --preview`: what that would do; none where the engine has nothing to propose.
-    pub async fn preview(&mut self, focus: Option<&str>, observer: &mut dyn Observer) -> Option<compaction::Preview> {
+    /// `/compress --preview`: what that would do, or why it would do nothing.
+    pub async fn preview(&mut self, focus: Option<&str>, observer: &mut dyn Observer) -> Result<Outlook, Compression> {
         match &mut self.live {
             Some(live) => compaction::preview(&self.host, live, focus, observer).await,
-            None => None,
+            None => Err(NOTHING_SAID),
         }
     }
 
@@ -267,27 +275,18 @@ impl Agent {
         }
     }
 
-    /// What fills the window, for `/context`: figures of the host, and the engine's own words.
-    pub async fn context(&self) -> serde_json::Value {
-        let status = self.status();
-        let mut report = serde_json::json!({
-            "model": status.model,
-            "engine": status.engine,
-            "context_length": status.context_length,
-            "prompt_tokens": status.prompt_tokens,
-            "messages": status.messages,
-        });
-        if let Some(live) = &self.live {
-            let (shown, summarised) = live.journal.shown();
-            report["fixed_tokens"] = live.fixed_tokens.into();
-            report["shown_messages"] = shown.into();
-            report["summaries"] = summarised.into();
-            report["status"] = match live.compactor.plugin().status().await {
-                Ok(status) => serde_json::from_str(&status).unwrap_or(serde_json::Value::String(status)),
-                Err(error) => error.to_string().into(),
-            };
-        }
-        report
+    /// What fills the window, for `/context`; none before anything was said.
+    pub async fn context(&self) -> Result<Option<Context>, AgentError> {
+        let Some(live) = &self.live else { return Ok(None) };
+        let session = self.host.store.session(&live.session)?;
+        let mut context = Context::read(&self.host.store, &session)?;
+        let status = match live.compactor.plugin().status().await {
+            Ok(status) => serde_json::from_str(&status).unwrap_or(serde_json::Value::String(status)),
+            Err(error) => error.to_string().into(),
+        };
+        context.live =
+            Some(Working { enabled: self.host.settings.compression, preparing: live.compactor.is_preparing(), status });
+        Ok(Some(context))
     }
 
     /// Ends work on the session: hooks and memories get what they have coming, in bounded time.

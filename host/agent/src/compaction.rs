@@ -11,11 +11,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, RwLockReadGuard};
 use std::time::Duration;
 
-use hermes_conversation::{Conversation, SessionId, Summary, Usage, View};
+use hermes_conversation::picture::{self, Change};
+use hermes_conversation::{Conversation, Model, SessionId, Summary, Usage, View};
 use hermes_plugins::{CacheState, Moment};
 use hermes_store::{Frozen, Store};
 
-pub use self::compactor::{Compacted, Compactor, Notify, Preview, Rules, STRIKES, reserve};
+pub use self::compactor::{Compacted, Compactor, LEAST_MESSAGES, Notify, Preview, Rules, STRIKES, heavy, reserve};
 pub use self::desk::Desk;
 pub use self::ruler::Ruler;
 use crate::agent::Host;
@@ -103,8 +104,7 @@ macro_rules! at_work {
 pub(crate) fn begin(host: &Host, plugged: &Plugged) -> Compactor {
     let window = host.model.context_length;
     let rules = Rules { enabled: host.settings.compression, window, patience: PATIENCE };
-    let note = host.store.note(&ruler_name(host)).unwrap_or_default();
-    let ruler = note.map_or_else(Ruler::default, |note| Ruler::from_note(&note));
+    let ruler = noted_ruler(&host.store, &host.model);
     Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.voice))
 }
 
@@ -114,14 +114,20 @@ pub(crate) fn notify(voice: &Voice) -> Notify {
     Arc::new(move |text| voice.notice(text))
 }
 
-fn ruler_name(host: &Host) -> String {
-    format!("ruler:{}/{}", host.model.provider, host.model.name)
+fn ruler_name(model: &Model) -> String {
+    format!("ruler:{}/{}", model.provider, model.name)
+}
+
+/// How a model's provider counts, as far as any process has learnt.
+pub(crate) fn noted_ruler(store: &Store, model: &Model) -> Ruler {
+    let note = store.note(&ruler_name(model)).unwrap_or_default();
+    note.map_or_else(Ruler::default, |note| Ruler::from_note(&note))
 }
 
 /// Takes what a provider counted for a request whose estimate is known.
 pub(crate) fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
     if live.compactor.counted(estimate, usage)
-        && let Err(error) = host.store.set_note(&ruler_name(host), Some(&live.compactor.ruler().note()))
+        && let Err(error) = host.store.set_note(&ruler_name(&host.model), Some(&live.compactor.ruler().note()))
     {
         tracing::debug!(%error, "how the model counts was not noted");
     }
@@ -150,13 +156,46 @@ pub(crate) async fn turn_ended(host: &Host, live: &mut Live, observer: &mut dyn 
     ear.attend(observer, compactor.turn_ended(&mut desk)).await
 }
 
-/// `/compress`: now, whatever the window says. True when a new view was adopted.
+/// What came of `/compress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// A new view was adopted.
+    Adopted,
+    /// There are fewer messages than any engine folds.
+    TooFew {
+        /// How many there are.
+        messages: usize,
+        /// How many it takes.
+        least: usize,
+    },
+    /// `compression.enabled` is false.
+    Off,
+    /// The engine has nothing to propose.
+    Nothing,
+    /// The engine failed, or its plan was refused; the user was told why.
+    Failed,
+}
+
+/// Why `/compress` and its preview need not ask.
+pub(crate) fn unasked(host: &Host, live: &Live) -> Option<Compression> {
+    let messages = live.journal.conversation().messages().len();
+    if messages < LEAST_MESSAGES {
+        return Some(Compression::TooFew { messages, least: LEAST_MESSAGES });
+    }
+    (!host.settings.compression).then_some(Compression::Off)
+}
+
+/// `/compress`: now, whatever the window says.
 pub(crate) async fn compress(
     host: &Host,
     live: &mut Live,
     focus: Option<&str>,
     observer: &mut dyn Observer,
-) -> Result<bool, AgentError> {
+) -> Result<Compression, AgentError> {
+    if let Some(unasked) = unasked(host, live) {
+        return Ok(unasked);
+    }
+    let faults = live.faults;
     let mut done = Vec::new();
     let outcome = {
         let (compactor, mut desk, ear) = at_work!(host, live);
@@ -166,24 +205,60 @@ pub(crate) async fn compress(
     let adopted = outcome?;
     freezing::after_compaction(host, live).await?;
     live.ear.drain(observer);
-    Ok(adopted)
+    Ok(match adopted || !done.is_empty() {
+        true => Compression::Adopted,
+        false if live.faults > faults => Compression::Failed,
+        false => Compression::Nothing,
+    })
 }
 
-/// `/compress --preview`: what that would do. Nothing is changed.
+/// What `/compress` would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    /// Who would do it.
+    pub by: String,
+    /// The engine's line.
+    pub reason: String,
+    /// Stretch by stretch of the view that it would make.
+    pub changes: Vec<Change>,
+    /// Estimated tokens of the messages before.
+    pub before: u32,
+    /// Estimated tokens of the messages after.
+    pub after: u32,
+}
+
+/// `/compress --preview`: what that would do, or why nothing. Nothing is changed.
 pub(crate) async fn preview(
     host: &Host,
     live: &mut Live,
     focus: Option<&str>,
     observer: &mut dyn Observer,
-) -> Option<Preview> {
+) -> Result<Outlook, Compression> {
+    if let Some(unasked) = unasked(host, live) {
+        return Err(unasked);
+    }
     let (compactor, desk, ear) = at_work!(host, live);
-    let preview = ear.attend(observer, compactor.preview(&desk, focus)).await;
-    let preview = preview.unwrap_or_else(|error| {
-        live.plugged.voice.notice(error.to_string());
-        None
-    });
+    let previewed = ear.attend(observer, compactor.preview(&desk, focus)).await;
     live.ear.drain(observer);
-    preview
+    match previewed {
+        Ok(Ok(Some(Preview { reason, view, before, after }))) => {
+            let conversation = live.journal.conversation();
+            let changes = picture::compare(&conversation, live.journal.view(), &view);
+            Ok(Outlook { by: live.plugged.engine.name().to_owned(), reason, changes, before, after })
+        }
+        Ok(Ok(None)) => Err(Compression::Nothing),
+        Ok(Err(refusal)) => {
+            observer.event(Event::Notice(&format!(
+                "the plan of the context engine `{}` would be refused: {refusal}",
+                live.plugged.engine.name()
+            )));
+            Err(Compression::Failed)
+        }
+        Err(error) => {
+            observer.event(Event::Notice(&error.to_string()));
+            Err(Compression::Failed)
+        }
+    }
 }
 
 fn tell(live: &mut Live, done: &[Compacted], observer: &mut dyn Observer) {
@@ -191,8 +266,8 @@ fn tell(live: &mut Live, done: &[Compacted], observer: &mut dyn Observer) {
     if !done.is_empty() {
         live.assistant.view_changed();
     }
-    for Compacted { reason, before, after, .. } in done {
-        observer.event(Event::Compacted { reason, before: *before, after: *after });
+    for Compacted { reason, by, before, after, .. } in done {
+        observer.event(Event::Compacted { reason, by, before: *before, after: *after });
     }
 }
 

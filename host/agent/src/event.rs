@@ -37,6 +37,8 @@ pub enum Event<'a> {
     Compacted {
         /// The engine's line.
         reason: &'a str,
+        /// Who made the new one: the engine's name, or `host`.
+        by: &'a str,
         /// Estimated tokens of the messages before.
         before: u32,
         /// Estimated tokens of the messages after.

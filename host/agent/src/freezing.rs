@@ -211,6 +211,9 @@ pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<Strin
     let fresh = build(host, &live.workspace, &live.plugged, Some(&before)).await;
     // It is about to be answered.
     live.drift = None;
+    if let Some(switched) = live.switched.take() {
+        live.plugged.voice.notice(switched);
+    }
     fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
     let changes = hermes_prompt::changes(&before.prompt, &fresh.opening.prompt);
     if changes.is_empty() && before.tools == fresh.opening.tools {

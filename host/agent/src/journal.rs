@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use hermes_conversation::{Conversation, Draft, Header, Item, Message, MessageId, MessageRange, Summary, View};
-use hermes_plugins::services::{History, HistoryHit, HistoryQuery};
+use hermes_conversation::{Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, View};
+use hermes_plugins::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_plugins::{Fault, FaultKind};
-use hermes_store::{Session, Store, StoreError, StoredView};
+use hermes_store::{SearchQuery, Session, Store, StoreError, StoredView};
 
 /// The log of one session, its view, and the summaries that views of it had.
 pub(crate) struct Journal {
@@ -80,17 +80,6 @@ impl Journal {
         &self.summaries
     }
 
-    /// How many messages the view shows, and how many summaries.
-    pub(crate) fn shown(&self) -> (usize, usize) {
-        let conversation = self.conversation();
-        let messages = conversation.items(self.view()).into_iter().map(|item| match item {
-            Item::Messages(range) => conversation.span(range).len(),
-            Item::Excerpt(_) => 1,
-            Item::Summary(_) => 0,
-        });
-        (messages.sum(), self.view().summaries().count())
-    }
-
     /// What plugins read of it.
     pub(crate) fn history(&self) -> Arc<dyn History> {
         Arc::new(Reader {
@@ -155,7 +144,90 @@ impl History for Reader {
     }
 
     fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        let _ = query;
-        Ok(Vec::new())
+        if self.session.as_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = SearchQuery {
+            matching: match query.matching {
+                Matching::Any => hermes_store::Matching::Any,
+                Matching::All => hermes_store::Matching::All,
+                Matching::Phrase => hermes_store::Matching::Phrase,
+            },
+            roles: Some(query.roles.clone()).filter(|roles| !roles.is_empty()),
+            tools: Some(query.tools.clone()).filter(|tools| !tools.is_empty()),
+            within: query.within,
+            offset: query.offset,
+            limit: query.limit,
+            ..SearchQuery::new(query.text.as_str())
+        };
+        let found = self.store.search_conversation(&self.session, &asked);
+        let found = found.map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))?.into_iter();
+        Ok(found
+            .map(|passage| HistoryHit {
+                id: passage.message,
+                session: passage.session.0,
+                excerpt: passage.excerpt,
+                score: passage.score,
+            })
+            .collect())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::Model;
+    use hermes_store::NewSession;
+
+    use super::*;
+
+    #[test]
+    fn plugins_find_what_the_conversation_shows_and_nothing_that_was_taken_back() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(home.path()).unwrap());
+        let session = store
+            .create_session(NewSession {
+                source: "cli".into(),
+                workspace: home.path().to_owned(),
+                engine: "compressor".into(),
+                model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
+                title: None,
+                frozen: None,
+                started_at: 1,
+                parent: None,
+            })
+            .unwrap();
+        let journal = Journal::open(&store, &session).unwrap();
+        let said =
+            journal.append(&[Draft::user("where is the needle?", 1), Draft::user("the other needle", 2)]).unwrap();
+        let history = journal.history();
+        let found = |text: &str, matching| {
+            let query = HistoryQuery {
+                text: text.into(),
+                matching,
+                roles: Vec::new(),
+                tools: Vec::new(),
+                within: None,
+                offset: 0,
+                limit: 10,
+            };
+            history.search(&query).unwrap().into_iter().map(|hit| hit.id).collect::<Vec<_>>()
+        };
+        assert_eq!(found("needles anywhere", Matching::Any).len(), 2);
+        assert_eq!(found("he other nee", Matching::Phrase), [said[1].id]);
+        assert_eq!(found("where needle", Matching::All), [said[0].id]);
+        store.rewind(&session.id, said[1].id).unwrap();
+        assert_eq!(found("needle", Matching::Any), [said[0].id]);
+        let empty = Journal::empty(&store).history();
+        let nothing = HistoryQuery {
+            text: "needle".into(),
+            matching: Matching::Any,
+            roles: Vec::new(),
+            tools: Vec::new(),
+            within: None,
+            offset: 0,
+            limit: 1,
+        };
+        assert_eq!(empty.search(&nothing).unwrap(), []);
     }
 }

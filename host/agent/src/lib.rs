@@ -10,6 +10,7 @@ pub mod assist;
 mod auxiliary;
 mod clock;
 pub mod compaction;
+mod context;
 mod error;
 mod event;
 mod freezing;
@@ -25,7 +26,10 @@ mod turn;
 mod watchers;
 
 pub use agent::{Agent, Begin, Host, Openings, PromptSettings, Settings, Status, TurnEnd, openings};
+pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};
 pub use clock::Clock;
+pub use compaction::{Compression, Outlook};
+pub use context::{Context, Faults, Step, Working};
 pub use error::AgentError;
 pub use event::{Event, Observer};
 pub use freezing::Opening;

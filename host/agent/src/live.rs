@@ -50,6 +50,8 @@ pub(crate) struct Live {
     pub(crate) frozen: Frozen,
     /// What has changed since that was built, until it is told.
     pub(crate) drift: Option<String>,
+    /// That another engine goes on with the conversation, until it is told.
+    pub(crate) switched: Option<String>,
     pub(crate) outgoing: Outgoing,
     /// Estimate for system prompt and tools.
     pub(crate) fixed_tokens: u32,
@@ -106,6 +108,10 @@ impl Live {
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model)?;
         }
+        let switched = (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &journal));
+        if switched.is_some() {
+            host.store.update_engine(&session.id, &host.engine)?;
+        }
         let mut hints =
             if host.settings.prompt.context_files { SubdirectoryHints::new(&session.workspace, []).ok() } else { None };
         if let Some(hints) = &mut hints {
@@ -124,6 +130,7 @@ impl Live {
             plugged,
             frozen,
             drift,
+            switched,
             outgoing,
             hints,
             ear,
@@ -132,6 +139,19 @@ impl Live {
             _lease: lease,
         })
     }
+}
+
+/// What a person is told when an engine takes over the conversation of another one.
+fn switched(before: &str, now: &str, journal: &Journal) -> String {
+    let inherited = match journal.view().summaries().count() {
+        0 => "it is shown the conversation as it stands".to_owned(),
+        1 => "it takes over the view, with a summary and what that covers".to_owned(),
+        count => format!("it takes over the view, with {count} summaries and what they cover"),
+    };
+    format!(
+        "this conversation was held with the context engine `{before}`; `{now}` goes on from here: {inherited}; what tools \
+         of its own it has come with the next system prompt, at the next compaction or by `hermes prompt --rebuild`"
+    )
 }
 
 fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn History>, voice: &Voice) -> Surroundings {
@@ -157,11 +177,12 @@ fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn Hi
         workspace: session.workspace.clone(),
         clock: Arc::new(host.settings.clock),
         limits: Limits::standard(),
-        models: Arc::new(Auxiliary {
-            provider: Arc::clone(&host.provider),
-            model: host.model.clone(),
-            names: host.settings.auxiliary_models.clone(),
-        }),
+        models: Arc::new(Auxiliary::new(
+            Arc::clone(&host.provider),
+            host.model.clone(),
+            host.settings.auxiliary_models.clone(),
+            voice.clone(),
+        )),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
     }

@@ -40,8 +40,9 @@ pub(crate) async fn run(
     interrupt: &Interrupt,
 ) -> Result<TurnEnd, AgentError> {
     live.compactor.turn_begins();
-    if let Some(drift) = live.drift.take() {
-        observer.event(Event::Notice(&drift));
+    let changed = [live.switched.take(), live.drift.take()].into_iter().flatten();
+    if let Some(told) = changed.reduce(|engine, prompt| format!("{engine}; {prompt}")) {
+        observer.event(Event::Notice(&told));
     }
     close_what_is_open(live)?;
     let said = user_message(host, live, text, observer).await?;
@@ -91,8 +92,13 @@ async fn user_message(
     }
     draft.sent = memory::with_recollections(text, &recalled, budget);
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
-    let quotes = live.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
-    let quotes = live.ear.attend(observer, quotes).await;
+    // An engine that is still at a plan would answer too late, and that is not its fault.
+    let quotes = if live.compactor.is_proposing() {
+        Vec::new()
+    } else {
+        let quotes = live.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
+        live.ear.attend(observer, quotes).await
+    };
     let block = live.assistant.block(&quotes, &live.journal.conversation(), live.journal.view(), budget);
     if let Some(block) = block {
         draft.sent = Some(format!("{}\n\n{block}", draft.text_sent()));
@@ -274,7 +280,7 @@ async fn run_tools(
     interrupt: &Interrupt,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
-    let Live { plugged, ear, journal, hints, clock, assistant, .. } = live;
+    let Live { plugged, ear, journal, hints, clock, assistant, compactor, .. } = live;
     let toolbox = &plugged.toolbox;
     for run in toolbox.runs(calls) {
         for call in run {
@@ -294,7 +300,11 @@ async fn run_tools(
             }
             let budget = assist::budget(window);
             let drafted = || AssistDraft::Tool(drafted(call, &answer.content));
-            let quotes = ear.attend(observer, assistant.consult(drafted, budget)).await;
+            let quotes = if compactor.is_proposing() {
+                Vec::new()
+            } else {
+                ear.attend(observer, assistant.consult(drafted, budget)).await
+            };
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
             let beside = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
             journal.append(&[toolbox::result(call, &answer, calls.len(), window, beside, clock.now())])?;

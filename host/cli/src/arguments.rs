@@ -105,6 +105,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: LabCommand,
     },
+    /// What fills the model's window, and what became of the rest
+    Context {
+        /// The session's id or the beginning of it; without one, the newest of this folder
+        id: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Plugins that there are
     Plugins {
         #[command(subcommand)]
@@ -312,6 +320,7 @@ impl Command {
             Self::Prompt(_) => "prompt",
             Self::Cache { .. } => "cache",
             Self::Lab { .. } => "lab",
+            Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
             Self::Config { .. } => "config",
             Self::Doctor { .. } => "doctor",

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hermes_agent::{Agent, Begin, TurnEnd};
+use hermes_agent::{Agent, Begin, Compression, TurnEnd};
 
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
@@ -12,7 +12,7 @@ use crate::launch::{Launcher, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash};
-use crate::{oneshot, status, text};
+use crate::{context, oneshot, status, text};
 
 /// What follows from an input.
 enum Next {
@@ -76,6 +76,30 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     Ok(code)
 }
 
+/// Why the conversation is as it was, and what to do about it.
+fn uncompressed(compression: Compression) -> String {
+    match compression {
+        Compression::Adopted => "the conversation was compacted".to_owned(),
+        Compression::TooFew { messages, least } => format!(
+            "there is nothing to compact yet: the conversation has {}, and it takes at least {least}",
+            text::counted(messages as u64, "message")
+        ),
+        Compression::Off => {
+            "the conversation was not compacted: compression is switched off; set `compression.enabled` to \
+             true to have the engine asked"
+                .to_owned()
+        }
+        Compression::Nothing => {
+            "there is nothing to gain: what could be folded is folded already, or too little to be worth \
+             it; /context shows what fills the window"
+                .to_owned()
+        }
+        Compression::Failed => "the conversation is as it was: the reason stands above; `context.engine` or --engine \
+             selects another engine"
+            .to_owned(),
+    }
+}
+
 impl Chat {
     fn greet(&mut self, at_terminal: bool) {
         let status = self.agent.status();
@@ -122,11 +146,19 @@ impl Chat {
                 self.screen.line(Tone::Faint, "a backslash at the end of a line asks for the next one");
             }
             Some(Slash::New) => self.new_session().await,
-            Some(Slash::Context) => {
-                let report = status::context(&self.agent.context().await);
-                self.screen.line(Tone::Plain, &report);
-            }
-            Some(Slash::Compress(focus)) => self.compress(focus.as_deref()).await,
+            Some(Slash::Context) => match self.agent.context().await {
+                Ok(Some(context)) => {
+                    let shown = context::shown(&context, self.console);
+                    self.screen.line(Tone::Plain, shown.trim_end());
+                }
+                Ok(None) => {
+                    let line = status::line(&self.agent.status());
+                    self.screen.line(Tone::Faint, &format!("nothing was said yet; {line}"));
+                }
+                Err(error) => self.fail(&error.into()),
+            },
+            Some(Slash::Compress { preview: false, focus }) => self.compress(focus.as_deref()).await,
+            Some(Slash::Compress { preview: true, focus }) => self.preview(focus.as_deref()).await,
             Some(Slash::Unknown { name, nearest }) => {
                 let near = nearest.map_or_else(
                     || "/help lists those that there are".to_owned(),
@@ -169,12 +201,24 @@ impl Chat {
         self.screen.end_turn();
         match done {
             None => self.screen.line(Tone::Faint, "stopped; the conversation is as it was"),
-            Some(Ok(true)) => {
+            Some(Ok(Compression::Adopted)) => {
                 let line = status::line(&self.agent.status());
                 self.screen.line(Tone::Faint, &line);
             }
-            Some(Ok(false)) => self.screen.line(Tone::Faint, "there is nothing to compact"),
+            Some(Ok(other)) => self.screen.line(Tone::Faint, &uncompressed(other)),
             Some(Err(error)) => self.fail(&error.into()),
+        }
+    }
+
+    async fn preview(&mut self, focus: Option<&str>) {
+        let outlook = self.agent.preview(focus, &mut self.screen).await;
+        self.screen.end_turn();
+        match outlook {
+            Ok(outlook) => {
+                let shown = context::outlook(&outlook, self.console);
+                self.screen.line(Tone::Plain, shown.trim_end());
+            }
+            Err(other) => self.screen.line(Tone::Faint, &uncompressed(other)),
         }
     }
 

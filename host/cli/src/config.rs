@@ -3,6 +3,7 @@
 //! What is broken or of a wrong type is refused with its line, and nothing is ever written back. A key that nobody
 //! knows is a warning, since a later version or another program may know it.
 
+pub(crate) mod auxiliary;
 mod keys;
 pub(crate) mod redaction;
 mod tree;
@@ -16,11 +17,14 @@ pub(crate) use keys::{nearest, similarity};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
-use keys::{KEYS, Key, Wants, is_section, names_in};
+use keys::{CHAIN, KEYS, Key, TASKS, Wants, is_section, names_in};
 use tree::{Content, Node, Place};
 
 /// The key by which another program, whose home looks much like ours, numbers its configurations.
 const FOREIGN_MARK: &str = "_config_version";
+
+/// What stands for the name of a task in the table of keys.
+const TASK: &str = "<task>";
 
 /// A configuration that was read and checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +32,7 @@ pub(crate) struct Config {
     file: PathBuf,
     exists: bool,
     /// What the file sets, by dotted key.
-    set: Vec<(&'static Key, Value)>,
+    set: Vec<(String, Value)>,
     warnings: Vec<String>,
 }
 
@@ -85,7 +89,7 @@ impl Config {
     /// What the file sets.
     pub(crate) fn given(&self, path: &str) -> Option<&Value> {
         debug_assert!(Key::at(path).is_some(), "{path} is in the table");
-        self.set.iter().find(|(key, _)| key.path == path).map(|(_, value)| value)
+        self.set.iter().find(|(key, _)| key == path).map(|(_, value)| value)
     }
 
     /// What is in force: what the file sets, else the default.
@@ -124,6 +128,24 @@ impl Config {
         }
     }
 
+    /// Whether the file may hold keys of models.
+    pub(crate) fn holds_keys(&self) -> bool {
+        let holds = |(path, _): &(String, Value)| path.ends_with(".api_key") || path.ends_with(".fallback_chain");
+        self.set.iter().any(holds)
+    }
+
+    /// The tasks that have a section of their own, and the one that every session has.
+    pub(crate) fn tasks(&self) -> Vec<String> {
+        let mut tasks = vec![TASKS[0].to_owned()];
+        for (path, _) in &self.set {
+            let below = path.strip_prefix("auxiliary.").and_then(|rest| rest.split_once('.'));
+            if let Some((task, _)) = below.filter(|(task, _)| !tasks.iter().any(|known| known == task)) {
+                tasks.push(task.to_owned());
+            }
+        }
+        tasks
+    }
+
     /// What `platform_hints` says of a platform: words instead of the built-in ones, and words behind them.
     pub(crate) fn platform_hint(&self, platform: &str) -> Option<(Option<String>, Option<String>)> {
         let hints = self.value("platform_hints")?;
@@ -137,12 +159,17 @@ impl Config {
     /// All that is in force, nested as in the file; keys that nothing sets are null. Keys and tokens are redacted.
     pub(crate) fn shown(&self) -> Value {
         let mut root = Map::new();
-        for key in KEYS {
+        let tasks = self.tasks();
+        let paths = KEYS.iter().flat_map(|key| match key.path.split_once(TASK) {
+            Some((before, after)) => tasks.iter().map(|task| format!("{before}{task}{after}")).collect(),
+            None => vec![key.path.to_owned()],
+        });
+        for path in paths {
             let mut section = &mut root;
-            let mut names = key.path.split('.').peekable();
+            let mut names = path.split('.').peekable();
             while let Some(name) = names.next() {
                 if names.peek().is_none() {
-                    section.insert(name.to_owned(), self.value(key.path).unwrap_or(Value::Null));
+                    section.insert(name.to_owned(), self.value(&path).unwrap_or(Value::Null));
                     break;
                 }
                 let entry = section.entry(name).or_insert_with(|| Value::Object(Map::new()));
@@ -188,7 +215,7 @@ fn foreign(file: &Path) -> Failure {
 /// A walk over the file with the table of keys in hand.
 struct Check<'a> {
     file: &'a Path,
-    set: Vec<(&'static Key, Value)>,
+    set: Vec<(String, Value)>,
     warnings: Vec<String>,
 }
 
@@ -224,15 +251,18 @@ impl Check<'_> {
                 // An empty value leaves the default in force.
                 (Some(_), Content::Nothing) => {}
                 (Some(key), _) => {
-                    let value = self.checked(key, &path, node)?;
+                    let value = self.fitting(key.wants, &path, node)?;
                     if !key.works {
                         self.warn(*place, &format!("`{path}` has no effect in this version"));
                     }
-                    self.set.push((key, value));
+                    self.set.push((if short { key.path.to_owned() } else { path }, value));
                 }
                 (None, content) if is_section(&path) => match content {
                     Content::Nothing => {}
-                    Content::Section(entries) => self.section(&path, entries)?,
+                    Content::Section(entries) => {
+                        self.doubt_task(&path, *place);
+                        self.section(&path, entries)?;
+                    }
                     other => {
                         let wanted = format!("a section with {}", names_in(&path).join(", "));
                         return Err(self.wrong(&path, node.place, other, &wanted));
@@ -250,6 +280,15 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// A plugin names its tasks as it likes, so an odd name is no mistake; one letter beside a known one may be.
+    fn doubt_task(&mut self, path: &str, place: Place) {
+        const ALIKE: f64 = 0.75;
+        let Some(task) = path.strip_prefix("auxiliary.").filter(|task| !TASKS.contains(task)) else { return };
+        if let Some(known) = TASKS.iter().find(|known| similarity(task, known) >= ALIKE) {
+            self.warn(place, &format!("`{path}` is for a task `{task}`; did you mean `auxiliary.{known}`?"));
+        }
+    }
+
     fn wrong(&self, path: &str, place: Place, found: &Content, wanted: &str) -> Failure {
         // The value itself is not quoted: it may be a key.
         let why = format!("`{path}` is {}, and has to be {wanted}", found.describe());
@@ -264,39 +303,45 @@ impl Check<'_> {
         refusal(self.file, Some(place), why, fix)
     }
 
-    fn checked(&self, key: &Key, path: &str, node: &Node) -> Result<Value, Failure> {
+    /// The value of a node, where it is what is wanted.
+    fn fitting(&mut self, wants: Wants, path: &str, node: &Node) -> Result<Value, Failure> {
         let value = match &node.content {
             // What a variable holds is always a text, whatever it says.
             Content::Text(text)
-                if node.expanded && matches!(key.wants, Wants::Flag | Wants::Count(_) | Wants::Share) =>
+                if node.expanded
+                    && matches!(wants, Wants::Flag | Wants::Count(_) | Wants::Between(..) | Wants::Share) =>
             {
                 serde_json::from_str(text.trim()).unwrap_or_else(|_| node.value())
             }
             _ => node.value(),
         };
-        let fits = match (key.wants, &value) {
+        let fits = match (wants, &value) {
             (Wants::Text, Value::String(_)) | (Wants::Flag, Value::Bool(_)) => true,
             (Wants::Count(least), Value::Number(number)) => number.as_u64().is_some_and(|count| count >= least),
+            (Wants::Between(least, most), Value::Number(number)) => {
+                number.as_u64().is_some_and(|count| (least..=most).contains(&count))
+            }
             (Wants::Share, Value::Number(number)) => number.as_f64().is_some_and(|share| share > 0.0 && share <= 1.0),
             (Wants::Texts, Value::Array(items)) => items.iter().all(Value::is_string),
-            (Wants::Sections | Wants::Hints, Value::Object(_)) => true,
+            (Wants::Sections | Wants::Hints, Value::Object(_)) | (Wants::Chain, Value::Array(_)) => true,
+            (Wants::Anything, _) => true,
             _ => false,
         };
         if !fits {
             let found = match (&value, &node.content) {
-                (Value::Number(number), _) if matches!(key.wants, Wants::Count(_) | Wants::Share) => {
-                    let why = format!("`{path}` is {number}, and has to be {}", key.wants.describe());
+                (Value::Number(number), _) if matches!(wants, Wants::Count(_) | Wants::Between(..) | Wants::Share) => {
+                    let why = format!("`{path}` is {number}, and has to be {}", wants.describe());
                     return Err(refusal(self.file, Some(node.place), why, "correct the number"));
                 }
-                (Value::Array(_), Content::List(items)) if key.wants == Wants::Texts => {
+                (Value::Array(_), Content::List(items)) if wants == Wants::Texts => {
                     let odd = items.iter().find(|item| !matches!(item.content, Content::Text(_))).unwrap_or(node);
                     return Err(self.wrong(path, odd.place, &odd.content, "a list of nothing but texts"));
                 }
                 (_, content) => content,
             };
-            return Err(self.wrong(path, node.place, found, &key.wants.describe()));
+            return Err(self.wrong(path, node.place, found, &wants.describe()));
         }
-        if let (Wants::Sections, Content::Section(entries)) = (key.wants, &node.content) {
+        if let (Wants::Sections, Content::Section(entries)) = (wants, &node.content) {
             for (name, _, entry) in entries {
                 if !matches!(entry.content, Content::Section(_) | Content::Nothing) {
                     return Err(self.wrong(
@@ -308,12 +353,36 @@ impl Check<'_> {
                 }
             }
         }
-        if let (Wants::Hints, Content::Section(entries)) = (key.wants, &node.content) {
+        if let (Wants::Hints, Content::Section(entries)) = (wants, &node.content) {
             for (name, _, entry) in entries {
                 self.check_hint(&format!("{path}.{name}"), entry)?;
             }
         }
+        if let (Wants::Chain, Content::List(items)) = (wants, &node.content) {
+            for (number, item) in items.iter().enumerate() {
+                self.check_link(&format!("{path}[{number}]"), item)?;
+            }
+        }
         Ok(value)
+    }
+
+    /// An entry of a chain.
+    fn check_link(&mut self, path: &str, node: &Node) -> Result<(), Failure> {
+        let names = || CHAIN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let Content::Section(entries) = &node.content else {
+            return Err(self.wrong(path, node.place, &node.content, &format!("a section with {}", names())));
+        };
+        for (name, place, entry) in entries {
+            match CHAIN.iter().find(|(known, _)| known == name) {
+                Some(_) if entry.content == Content::Nothing => {}
+                Some((_, wants)) => drop(self.fitting(*wants, &format!("{path}.{name}"), entry)?),
+                None => self.warn(
+                    *place,
+                    &format!("the key `{path}.{name}` is not known and has no effect; there are here: {}", names()),
+                ),
+            }
+        }
+        Ok(())
     }
 
     /// A text, or a section of `replace` and `append`.
@@ -451,9 +520,47 @@ mod tests {
 
     #[test]
     fn a_key_without_effect_is_told() {
-        let config = parse("auxiliary:\n  compression:\n    timeout: 30\n    model: small\n").unwrap();
+        let config = parse("auxiliary:\n  compression:\n    extra_body: {a: 1}\n    model: small\n").unwrap();
         assert_eq!(config.warnings().len(), 1, "{:?}", config.warnings());
-        assert!(config.warnings()[0].contains("`auxiliary.compression.timeout` has no effect"));
+        assert!(config.warnings()[0].contains("`auxiliary.compression.extra_body` has no effect"));
+    }
+
+    #[test]
+    fn any_task_has_a_section_with_the_same_keys() {
+        let text = "auxiliary:\n  transient_retries: 0\n  my_task: {model: small, timeout: 9, modle: x}\n  compresion:\n    \
+             fallback_chain: [{provider: groq, api_key: sk-0123456789abcdefghij, extra: 1}]\n";
+        let config = parse(text).unwrap();
+        assert_eq!(config.tasks(), ["compression", "my_task", "compresion"]);
+        assert_eq!(config.count("auxiliary.my_task.timeout"), Some(9));
+        assert_eq!(config.count("auxiliary.compression.timeout"), Some(120));
+        assert_eq!(config.shown_at("auxiliary.my_task.model"), Some(json!("small")));
+        assert_eq!(config.shown_at("auxiliary.transient_retries"), Some(json!(0)));
+        assert!(!config.shown().to_string().contains("0123456789"));
+        let expected =
+            ["`auxiliary.my_task.model`?", "mean `auxiliary.compression`?", "fallback_chain[0].extra` is not known"];
+        assert_eq!(config.warnings().len(), expected.len(), "{:?}", config.warnings());
+        for (warning, words) in config.warnings().iter().zip(expected) {
+            assert!(warning.contains(words), "{warning}");
+        }
+        for (text, found, wanted) in [
+            ("auxiliary: {transient_retries: 7}", "is 7", "from 0 to 6"),
+            ("auxiliary: {t: {fallback_chain: groq}}", "is a text", "a list of sections"),
+            (
+                "auxiliary: {t: {fallback_chain: [groq]}}",
+                "`auxiliary.t.fallback_chain[0]` is a text",
+                "a section with provider",
+            ),
+            (
+                "auxiliary: {t: {fallback_chain: [{model: 4}]}}",
+                "`auxiliary.t.fallback_chain[0].model` is a number",
+                "a text",
+            ),
+            ("auxiliary: {t: {context_length: 3999}}", "is 3999", "at least 4000"),
+            ("auxiliary: {t: small}", "`auxiliary.t` is a text", "a section with provider, model"),
+        ] {
+            let failure = parse(text).unwrap_err();
+            assert!(failure.why.contains(found) && failure.why.contains(wanted), "{text}: {failure}");
+        }
     }
 
     #[test]

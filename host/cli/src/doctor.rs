@@ -75,8 +75,8 @@ fn line(check: &Check, console: Console) -> String {
     };
     let word = console.paint(tone, &format!("{word:<4}"));
     let fix =
-        if check.fix.is_empty() { String::new() } else { format!("              fix: {}\n", text::line(&check.fix)) };
-    format!("{word} {:<8} {}\n{fix}", check.of, text::line(&check.found))
+        if check.fix.is_empty() { String::new() } else { format!("               fix: {}\n", text::line(&check.fix)) };
+    format!("{word} {:<9} {}\n{fix}", check.of, text::line(&check.found))
 }
 
 /// `plugins` looks at the plugins, which takes a while where they have to be compiled first.
@@ -94,7 +94,7 @@ fn look(home: &Home, model: &ModelArguments, plugins: fn(&Setup, &ModelArguments
     };
     checks.extend(settings(&config));
     let setup = Setup { home: home.clone(), environment, config };
-    checks.extend(route(&setup, model));
+    checks.extend(models(&setup, model));
     checks.push(store(home));
     checks.extend(plugins(&setup, model));
     checks.push(code(home));
@@ -144,7 +144,7 @@ fn settings(config: &Config) -> Vec<Check> {
         .iter()
         .map(|warning| Check::warn("config", warning, "correct or remove it; docs/configuration.md lists all keys"))
         .collect();
-    if let Some(mode) = open_to_others(config.file()).filter(|_| config.given("model.api_key").is_some()) {
+    if let Some(mode) = open_to_others(config.file()).filter(|_| config.holds_keys()) {
         let found = format!("{} holds a key and can be read by others (mode {mode:o})", config.file().display());
         checks.push(Check::warn("config", found, format!("chmod 600 {}", config.file().display())));
     }
@@ -155,12 +155,47 @@ fn settings(config: &Config) -> Vec<Check> {
     checks
 }
 
-fn route(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
-    let route = match setup.route(flags) {
-        Ok(route) => route,
-        Err(failure) => return vec![Check::fail("model", &failure)],
+/// The session's model, and those of other tasks.
+fn models(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
+    match setup.route(flags) {
+        Ok(session) => route(&session).into_iter().chain(auxiliary(setup, &session)).collect(),
+        Err(failure) => vec![Check::fail("model", &failure)],
+    }
+}
+
+fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
+    const OF: &str = "auxiliary";
+    let auxiliary = match setup.auxiliary(session) {
+        Ok(auxiliary) => auxiliary,
+        Err(failure) => return vec![Check::fail(OF, &failure)],
     };
-    let told = told(&route);
+    let mut checks = Vec::new();
+    for task in &auxiliary.tasks {
+        let served = task.candidates.iter().map(|candidate| match candidate.is_session {
+            true => "the session's model".to_owned(),
+            false => told(&candidate.route),
+        });
+        let served: Vec<String> = served.collect();
+        let served = if served.is_empty() { "no model".to_owned() } else { served.join("; then ") };
+        let found = format!("{}: {served}", task.name);
+        checks.push(match &task.missing {
+            None => Check::ok(OF, found),
+            Some(missing) => {
+                let (why, fix) = missing.rsplit_once("; ").unwrap_or((missing, "correct its section"));
+                Check::warn(OF, format!("{found}; {why}"), fix)
+            }
+        });
+    }
+    let notices = auxiliary.notices.iter().map(|notice| {
+        let (why, fix) = notice.rsplit_once("; ").unwrap_or((notice, "correct its section"));
+        Check::warn(OF, why, fix)
+    });
+    checks.extend(notices);
+    checks
+}
+
+fn route(route: &Route) -> Vec<Check> {
+    let told = told(route);
     let mut checks = vec![match route.source {
         Source::Nothing => Check::warn(
             "model",
@@ -187,7 +222,11 @@ fn told(route: &Route) -> String {
         (Some(key), None) => format!("key {key}"),
         (None, _) => "no key".to_owned(),
     };
-    let assumed = if route.window_source == WindowSource::Assumed { ", assumed" } else { "" };
+    let assumed = match route.window_source {
+        WindowSource::Assumed => ", assumed",
+        WindowSource::Session => ", as the session's",
+        _ => "",
+    };
     let (provider, name) = (&route.model.provider, &route.model.name);
     format!("{name} of {provider} at {url} (from {}), {key}, window of {window} tokens{assumed}", route.source)
 }

@@ -1,10 +1,9 @@
 //! From flags, environment and configuration to an agent at work.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hermes_agent::{Agent, Begin, Clock, Host, PromptSettings, Settings};
+use hermes_agent::{Agent, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels};
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
 use hermes_plugins::{Catalog, Plugins, Selection};
 use hermes_prompt::PlatformHint;
@@ -15,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::arguments::{ModelArguments, SessionArguments};
 use crate::bundled::BUNDLED;
 use crate::config::Config;
+use crate::config::auxiliary::Auxiliary;
 use crate::console::Console;
 use crate::environment::Environment;
 use crate::ephemeral;
@@ -53,15 +53,23 @@ impl Setup {
             base_url: flags.base_url.clone(),
             ..Wanted::default()
         };
-        let configured = Wanted {
+        Ok(hermes_models::resolve(&flags, &|name| self.environment.var(name), &self.configured())?)
+    }
+
+    /// Which models serve plugins, where `session` serves the session.
+    pub(crate) fn auxiliary(&self, session: &Route) -> Result<Auxiliary, Failure> {
+        Auxiliary::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))
+    }
+
+    fn configured(&self) -> Wanted {
+        Wanted {
             provider: self.config.text("model.provider"),
             model: self.config.text("model.default"),
             base_url: self.config.text("model.base_url"),
             api_key: self.config.text("model.api_key"),
             context_length: self.config.count("model.context_length"),
             api_mode: self.config.text("model.api_mode"),
-        };
-        Ok(hermes_models::resolve(&flags, &|name| self.environment.var(name), &configured)?)
+        }
     }
 
     /// Which plugins are on.
@@ -91,17 +99,16 @@ impl Setup {
         Catalog::find(BUNDLED, &self.home.plugins())
     }
 
-    fn settings(&self, one_shot: bool) -> Result<Settings, Failure> {
+    fn settings(&self, one_shot: bool, auxiliary: &Auxiliary) -> Result<Settings, Failure> {
         const PLATFORM: &str = "cli";
         let config = &self.config;
-        let model = config.text("auxiliary.compression.model");
         let hint = config.platform_hint(PLATFORM);
         Ok(Settings {
             max_turns: config.count("agent.max_turns").unwrap_or(u32::MAX),
             compression: config.flag("compression.enabled"),
             platform: PLATFORM.to_owned(),
             one_shot,
-            auxiliary_models: model.map(|model| HashMap::from([("compression".to_owned(), model)])).unwrap_or_default(),
+            auxiliary_models: connected(auxiliary)?,
             prompt: PromptSettings {
                 system_message: config.text("prompt.system_message"),
                 platform_hint: hint
@@ -141,6 +148,28 @@ impl Setup {
             )
         })
     }
+}
+
+/// Providers for all that may serve a task. Nothing is sent yet.
+fn connected(auxiliary: &Auxiliary) -> Result<AuxiliaryModels, Failure> {
+    let mut models = AuxiliaryModels::new(auxiliary.transient_retries);
+    for task in &auxiliary.tasks {
+        let mut candidates = Vec::new();
+        for candidate in &task.candidates {
+            let route = &candidate.route;
+            candidates.push(match candidate.is_session {
+                true => Candidate::Session { context_length: route.model.context_length },
+                false => Candidate::Other {
+                    provider: hermes_models::connect(route)?,
+                    model: route.model.clone(),
+                    section: candidate.section.clone(),
+                },
+            });
+        }
+        let served = TaskModels { candidates, timeout: task.timeout, missing: task.missing.clone() };
+        models.set(&task.name, served);
+    }
+    Ok(models)
 }
 
 /// What a plugin's own section sets goes before what a section of the host's sets for it.
@@ -187,6 +216,10 @@ impl Launcher {
         for note in &route.notes {
             console.note(note);
         }
+        let auxiliary = setup.auxiliary(&route)?;
+        for notice in &auxiliary.notices {
+            console.warning(notice);
+        }
         let provider = hermes_models::connect(&route)?;
         let workspace = std::env::current_dir().map_err(|error| {
             let why = format!("the current folder cannot be told: {error}");
@@ -205,7 +238,7 @@ impl Launcher {
         }
         Ok(Self {
             selection: setup.selection(flags),
-            settings: setup.settings(one_shot)?,
+            settings: setup.settings(one_shot, &auxiliary)?,
             runtime: Runtime::new(setup.home.code()),
             catalog: setup.catalog(),
             setup,

@@ -12,6 +12,7 @@ mod cache;
 mod chat;
 mod config;
 mod console;
+mod context;
 mod doctor;
 mod editor;
 mod environment;
@@ -73,6 +74,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
         Some(Command::Lab { command }) => lab::run(&command, console),
+        Some(Command::Context { id, json }) => context::run(id.as_deref(), json, console),
         Some(Command::Plugins { command }) => plugins::run(&command, console),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),

@@ -161,6 +161,14 @@ impl<W: Write + Send> Screen<W> {
     }
 }
 
+/// One line for a compaction.
+fn compacted(reason: &str, by: &str, before: u32, after: u32) -> String {
+    let by = if by == "host" { "the host, by rule".to_owned() } else { format!("`{}`", text::line(by)) };
+    let (before, after) = (text::grouped(before.into()), text::grouped(after.into()));
+    let reason = if reason.trim().is_empty() { "no reason given" } else { reason };
+    format!("compacted by {by}, from about {before} to {after} tokens: {reason}")
+}
+
 /// Why a tool failed: many answer with a JSON object that says so.
 fn reason(content: &str) -> String {
     let told = serde_json::from_str::<serde_json::Value>(content).ok();
@@ -197,10 +205,9 @@ impl<W: Write + Send> Observer for Screen<W> {
             Event::ToolFinished { name, content, failed, elapsed_ms } => {
                 self.call_ended(name, content, failed, elapsed_ms);
             }
-            Event::Compacted { reason, before, after } => {
+            Event::Compacted { reason, by, before, after } => {
                 self.make_way();
-                let (before, after) = (text::grouped(before.into()), text::grouped(after.into()));
-                self.console.note(&format!("compacted from about {before} to {after} tokens: {reason}"));
+                self.console.note(&compacted(reason, by, before, after));
             }
             Event::Notice(text) => {
                 self.make_way();

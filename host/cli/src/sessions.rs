@@ -105,7 +105,7 @@ fn now() -> u64 {
 }
 
 /// A time as a clock on the wall shows it.
-fn local(unix_ms: u64) -> String {
+pub(crate) fn local(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }

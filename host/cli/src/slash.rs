@@ -7,7 +7,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("/help", "this list"),
     ("/new", "begin a new conversation"),
     ("/context", "what fills the model's window"),
-    ("/compress", "compact the conversation now; words behind it say what matters"),
+    ("/compress", "compact the conversation now; words behind it say what matters, --preview only shows it"),
     ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
 ];
 
@@ -17,7 +17,12 @@ pub(crate) enum Slash {
     Help,
     New,
     Context,
-    Compress(Option<String>),
+    Compress {
+        /// Only show what would be done.
+        preview: bool,
+        /// What matters.
+        focus: Option<String>,
+    },
     Exit,
     /// None of them; with the nearest one.
     Unknown {
@@ -42,7 +47,13 @@ impl Slash {
             "help" | "?" => Self::Help,
             "new" | "reset" => Self::New,
             "context" => Self::Context,
-            "compress" | "compact" => Self::Compress((!rest.is_empty()).then(|| rest.to_owned())),
+            "compress" | "compact" => {
+                let (preview, focus) = match rest.strip_prefix("--preview") {
+                    Some(focus) if focus.is_empty() || focus.starts_with(char::is_whitespace) => (true, focus.trim()),
+                    _ => (false, rest),
+                };
+                Self::Compress { preview, focus: (!focus.is_empty()).then(|| focus.to_owned()) }
+            }
             "exit" | "quit" => Self::Exit,
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })
@@ -61,11 +72,16 @@ mod tests {
     #[test]
     fn commands_are_told_from_messages() {
         let unknown = |name: &str, nearest| Some(Slash::Unknown { name: name.to_owned(), nearest });
+        let compress =
+            |preview, focus: Option<&str>| Some(Slash::Compress { preview, focus: focus.map(str::to_owned) });
         for (text, expected) in [
             ("/help", Some(Slash::Help)),
             ("/exit ", Some(Slash::Exit)),
-            ("/compress", Some(Slash::Compress(None))),
-            ("/compress the harbour", Some(Slash::Compress(Some("the harbour".to_owned())))),
+            ("/compress", compress(false, None)),
+            ("/compress the harbour", compress(false, Some("the harbour"))),
+            ("/compress --preview", compress(true, None)),
+            ("/compress --preview  the harbour", compress(true, Some("the harbour"))),
+            ("/compress --previews of films", compress(false, Some("--previews of films"))),
             ("/comress", unknown("/comress", Some("/compress"))),
             ("/contxt now", unknown("/contxt", Some("/context"))),
             ("/zzz", unknown("/zzz", None)),

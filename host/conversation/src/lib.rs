@@ -15,6 +15,7 @@ pub mod last_resort;
 mod message;
 mod model;
 pub mod payoff;
+pub mod picture;
 pub mod plan;
 pub mod render;
 pub mod tokens;

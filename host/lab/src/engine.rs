@@ -123,8 +123,7 @@ impl Engine {
         let conversation = self.bench.log.conversation().clone();
         let verbatim = shown_whole(&conversation, &self.bench.desk.view);
         let needles = needles::sample(conversation.messages(), &|id| !verbatim.contains(&id));
-        let mut tools =
-            EngineTools::find(self.runtime.handle(), &self.bench_name(), self.bench.tools(), &conversation)?;
+        let mut tools = EngineTools::find(&self.runtime, &self.bench_name(), self.bench.tools(), &conversation)?;
         Some(needles::recover(conversation.messages(), &needles, &mut tools))
     }
 

@@ -258,7 +258,8 @@ impl Process {
     fn start(words: &[String]) -> Self {
         let (told, ears) = mpsc::sync_channel(4);
         let last_words = Arc::new(Mutex::new(Vec::new()));
-        let mut process = Self { child: None, stillborn: None, mouth: None, ears, last_words: Arc::clone(&last_words), murmur: None };
+        let mut process =
+            Self { child: None, stillborn: None, mouth: None, ears, last_words: Arc::clone(&last_words), murmur: None };
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]

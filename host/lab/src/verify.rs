@@ -372,7 +372,7 @@ impl<'a> Play<'a> {
         let Some(bench) = &self.bench else { return Ok(()) };
         let conversation = bench.log.conversation().clone();
         let name = bench.watched.name().to_owned();
-        let tools = EngineTools::find(self.runtime.handle(), &name, bench.tools(), &conversation);
+        let tools = EngineTools::find(self.runtime, &name, bench.tools(), &conversation);
         if let Some(mut tools) = tools {
             for message in conversation.messages() {
                 proof.count("messages read back", 1);

@@ -34,7 +34,7 @@ const LARGEST_REPLY: usize = 64 << 20;
 /// Most bytes that are read of an error.
 const LARGEST_ERROR: usize = 64 << 10;
 /// How often a request is sent where the server says that it may work later.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -339,13 +339,14 @@ impl Endpoint {
         self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
     }
 
-    /// Sends a body and reads the reply, again where that may help. `assembly` makes one for each try.
+    /// Sends a body and reads the reply, up to `most` times where that may help. `assembly` makes one for each try.
     pub(crate) async fn complete<A: Assemble>(
         &self,
         body: Vec<u8>,
         model: &str,
         assembly: impl Fn() -> A + Send + Sync,
         on_delta: OnDelta<'_>,
+        most: u32,
     ) -> Result<Reply, ModelError> {
         let body = Bytes::from(body);
         let mut tries = 1;
@@ -365,18 +366,18 @@ impl Endpoint {
             };
             tracing::debug!(%error, tries, shown, "a request to a model failed");
             let wait = match again {
-                Again::Reconnect if !reconnected => {
+                Again::Reconnect if !reconnected && most > 1 => {
                     reconnected = true;
                     tokio::time::sleep(self.patience.reconnect).await;
                     continue;
                 }
-                Again::Later(asked) if !shown && tries < TRIES => {
+                Again::Later(asked) if !shown && tries < most => {
                     failure::wait(tries, asked, self.patience.retry, chance())
                 }
                 _ => return Err(error),
             };
             tries += 1;
-            on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), in_brief(&error))));
+            on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), error.cause())));
             tokio::time::sleep(wait).await;
         }
     }
@@ -457,16 +458,6 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         error = source;
     }
     failure::one_line(&error.to_string())
-}
-
-/// The cause alone: what to do about it is not yet for the user to do.
-fn in_brief(error: &ModelError) -> String {
-    match error {
-        ModelError::RateLimited { host, message } => format!("{host} limits the rate of requests: {message}"),
-        ModelError::Server { host, status, message } => format!("{host} failed (status {status}): {message}"),
-        ModelError::Cut { host, why, .. } => format!("the reply of {host} broke off: {why}"),
-        other => other.to_string(),
-    }
 }
 
 fn seconds(wait: Duration) -> String {

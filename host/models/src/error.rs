@@ -135,8 +135,64 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// What failed and why, without what to do: for a caller that knows a better way out.
+    pub fn cause(&self) -> String {
+        match self {
+            ModelError::Unreachable { url, why } => format!("no connection to {url}: {why}"),
+            ModelError::Auth { host, status, message, .. } => {
+                format!("{host} refused the key (status {status}): {message}")
+            }
+            ModelError::Billing { host, status, message } => {
+                format!("{host} wants to be paid (status {status}): {message}")
+            }
+            ModelError::NotFound { url, model, message } => {
+                format!("{url} knows no model `{model}`, or is not the right address: {message}")
+            }
+            ModelError::RateLimited { host, message } => format!("{host} limits the rate of requests: {message}"),
+            ModelError::TooLong { message } => format!("the request is longer than the model's window: {message}"),
+            ModelError::Refused { .. } | ModelError::BadRequest { .. } => self.to_string(),
+            ModelError::Server { host, status, message } => format!("{host} failed (status {status}): {message}"),
+            ModelError::Moved { url, to } => {
+                format!("{url} redirects to {to}, which is not followed because the key would go along")
+            }
+            ModelError::Stalled { host, seconds } => format!("{host} sent nothing for {seconds} s"),
+            ModelError::Cut { host, why, .. } => format!("the reply of {host} broke off: {why}"),
+            ModelError::Malformed { host, why } => format!("the answer of {host} cannot be read: {why}"),
+        }
+    }
+
     /// A request that cannot be sent at all.
     pub(crate) fn unsendable(message: String) -> Self {
         ModelError::BadRequest { host: "hermes".to_owned(), status: 0, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_how_the_whole_sentence_begins() {
+        let (host, message, url, why) = ("h".to_owned(), "m".to_owned(), "u".to_owned(), "w".to_owned());
+        let all = [
+            ModelError::Unreachable { url: url.clone(), why: why.clone() },
+            ModelError::Auth { host: host.clone(), status: 401, message: message.clone(), remedy: "r".to_owned() },
+            ModelError::Billing { host: host.clone(), status: 402, message: message.clone() },
+            ModelError::NotFound { url: url.clone(), model: "x".to_owned(), message: message.clone() },
+            ModelError::RateLimited { host: host.clone(), message: message.clone() },
+            ModelError::TooLong { message: message.clone() },
+            ModelError::Refused { host: host.clone(), message: message.clone() },
+            ModelError::BadRequest { host: host.clone(), status: 400, message: message.clone() },
+            ModelError::Server { host: host.clone(), status: 500, message },
+            ModelError::Moved { url, to: "t".to_owned() },
+            ModelError::Stalled { host: host.clone(), seconds: 9 },
+            ModelError::Cut { host: host.clone(), why: why.clone(), partial: String::new() },
+            ModelError::Malformed { host, why },
+        ];
+        for error in all {
+            let (whole, cause) = (error.to_string(), error.cause());
+            let rest = whole.strip_prefix(&cause).unwrap_or_else(|| panic!("`{cause}` does not begin `{whole}`"));
+            assert!(rest.is_empty() || rest.starts_with(';'), "{whole}");
+        }
     }
 }

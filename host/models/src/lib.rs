@@ -1,6 +1,7 @@
 //! Models: which one serves a session, how it is asked, and how its answer streams in.
 //!
-//! [`resolve`] decides from flags, environment and configuration; [`connect`] makes a [`Provider`] of the
+//! [`resolve`] decides from flags, environment and configuration, and [`resolve_auxiliary`] beside it for tasks that other
+//! models may serve; [`connect`] makes a [`Provider`] of the
 //! decision. Two kinds exist: endpoints that speak chat completions or Anthropic's messages, and the built-in
 //! `offline` partner, which needs no model. The loop, its tools and the store are elsewhere; a provider neither runs a
 //! call nor keeps anything between two requests.
@@ -69,7 +70,10 @@ pub use known::{KNOWN, Known};
 pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
-pub use route::{OFFLINE, ResolveError, Route, Source, Wanted, WindowSource, resolve};
+pub use route::{
+    Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted, WindowSource,
+    resolve, resolve_auxiliary,
+};
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, MARKED_ROUTES, MarkedRoute, Marks, Style};
 pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
@@ -166,6 +170,15 @@ pub trait Provider: Send + Sync {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError>;
+
+    /// As [`Provider::complete`], but sent once: for a caller that has somewhere else to ask, or a patience of its own.
+    ///
+    /// # Errors
+    ///
+    /// Every [`ModelError`].
+    async fn attempt(&self, request: &Request<'_>) -> Result<Reply, ModelError> {
+        self.complete(request, &mut |_| {}).await
+    }
 
     /// Whether this is the built-in partner, which cannot think.
     fn is_offline(&self) -> bool;

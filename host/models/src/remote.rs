@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::{
     ApiMode, Delta, Known, ModelError, OnDelta, Provider, Reply, Request, Route, Style, assembly,
-    endpoint::{Endpoint, Patience},
+    endpoint::{Endpoint, Patience, TRIES},
     wire::{self, Dialect},
 };
 
@@ -23,16 +23,33 @@ impl Remote {
 }
 
 impl Remote {
-    async fn chat(&self, request: &Request<'_>, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
+    async fn chat(&self, request: &Request<'_>, on_delta: OnDelta<'_>, tries: u32) -> Result<Reply, ModelError> {
         let body = wire::body(request, &self.dialect)?;
-        self.endpoint.complete(body, request.model, assembly::chat::Assembly::default, on_delta).await
+        self.endpoint.complete(body, request.model, assembly::chat::Assembly::default, on_delta, tries).await
     }
 
-    async fn messages(&self, request: &Request<'_>, on_delta: OnDelta<'_>) -> Result<Reply, ModelError> {
+    async fn messages(&self, request: &Request<'_>, on_delta: OnDelta<'_>, tries: u32) -> Result<Reply, ModelError> {
         let body = wire::body(request, &self.dialect)?;
         let formed = request.schema.is_some();
         let assembly = || assembly::messages::Assembly::new(formed);
-        self.endpoint.complete(body, request.model, assembly, on_delta).await
+        self.endpoint.complete(body, request.model, assembly, on_delta, tries).await
+    }
+
+    async fn ask(&self, request: &Request<'_>, on_delta: OnDelta<'_>, tries: u32) -> Result<Reply, ModelError> {
+        request.fits(self.style)?;
+        match self.style.mode {
+            ApiMode::ChatCompletions => self.chat(request, on_delta, tries).await,
+            ApiMode::AnthropicMessages => {
+                let replied = self.messages(request, on_delta, tries).await;
+                // The prompt fits and only the cap does not, which was set by an estimate.
+                if let Err(ModelError::TooLong { message }) = &replied
+                    && let Some(room) = wire::messages::output_room(message)
+                {
+                    return self.messages(&Request { max_tokens: Some(room), ..*request }, on_delta, tries).await;
+                }
+                replied
+            }
+        }
     }
 }
 
@@ -58,20 +75,11 @@ impl Provider for Remote {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        request.fits(self.style)?;
-        match self.style.mode {
-            ApiMode::ChatCompletions => self.chat(request, on_delta).await,
-            ApiMode::AnthropicMessages => {
-                let replied = self.messages(request, on_delta).await;
-                // The prompt fits and only the cap does not, which was set by an estimate.
-                if let Err(ModelError::TooLong { message }) = &replied
-                    && let Some(room) = wire::messages::output_room(message)
-                {
-                    return self.messages(&Request { max_tokens: Some(room), ..*request }, on_delta).await;
-                }
-                replied
-            }
-        }
+        self.ask(request, on_delta, TRIES).await
+    }
+
+    async fn attempt(&self, request: &Request<'_>) -> Result<Reply, ModelError> {
+        self.ask(request, &mut |_| {}, 1).await
     }
 
     fn is_offline(&self) -> bool {

@@ -5,6 +5,7 @@
 //! window of a layer go with the place that the layer names, and are passed over where another place won: a key reaches
 //! no host that it was not meant for. The offline partner never stands in for what was configured.
 
+mod auxiliary;
 mod error;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use url::Url;
 
 use crate::{ASSUMED_WINDOW, ApiMode, KNOWN, Known, LEAST_WINDOW, OFFLINE_WINDOW, Secret, Style, family_window, known};
 
+pub use auxiliary::{Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, resolve_auxiliary};
 pub use error::ResolveError;
 
 /// The name of the built-in partner, as provider and as model.
@@ -97,6 +99,8 @@ pub enum WindowSource {
     Offline,
     /// Assumed: the model is in no table.
     Assumed,
+    /// The session's, since nothing else is known of a model that serves beside it.
+    Session,
 }
 
 /// A decision: which model is asked, where, with which key.
@@ -210,6 +214,14 @@ impl Layer {
         }
     }
 
+    /// Whether the address of this layer is that of a provider that was chosen by its name.
+    fn addresses(&self, provider: &str) -> bool {
+        match self.provider.as_deref() {
+            Some(name) => name == provider,
+            None => provider == CUSTOM || (provider == "openai" && self.openai_base),
+        }
+    }
+
     /// Where this layer's key may go, if it says so.
     fn key_home(&self) -> Result<Option<Home>, ResolveError> {
         if let Some(url) = self.address()? {
@@ -220,11 +232,11 @@ impl Layer {
     }
 }
 
-/// Host and port.
-type Home = (Option<String>, Option<u16>);
+/// Scheme, host and port: a key that was meant to go encrypted goes nowhere in clear.
+type Home = (String, Option<String>, Option<u16>);
 
 fn home(url: &Url) -> Home {
-    (known::host(url), url.port_or_known_default())
+    (url.scheme().to_owned(), known::host(url), url.port_or_known_default())
 }
 
 fn said(text: &Option<String>) -> Option<String> {
@@ -245,7 +257,7 @@ fn address(text: &str) -> Result<Url, &'static str> {
         return Err("it names no host");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("it holds a user name or password; put the key into model.api_key");
+        return Err("it holds a user name or password; put the key into api_key");
     }
     if Known::by_host(&url).is_some() && url.scheme() == "http" {
         return Err("the key would cross the network in clear; write https://");
@@ -312,10 +324,7 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         (None, Some(window)) => (window, WindowSource::Family),
         (None, None) => (ASSUMED_WINDOW, WindowSource::Assumed),
     };
-    // An address of one's own for a known provider is a proxy in front of it, and speaks as that does.
-    let of_provider =
-        || Known::by_id(&place.provider).and_then(|known| ApiMode::of_address(&Url::parse(known.base_url).ok()?));
-    let api_mode = mode.or_else(|| ApiMode::of_address(&url)).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions);
+    let api_mode = mode.unwrap_or_else(|| usual_mode(&place.provider, &url));
     Ok(Route {
         model: Model { provider: place.provider, name, context_length },
         base_url: Some(url),
@@ -327,6 +336,14 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         window_source,
         notes,
     })
+}
+
+/// The wire format where none is named. An address of one's own for a known provider is a proxy in front of it, and speaks
+/// as that does.
+fn usual_mode(provider: &str, url: &Url) -> ApiMode {
+    let of_provider =
+        || Known::by_id(provider).and_then(|known| ApiMode::of_address(&Url::parse(known.base_url).ok()?));
+    ApiMode::of_address(url).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions)
 }
 
 /// Flags, environment, configuration: the highest first.
@@ -416,11 +433,7 @@ fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveError> {
         };
     }
     for layer in &layers[top..] {
-        let same = match layer.provider.as_deref() {
-            Some(name) => name == provider,
-            None => provider == CUSTOM || (provider == "openai" && layer.openai_base),
-        };
-        if let Some(url) = layer.address()?.filter(|_| same) {
+        if let Some(url) = layer.address()?.filter(|_| layer.addresses(&provider)) {
             return Ok(Some(place(provider, Some(url), true)));
         }
     }

@@ -29,6 +29,8 @@ pub struct Permissions {
     pub llm: bool,
     /// To read the conversation.
     pub history: bool,
+    /// To have a database of its own.
+    pub sql: bool,
     /// Names of documents that it keeps.
     pub documents: Vec<String>,
     /// Folders that it works in.
@@ -146,9 +148,10 @@ mod tests {
 
     #[test]
     fn what_it_asks_for_is_read_and_what_nobody_knows_is_told() {
-        let text = "name: mine\nversion: 1.2.0\nauthor: me\ncolour: red\npermissions:\n  llm: true\n  files:\n    - root: workspace\n      access: write\n";
+        let text = "name: mine\nversion: 1.2.0\nauthor: me\ncolour: red\npermissions:\n  llm: true\n  sql: true\n  files:\n    - root: workspace\n      access: write\n";
         let manifest = Manifest::parse(text).unwrap();
         assert_eq!(manifest.unknown, ["colour"]);
+        assert!(manifest.permissions.sql && !manifest.permissions.history);
         assert_eq!(manifest.permissions.files[0].access, Access::Write);
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
 use hermes_runtime::services::{Clock, History, Models, Reporter};
+use hermes_runtime::sql::Database;
 use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start};
 
 use crate::catalog::{Catalog, Found, Origin};
@@ -281,6 +282,8 @@ impl Selected {
             may_read: manifest.permissions.history || serves_the_session,
             documents: self.documents(&around.home),
             files: Arc::new(self.roots(around)?),
+            // Being selected gives no right to it: a file that stays is to be asked for.
+            database: manifest.permissions.sql.then(|| Database::at(self.own(&around.home).join("plugin.db"))),
         };
         Ok(Arc::new(SessionComponent::new(Recipe {
             plugin: manifest.name.clone(),
@@ -301,9 +304,13 @@ impl Selected {
         if self.found.origin == Origin::Bundled && !asked.is_empty() {
             documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
         }
-        let own = home.join("data").join(self.name()).join("documents");
-        documents.push(Arc::new(Documents::new(own, None)));
+        documents.push(Arc::new(Documents::new(self.own(home).join("documents"), None)));
         documents
+    }
+
+    /// The folder of what it keeps.
+    fn own(&self, home: &Path) -> PathBuf {
+        home.join("data").join(self.name())
     }
 
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {

@@ -82,10 +82,16 @@ impl Call {
         self.until.saturating_duration_since(Instant::now())
     }
 
+    /// When work that stops by itself should: a little before [`Call::bounded`] stops waiting for it.
+    pub(crate) fn work_until(&self) -> Instant {
+        let left = self.time_left();
+        self.until.checked_sub(margin(left) * 2).unwrap_or(self.until)
+    }
+
     /// Waits for an import's work, but answers in time for the plugin to wind up by itself.
     pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let left = self.time_left();
-        let margin = (left / 10).min(Duration::from_millis(250));
+        let margin = margin(left);
         let cancelled = self.cancel.notify.notified();
         if self.is_cancelled() {
             return Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this"));
@@ -97,6 +103,11 @@ impl Call {
             () = cancelled => Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this")),
         }
     }
+}
+
+/// What is left of a call's time when imports stop waiting.
+fn margin(left: Duration) -> Duration {
+    (left / 10).min(Duration::from_millis(250))
 }
 
 /// The end of what a guest writes to stderr: a panic's message is there.

@@ -19,6 +19,7 @@ mod imports;
 mod instance;
 mod limits;
 pub mod services;
+pub mod sql;
 mod stamp;
 mod types;
 

@@ -8,6 +8,7 @@ use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, Role,
 use crate::documents::Documents;
 use crate::error::Fault;
 use crate::files::Roots;
+use crate::sql::Database;
 
 /// How serious a line of a plugin's log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,4 +178,6 @@ pub struct Services {
     pub documents: Vec<Arc<Documents>>,
     /// The folders it may use.
     pub files: Arc<Roots>,
+    /// Its database; none where it has no right to one.
+    pub database: Option<Arc<Database>>,
 }

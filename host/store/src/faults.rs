@@ -18,6 +18,17 @@ impl Store {
         })
     }
 
+    /// The same of every engine that failed in a session, by name and version.
+    pub fn all_engine_faults(&self, session: &SessionId) -> Result<Vec<(String, u32, String)>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT engine, in_a_row, cause FROM engine_faults WHERE session_id = ?1 ORDER BY engine",
+            )?;
+            let faults = statement.query_map([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            Ok(faults.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// Keeps that; 0 forgets it.
     pub fn set_engine_faults(
         &self,
@@ -60,6 +71,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         assert_eq!(store.engine_faults(&id, "a@1.0.0").unwrap(), Some((2, "late".to_owned())));
         assert_eq!(store.engine_faults(&id, "a@1.1.0").unwrap(), None);
+        assert_eq!(store.all_engine_faults(&id).unwrap(), [("a@1.0.0".to_owned(), 2, "late".to_owned())]);
         store.set_engine_faults(&id, "a@1.0.0", 0, "").unwrap();
         assert_eq!(store.engine_faults(&id, "a@1.0.0").unwrap(), None);
     }

@@ -3,6 +3,7 @@
 //! A query becomes a plan, a plan becomes statements: `query`, `plan`, `select`. `index` keeps the indexes, `text` says
 //! what of a message is in them, `snippet` shows what was found. No text that is looked for is an error.
 
+mod conversation;
 mod index;
 mod plan;
 mod query;
@@ -11,18 +12,22 @@ mod snippet;
 mod text;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use hermes_conversation::{MessageId, Role, SessionId};
+use hermes_conversation::{MessageId, MessageRange, Role, SessionId};
 use rusqlite::Connection;
 use serde::Serialize;
 
 use self::plan::Plan;
-use self::query::Query;
-use self::select::VISIBLE;
+use self::query::{Alternative, Query, plain_words};
+use self::select::{Found, VISIBLE};
+use self::snippet::SNIPPET;
 use crate::error::Fault;
+use crate::lineage::Lineage;
 use crate::log::corrupt;
 use crate::{Store, StoreError};
 
+pub use self::conversation::Passage;
 pub use self::snippet::Fragment;
 pub(crate) use self::text::register;
 
@@ -32,8 +37,10 @@ const NEIGHBOUR: usize = 200;
 /// What to look for. Lists that are not there allow everything, empty ones nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// In the language of `docs/search.md`.
+    /// What is looked for.
     pub text: String,
+    /// How it is read.
+    pub matching: Matching,
     /// Who said it.
     pub roles: Option<Vec<Role>>,
     /// Where the session is held, such as `cli`.
@@ -44,6 +51,8 @@ pub struct SearchQuery {
     pub workspace: Option<PathBuf>,
     /// The tool that answered or was called.
     pub tools: Option<Vec<String>>,
+    /// Only these messages.
+    pub within: Option<MessageRange>,
     /// Made at this time or later; Unix time in milliseconds.
     pub since: Option<u64>,
     /// Made before this time; Unix time in milliseconds.
@@ -54,6 +63,20 @@ pub struct SearchQuery {
     pub limit: usize,
     /// Hits that are passed over.
     pub offset: usize,
+}
+
+/// How the text of a query is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// In the language of `docs/search.md`.
+    #[default]
+    Language,
+    /// Words without operators, of which some must be there: for questions.
+    Any,
+    /// Words without operators, all of which must be there.
+    All,
+    /// Exactly this text, but for case: any part of what stands in a message, from three characters on.
+    Phrase,
 }
 
 /// What comes first.
@@ -73,11 +96,13 @@ impl SearchQuery {
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            matching: Matching::Language,
             roles: None,
             sources: None,
             session: None,
             workspace: None,
             tools: None,
+            within: None,
             since: None,
             until: None,
             sort: Sort::Rank,
@@ -131,25 +156,17 @@ impl Store {
     /// Messages that fit, each with the part that shows why. Every text is a query; one in which there is nothing to look
     /// for finds nothing.
     pub fn search(&self, query: &SearchQuery) -> Result<Vec<Hit>, StoreError> {
-        let parsed = Query::parse(&query.text);
+        let plans = plans(query);
         self.read(|connection| {
-            let mut found = Vec::new();
-            let mut plan = Plan::default();
-            for next in Plan::all(&parsed) {
-                plan = next;
-                found = select::page(connection, &plan, query)?;
-                if !found.is_empty() || exists(connection, &plan, query)? {
-                    break;
-                }
-            }
+            let (plan, found) = find(connection, &plans, query, None)?;
             let mut hits = Vec::with_capacity(found.len());
             let mut texts = Vec::with_capacity(found.len());
-            for id in found {
-                let (hit, text) = hit(connection, id)?;
+            for found in found {
+                let (hit, text) = hit(connection, found.message)?;
                 hits.push(hit);
                 texts.push(text);
             }
-            for (hit, snippet) in hits.iter_mut().zip(snippet::snippets(&plan, &texts)?) {
+            for (hit, snippet) in hits.iter_mut().zip(snippet::snippets(plan, &texts, SNIPPET)?) {
                 hit.snippet = snippet;
             }
             Ok(hits)
@@ -157,13 +174,50 @@ impl Store {
     }
 }
 
+/// What was meant, then what may have been meant if that finds nothing.
+fn plans(query: &SearchQuery) -> Vec<Plan> {
+    match query.matching {
+        Matching::Language => Plan::all(&Query::parse(&query.text)),
+        Matching::Any => Plan::any(&plain_words(&query.text)),
+        Matching::All => {
+            let words = Alternative { required: plain_words(&query.text), excluded: Vec::new() };
+            let alternatives = Some(words).filter(|words| !words.required.is_empty()).into_iter().collect();
+            Plan::all(&Query { alternatives })
+        }
+        Matching::Phrase if query.text.is_empty() => Vec::new(),
+        Matching::Phrase => vec![Plan::exact(&query.text)],
+    }
+}
+
+/// The page that was asked for, by the first plan that finds anything.
+fn find<'a>(
+    connection: &Connection,
+    plans: &'a [Plan],
+    query: &SearchQuery,
+    conversation: Option<&Lineage>,
+) -> Result<(&'a Plan, Vec<Found>), Fault> {
+    static NOTHING: LazyLock<Plan> = LazyLock::new(Plan::default);
+    for plan in plans {
+        let found = select::page(connection, plan, query, conversation)?;
+        if !found.is_empty() || exists(connection, plan, query, conversation)? {
+            return Ok((plan, found));
+        }
+    }
+    Ok((&*NOTHING, Vec::new()))
+}
+
 /// Whether there are hits on an earlier page.
-fn exists(connection: &Connection, plan: &Plan, query: &SearchQuery) -> Result<bool, Fault> {
+fn exists(
+    connection: &Connection,
+    plan: &Plan,
+    query: &SearchQuery,
+    conversation: Option<&Lineage>,
+) -> Result<bool, Fault> {
     if query.offset == 0 {
         return Ok(false);
     }
     let first = SearchQuery { sort: Sort::Newest, limit: 1, offset: 0, ..query.clone() };
-    Ok(!select::page(connection, plan, &first)?.is_empty())
+    Ok(!select::page(connection, plan, &first, conversation)?.is_empty())
 }
 
 /// A message with what is searched of it, which its snippet is made of.

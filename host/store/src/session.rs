@@ -208,6 +208,15 @@ impl Store {
             known(changed, id)
         })
     }
+
+    /// Another context engine decides from now on.
+    pub fn update_engine(&self, id: &SessionId, engine: &str) -> Result<(), StoreError> {
+        self.write(|connection| {
+            let changed =
+                connection.execute("UPDATE sessions SET engine = ?2 WHERE id = ?1", params![id.as_str(), engine])?;
+            known(changed, id)
+        })
+    }
 }
 
 pub(crate) fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
@@ -364,12 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_replaced() {
+    fn a_model_and_an_engine_are_replaced() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
         let model = Model { provider: "openrouter".into(), name: "other".into(), context_length: 8 };
         store.update_model(&id, &model).unwrap();
-        assert_eq!(store.session(&id).unwrap().model, model);
+        store.update_engine(&id, "lossless").unwrap();
+        let session = store.session(&id).unwrap();
+        assert_eq!((session.model, session.engine.as_str()), (model, "lossless"));
     }
 
     #[test]
@@ -383,6 +394,7 @@ mod tests {
             store.record_request(&id, &RequestRecord::default()).map(drop),
             store.requests(&id).map(drop),
             store.update_model(&id, &new_session().model),
+            store.update_engine(&id, "lossless"),
             store.freeze(&id, &Frozen::default(), 0).map(drop),
             store.append(&id, &[]).map(drop),
             store.conversation(&id).map(drop),

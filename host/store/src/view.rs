@@ -29,6 +29,23 @@ pub struct StoredView {
     pub view: View,
 }
 
+/// A view of a conversation with how it came to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewRecord {
+    /// Counted over all sessions.
+    pub row: u64,
+    /// Counted from 1 in the session that got it, which may be one that this one goes on from.
+    pub number: u64,
+    /// Who made it.
+    pub engine: String,
+    /// Why, in a line.
+    pub reason: String,
+    /// Unix time in milliseconds.
+    pub created_at: u64,
+    /// The view.
+    pub view: View,
+}
+
 impl Store {
     /// Stores a view and the summaries that are new in it; it is the session's view from now on.
     ///
@@ -74,6 +91,39 @@ impl Store {
             let through = through.map(|id| MessageId(id.cast_unsigned()));
             let view = View { items: items(connection, row)?, through };
             Ok(StoredView { row: row.cast_unsigned(), engine, view })
+        })
+    }
+
+    /// Every view that the conversation had and still fits, oldest first; the last one is in force.
+    pub fn views(&self, session: &SessionId) -> Result<Vec<ViewRecord>, StoreError> {
+        self.read(|connection| {
+            let mut of_stretch = connection.prepare_cached(&format!(
+                "SELECT id, number, engine, reason, created_at, through FROM views WHERE {OF_STRETCH} ORDER BY id"
+            ))?;
+            let lineage = lineage::of(connection, session)?;
+            let mut records = Vec::new();
+            for stretch in lineage.stretches.iter().rev() {
+                let rows =
+                    of_stretch.query_map(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
+                        let through = row.get::<_, Option<i64>>(5)?;
+                        Ok(ViewRecord {
+                            row: row.get::<_, i64>(0)?.cast_unsigned(),
+                            number: row.get::<_, i64>(1)?.cast_unsigned(),
+                            engine: row.get(2)?,
+                            reason: row.get(3)?,
+                            created_at: row.get::<_, i64>(4)?.cast_unsigned(),
+                            view: View { items: Vec::new(), through: through.map(|id| MessageId(id.cast_unsigned())) },
+                        })
+                    })?;
+                for record in rows {
+                    let mut record = record?;
+                    if record.view.through.is_none_or(|id| lineage.shows(id.0.cast_signed())) {
+                        record.view.items = items(connection, record.row.cast_signed())?;
+                        records.push(record);
+                    }
+                }
+            }
+            Ok(records)
         })
     }
 
@@ -314,6 +364,13 @@ mod tests {
         let mut keys: Vec<String> = store.summaries(&session.id).unwrap().into_keys().collect();
         keys.sort();
         assert_eq!(keys, ["s1", "s2"]);
+        let views = store.views(&session.id).unwrap();
+        let told: Vec<(u64, &str)> = views.iter().map(|view| (view.number, view.engine.as_str())).collect();
+        assert_eq!(told, [(1, "e"), (2, "e")]);
+        assert_eq!(views[1].view, newest);
+        // A view whose newest message was taken back is none of the conversation's any more.
+        store.rewind(&session.id, MessageId(8)).unwrap();
+        assert_eq!(store.views(&session.id).unwrap().len(), 1);
     }
 
     #[test]
@@ -360,6 +417,9 @@ mod tests {
         ] {
             assert_eq!(store.view(&session.id).unwrap(), view);
             assert_eq!(store.summaries(&session.id).unwrap().len(), known);
+            let views = store.views(&session.id).unwrap();
+            assert_eq!(views.len(), known);
+            assert_eq!(views.last().map_or_else(View::default, |last| last.view.clone()), view);
         }
     }
 

@@ -22,8 +22,8 @@ pub const STRIKES: u32 = 3;
 const HEAVY: u32 = 85;
 /// Share of the window that is left then, in hundredths.
 const RELIEVED: u32 = 60;
-/// Fewer messages than these are not folded for their weight alone.
-const LEAST_MESSAGES: usize = 4;
+/// Fewer messages than these are folded neither for their weight alone nor because the user says so.
+pub const LEAST_MESSAGES: usize = 4;
 
 /// What compaction obeys.
 #[derive(Debug, Clone, Copy)]
@@ -160,6 +160,11 @@ impl Compactor {
         self.preparing.as_ref().is_some_and(|preparing| !preparing.is_finished())
     }
 
+    /// Whether a plan is on its way that no turn waits for. Until it comes, every other call would stand in line behind it.
+    pub fn is_proposing(&self) -> bool {
+        self.late.as_ref().is_some_and(|late| !late.plan.is_finished())
+    }
+
     /// Lets slow work end that is under way, for as long as `patience`.
     pub async fn finish(&mut self, patience: Duration) {
         if let Some(late) = self.late.take() {
@@ -204,13 +209,22 @@ impl Compactor {
         done: &mut Vec<Compacted>,
     ) -> Result<(), AgentError> {
         let overflow = moment == Moment::Overflow;
+        let pressed = |at: &Self, desk: &dyn Desk| overflow || at.is_full(desk) || at.is_heavy(desk, moment);
         if self.rules.enabled && self.may_be_asked(desk) {
             self.take_late(desk, done).await?;
+            if self.is_proposing() {
+                if !pressed(self, desk) {
+                    return Ok(());
+                }
+                self.await_late(desk, done).await?;
+            }
+        }
+        if self.rules.enabled && self.may_be_asked(desk) {
             let pressure = self.pressure(desk, moment);
             let plugin = Arc::clone(&self.plugin);
             match plugin.assess(&pressure).await {
                 Ok(advice) => {
-                    let demanded = overflow || self.is_full(desk) || self.is_heavy(desk, moment);
+                    let demanded = pressed(self, desk);
                     let want = match advice.propose {
                         _ if demanded => Some(Want::Demanded),
                         Timing::Now => Some(Want::Now),
@@ -239,7 +253,7 @@ impl Compactor {
 
     /// After a turn, while the user reads: the engine may work ahead.
     pub async fn turn_ended(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
-        if !self.rules.enabled || !self.may_be_asked(desk) {
+        if !self.rules.enabled || self.is_proposing() || !self.may_be_asked(desk) {
             return Ok(());
         }
         let pressure = self.pressure(desk, Moment::TurnEnd);
@@ -261,7 +275,7 @@ impl Compactor {
         done: &mut Vec<Compacted>,
     ) -> Result<bool, AgentError> {
         self.resting = false;
-        self.take_late(desk, done).await?;
+        self.await_late(desk, done).await?;
         let pressure = self.pressure(desk, Moment::Manual);
         let mut asked = self.request(desk, pressure.clone(), focus);
         // The person waits for this one: what the engine can prepare, it may.
@@ -281,22 +295,21 @@ impl Compactor {
     }
 
     /// What [`Compactor::compress`] would do with what is prepared by now; nothing is changed and no model is asked.
-    pub async fn preview(&mut self, desk: &dyn Desk, focus: Option<&str>) -> Result<Option<Preview>, CallError> {
+    pub async fn preview(
+        &mut self,
+        desk: &dyn Desk,
+        focus: Option<&str>,
+    ) -> Result<Result<Option<Preview>, Refusal>, CallError> {
         let asked = self.request(desk, self.pressure(desk, Moment::Manual), focus);
         let plugin = Arc::clone(&self.plugin);
-        let Some(plan) = plugin.propose(&asked).await? else { return Ok(None) };
-        let (outcome, preview) = match self.check(desk, &plan, true) {
-            Ok(view) => {
-                let conversation = desk.conversation();
-                let (before, after) = (conversation.view_tokens(desk.view()), conversation.view_tokens(&view));
-                (Outcome::Deferred, Some(Preview { reason: first_line(&plan), view, before, after }))
-            }
-            Err(refusal) => {
-                (self.notify)(refused(plugin.name(), &refusal));
-                (Outcome::Refused(refusal), None)
-            }
-        };
-        self.settle(&outcome).await;
+        let Some(plan) = plugin.propose(&asked).await? else { return Ok(Ok(None)) };
+        let preview = self.check(desk, &plan, true).map(|view| {
+            let conversation = desk.conversation();
+            let (before, after) = (conversation.view_tokens(desk.view()), conversation.view_tokens(&view));
+            Some(Preview { reason: first_line(&plan), view, before, after })
+        });
+        // A look is no verdict: an engine that heard of a refusal would drop what it has prepared.
+        self.settle(&Outcome::Deferred).await;
         Ok(preview)
     }
 
@@ -358,7 +371,7 @@ impl Compactor {
     fn is_heavy(&self, desk: &dyn Desk, moment: Moment) -> bool {
         moment == Moment::TurnStart
             && desk.conversation().messages().len() >= LEAST_MESSAGES
-            && self.next_request(desk) > self.rules.window / 100 * HEAVY
+            && self.next_request(desk) > heavy(self.rules.window)
     }
 
     /// Whether the view is smaller than what was last sent.
@@ -419,10 +432,19 @@ impl Compactor {
 
     /// Takes up a plan that the turn did not wait for, if it has come: over what was said meanwhile.
     async fn take_late(&mut self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
-        let Some(Late { plan, view, through, want }) = self.late.take_if(|late| late.plan.is_finished()) else {
+        if self.is_proposing() {
             return Ok(());
-        };
-        let proposed = match plan.await {
+        }
+        self.await_late(desk, done).await
+    }
+
+    /// Takes up a plan that the turn did not wait for, as soon as it has come.
+    async fn await_late(&mut self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+        let Some(late) = &mut self.late else { return Ok(()) };
+        // Whoever stops waiting here leaves it where it is.
+        let plan = (&mut late.plan).await;
+        let Some(Late { view, through, want, .. }) = self.late.take() else { return Ok(()) };
+        let proposed = match plan {
             Ok(Ok(Some(plan))) => {
                 let rebased = plan.rebase(through, &desk.conversation()).filter(|_| *desk.view() == view);
                 if rebased.is_none() {
@@ -567,6 +589,11 @@ impl Compactor {
             }
         }
     }
+}
+
+/// Tokens of a request above which a turn does not begin.
+pub fn heavy(window: u32) -> u32 {
+    window / 100 * HEAVY
 }
 
 /// Tokens kept free for the reply.

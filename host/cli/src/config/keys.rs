@@ -8,6 +8,8 @@ pub(crate) enum Wants {
     Flag,
     /// A whole number, at least this.
     Count(u64),
+    /// A whole number from one to the other.
+    Between(u64, u64),
     /// A number above 0 and up to 1.
     Share,
     /// A list of texts.
@@ -16,6 +18,10 @@ pub(crate) enum Wants {
     Sections,
     /// By a free name, a text or a section of texts.
     Hints,
+    /// A list of sections with the keys of [`CHAIN`].
+    Chain,
+    /// Not looked at, since nothing comes of it.
+    Anything,
 }
 
 impl Wants {
@@ -25,10 +31,13 @@ impl Wants {
             Wants::Text => "a text".to_owned(),
             Wants::Flag => "true or false".to_owned(),
             Wants::Count(least) => format!("a whole number, at least {least}"),
+            Wants::Between(least, most) => format!("a whole number from {least} to {most}"),
             Wants::Share => "a number above 0 and up to 1".to_owned(),
             Wants::Texts => "a list of texts".to_owned(),
             Wants::Sections => "a section for each name".to_owned(),
             Wants::Hints => "a text or a section for each name".to_owned(),
+            Wants::Chain => "a list of sections".to_owned(),
+            Wants::Anything => "anything".to_owned(),
         }
     }
 }
@@ -104,11 +113,43 @@ pub(crate) const KEYS: &[Key] = &[
     key("plugins.enabled", Wants::Texts, "[]", "plugins that are on beside those that are on by default"),
     key("plugins.disabled", Wants::Texts, "[]", "plugins that are off, those that are on by default included"),
     key("plugins.entries", Wants::Sections, "{}", "a section for each plugin, handed to it as it stands"),
-    key("auxiliary.compression.model", Wants::Text, "", "another model of the same provider, for summaries"),
-    later("auxiliary.compression.provider", Wants::Text, "another provider for summaries"),
-    later("auxiliary.compression.base_url", Wants::Text, "another address for summaries"),
-    later("auxiliary.compression.api_key", Wants::Text, "the key for it"),
-    later("auxiliary.compression.timeout", Wants::Count(1), "seconds that a summary may take"),
+    key(
+        "auxiliary.<task>.provider",
+        Wants::Text,
+        "\"auto\"",
+        "who serves a task of the plugins such as `compression`: `auto` and `main` for the session's, a known provider, or `custom`",
+    ),
+    key(
+        "auxiliary.<task>.model",
+        Wants::Text,
+        "",
+        "the model for it; by default the session's where it has the same provider",
+    ),
+    key(
+        "auxiliary.<task>.base_url",
+        Wants::Text,
+        "",
+        "another address for it; without a provider it is called `custom`",
+    ),
+    key("auxiliary.<task>.api_key", Wants::Text, "", "the key for the provider or address that this section names"),
+    key("auxiliary.<task>.key_env", Wants::Text, "", "the variable that holds that key, where `api_key` is not set"),
+    key("auxiliary.<task>.api_mode", Wants::Text, "", "the wire format, as `model.api_mode`"),
+    key(
+        "auxiliary.<task>.context_length",
+        Wants::Count(4000),
+        "",
+        "the window of that model, as `model.context_length`",
+    ),
+    key("auxiliary.<task>.timeout", Wants::Count(1), "120", "seconds that one attempt may take"),
+    key("auxiliary.<task>.fallback_chain", Wants::Chain, "[]", "whom to ask next, in order; see below"),
+    later("auxiliary.<task>.extra_body", Wants::Anything, "more members for the body of a request"),
+    later("auxiliary.<task>.reasoning_effort", Wants::Anything, "how much the model thinks"),
+    key(
+        "auxiliary.transient_retries",
+        Wants::Between(0, 6),
+        "2",
+        "how often the same model is asked again when a connection or a server fails",
+    ),
     key("prompt.system_message", Wants::Text, "", "words of your own for the system prompt of new sessions"),
     key("prompt.context_files", Wants::Flag, "true", "whether project files such as AGENTS.md enter the system prompt"),
     key(
@@ -146,27 +187,56 @@ pub(crate) const KEYS: &[Key] = &[
     key("display.show_reasoning", Wants::Flag, "false", "whether the model's reasoning is shown in chat"),
 ];
 
+/// The keys of an entry of a `fallback_chain`, with what each has to be.
+pub(crate) const CHAIN: &[(&str, Wants)] = &[
+    ("provider", Wants::Text),
+    ("model", Wants::Text),
+    ("base_url", Wants::Text),
+    ("api_key", Wants::Text),
+    ("key_env", Wants::Text),
+    ("api_mode", Wants::Text),
+    ("context_length", Wants::Count(4000)),
+];
+
+/// Tasks that are known to ask a model. Others may: a plugin names its tasks as it likes.
+pub(crate) const TASKS: &[&str] = &["compression", "memory"];
+
 impl Key {
     /// A key by its dotted path.
     pub(crate) fn at(path: &str) -> Option<&'static Self> {
-        KEYS.iter().find(|key| key.path == path)
+        // What is written out goes before what stands for any name.
+        KEYS.iter().find(|key| key.path == path).or_else(|| KEYS.iter().find(|key| below(key.path, path) == Some(None)))
     }
+}
+
+/// What is left of a key's path below another path, in which any name may stand for one in angle brackets: nothing where
+/// they are the same.
+fn below(key: &'static str, path: &str) -> Option<Option<&'static str>> {
+    let mut rest = Some(key);
+    for name in path.split('.').filter(|_| !path.is_empty()) {
+        let (own, after) = match rest?.split_once('.') {
+            Some((own, after)) => (own, Some(after)),
+            None => (rest?, None),
+        };
+        let stands_for_any = own.starts_with('<') && !name.is_empty();
+        if own != name && !stands_for_any {
+            return None;
+        }
+        rest = after;
+    }
+    Some(rest)
 }
 
 /// Whether keys lie below a path.
 pub(crate) fn is_section(path: &str) -> bool {
-    KEYS.iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+    Key::at(path).is_none() && KEYS.iter().any(|key| matches!(below(key.path, path), Some(Some(_))))
 }
 
 /// The names that may stand in a section; at the top for an empty path.
 pub(crate) fn names_in(section: &str) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for key in KEYS {
-        let rest = if section.is_empty() {
-            Some(key.path)
-        } else {
-            key.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('.'))
-        };
+        let rest = below(key.path, section).flatten();
         let Some(name) = rest.and_then(|rest| rest.split('.').next()) else { continue };
         if !names.contains(&name) {
             names.push(name);
@@ -215,6 +285,20 @@ mod tests {
     }
 
     #[test]
+    fn a_name_in_angle_brackets_stands_for_any() {
+        let at = |path: &str| Key::at(path).map(|key| key.path);
+        assert_eq!(at("auxiliary.compression.timeout"), Some("auxiliary.<task>.timeout"));
+        assert_eq!(at("auxiliary.some-task.model"), Some("auxiliary.<task>.model"));
+        assert_eq!(at("auxiliary.transient_retries"), Some("auxiliary.transient_retries"));
+        for path in ["auxiliary.compression", "auxiliary.compression.timeout.x", "auxiliary..model", "", "auxiliary"] {
+            assert_eq!(at(path), None, "{path}");
+        }
+        assert!(is_section("auxiliary.any") && is_section("auxiliary") && is_section("model"));
+        assert!(!is_section("auxiliary.transient_retries") && !is_section("auxiliary.any.model") && !is_section("x"));
+        assert_eq!(names_in("auxiliary"), ["<task>", "transient_retries"]);
+    }
+
+    #[test]
     fn defaults_are_json() {
         for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
             assert!(serde_json::from_str::<serde_json::Value>(key.default).is_ok(), "{}", key.path);
@@ -233,7 +317,7 @@ mod tests {
             ("max_turns", Some("agent.max_turns")),
             ("plugins.enable", Some("plugins.enabled")),
             ("compresion", Some("compression")),
-            ("auxiliary.compresion", Some("auxiliary.compression")),
+            ("auxiliary.compression.modle", Some("auxiliary.compression.model")),
             ("terminal", None),
             ("zzz", None),
         ] {

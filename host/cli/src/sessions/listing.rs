@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_conversation::{Message, Origin, Role};
-use hermes_store::{ParentKind, Session, SessionSummary};
+use hermes_store::{ParentKind, Session, SessionSummary, ViewRecord};
 use serde_json::{Map, Value, json};
 
 use super::{failed, local, printed, printed_json, to_read, with_session};
@@ -66,7 +66,8 @@ pub(super) fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Res
     if let Some(last) = later {
         console.note(&format!("it goes on in session {last}"));
     }
-    printed(&told(&session, &messages, console))
+    let earlier = earlier_engines(&store.views(&id).map_err(failed)?, &session.engine);
+    printed(&told(&session, &messages, &earlier, console))
 }
 
 /// As it was typed and streamed; `sent` stands beside it where the model was sent something else.
@@ -100,7 +101,18 @@ fn listed(session: &SessionSummary, console: Console) -> String {
     )
 }
 
-fn told(session: &Session, messages: &[Message], console: Console) -> String {
+/// Engines that made a view before the one that is at work now, each once; the host's own rule is none.
+fn earlier_engines(views: &[ViewRecord], now: &str) -> Vec<String> {
+    let mut earlier: Vec<String> = Vec::new();
+    for view in views.iter().filter(|view| view.engine != now && view.engine != "host") {
+        if !earlier.contains(&view.engine) {
+            earlier.push(view.engine.clone());
+        }
+    }
+    earlier
+}
+
+fn told(session: &Session, messages: &[Message], earlier: &[String], console: Console) -> String {
     let mut told = String::new();
     let mut head = |name: &str, value: &str| told.push_str(&format!("{name:<10} {}\n", text::line(value)));
     head("session", session.id.as_str());
@@ -110,7 +122,10 @@ fn told(session: &Session, messages: &[Message], console: Console) -> String {
     head("begun", &local(session.started_at));
     head("folder", &session.workspace.display().to_string());
     head("model", &format!("{} · {}", session.model.provider, session.model.name));
-    head("engine", &session.engine);
+    match earlier {
+        [] => head("engine", &session.engine),
+        earlier => head("engine", &format!("{} (before: {})", session.engine, earlier.join(", "))),
+    }
     if let Some(parent) = &session.parent {
         head("from", parent.id.as_str());
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hermes_conversation::{Conversation, Message, MessageId, Model};
+use hermes_conversation::{Conversation, Message, MessageId, MessageRange, Model};
 use hermes_plugins::services::{HistoryHit, HistoryQuery, Matching};
 use hermes_store::{NewSession, SearchQuery, Session, Store, StoreError};
 
@@ -42,23 +42,34 @@ impl Finder {
         query: &HistoryQuery,
     ) -> Result<Vec<HistoryHit>, String> {
         self.catch_up(conversation.messages()).map_err(|error| error.to_string())?;
+        let stored = |id: MessageId| self.ids.partition_point(|(_, own)| *own < id);
+        let within = query.within.map(|within| {
+            let ids = &self.ids[stored(within.first)..stored(MessageId(within.last.0.saturating_add(1)))];
+            ids.first().zip(ids.last()).map(|(first, last)| MessageRange::new(first.0, last.0))
+        });
+        if within == Some(None) {
+            return Ok(Vec::new());
+        }
         let asked = SearchQuery {
+            matching: match query.matching {
+                Matching::Any => hermes_store::Matching::Any,
+                Matching::All => hermes_store::Matching::All,
+                Matching::Phrase => hermes_store::Matching::Phrase,
+            },
             roles: (!query.roles.is_empty()).then(|| query.roles.clone()),
             tools: (!query.tools.is_empty()).then(|| query.tools.clone()),
-            session: Some(self.session.id.clone()),
+            within: within.flatten(),
             limit: query.limit,
             offset: query.offset,
-            ..SearchQuery::new(text(query))
+            ..SearchQuery::new(query.text.as_str())
         };
-        let hits = self.store.search(&asked).map_err(|error| error.to_string())?;
-        let hits = hits.into_iter().enumerate().filter_map(|(at, hit)| {
-            let own = self.ids.binary_search_by_key(&hit.message, |(stored, _)| *stored).ok()?;
-            let excerpt = hit.snippet.into_iter().map(|fragment| fragment.text).collect();
-            let id = self.ids[own].1;
-            Some(HistoryHit { id, session: hit.session.0, excerpt, score: -(at as f64) })
+        let found = self.store.search_conversation(&self.session.id, &asked).map_err(|error| error.to_string())?;
+        let hits = found.into_iter().filter_map(|passage| {
+            let at = self.ids.binary_search_by_key(&passage.message, |(stored, _)| *stored).ok()?;
+            let session = passage.session.0;
+            Some(HistoryHit { id: self.ids[at].1, session, excerpt: passage.excerpt, score: passage.score })
         });
-        let within = |hit: &HistoryHit| query.within.is_none_or(|within| within.contains(hit.id));
-        Ok(hits.filter(within).collect())
+        Ok(hits.collect())
     }
 
     fn catch_up(&mut self, messages: &[Message]) -> Result<(), StoreError> {
@@ -70,16 +81,5 @@ impl Finder {
         let stored = self.store.append(&self.session.id, &drafts)?;
         self.ids.extend(stored.iter().zip(new).map(|(stored, message)| (stored.id, message.id)));
         Ok(())
-    }
-}
-
-/// In the language of the store's search, in which no word of the query is an operator.
-fn text(query: &HistoryQuery) -> String {
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', " "));
-    let words: Vec<String> = query.text.split_whitespace().map(quoted).collect();
-    match query.matching {
-        Matching::Phrase => quoted(&query.text),
-        Matching::All => words.join(" "),
-        Matching::Any => words.join(" OR "),
     }
 }

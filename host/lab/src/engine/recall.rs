@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hermes_conversation::{Conversation, MessageId};
 use hermes_plugins::{Invocation, Tools};
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
+use tokio::runtime::Runtime;
 
 use crate::needles::{Page, Part, Recall};
 
@@ -19,7 +19,7 @@ const BYTES: &str = "bytes ";
 
 /// An engine's tools, if it has those two.
 pub(crate) struct EngineTools<'a> {
-    runtime: &'a Handle,
+    runtime: &'a Runtime,
     tools: Arc<dyn Tools>,
     conversation: &'a Conversation,
     calls: u64,
@@ -28,7 +28,7 @@ pub(crate) struct EngineTools<'a> {
 impl<'a> EngineTools<'a> {
     /// None where the engine offers neither.
     pub(crate) fn find(
-        runtime: &'a Handle,
+        runtime: &'a Runtime,
         engine: &str,
         tools: &[Arc<dyn Tools>],
         conversation: &'a Conversation,

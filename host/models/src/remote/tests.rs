@@ -137,7 +137,7 @@ fn answer(status: &str, extra: &str, body: &str) -> Script {
     vec![head.into_bytes(), body.as_bytes().to_vec()]
 }
 
-async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>) {
+fn hello(provider: &dyn Provider) -> Prefix {
     let messages = [Shown {
         role: Role::User,
         content: "hello".to_owned(),
@@ -146,18 +146,25 @@ async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>
         tool_call_id: None,
         id: None,
     }];
-    let prefix = Prefix::of(provider.style(), System::plain("be brief"), &messages).unwrap();
-    let request = Request {
+    Prefix::of(provider.style(), System::plain("be brief"), &messages).unwrap()
+}
+
+fn request(prefix: &Prefix) -> Request<'_> {
+    Request {
         model: "asked-model",
-        prefix: &prefix,
+        prefix,
         breakpoints: Breakpoints::default(),
         max_tokens: None,
         temperature: None,
         schema: None,
-    };
+    }
+}
+
+async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>) {
+    let prefix = hello(provider);
     let mut shown = Vec::new();
     let reply = provider
-        .complete(&request, &mut |delta| {
+        .complete(&request(&prefix), &mut |delta| {
             shown.push(match delta {
                 Delta::Text(text) => text.to_owned(),
                 Delta::Reasoning(text) => format!("reasoning:{text}"),
@@ -294,6 +301,19 @@ async fn a_server_that_will_work_later_is_asked_again_and_the_user_is_told() {
     let in_stream = events(&[r#"{"error":{"code":429,"message":"slow down"}}"#]);
     let server = Server::start(vec![in_stream, events(&[&text("ok"), STOP])]).await;
     assert_eq!(ask(&server.provider()).await.0.unwrap().text, "ok");
+}
+
+#[tokio::test]
+async fn an_attempt_is_sent_once_whatever_comes_of_it() {
+    for refusal in [answer("503 Service Unavailable", "", "{}"), answer("429 Too Many Requests", "", "{}"), events(&[])]
+    {
+        let server = Server::start(vec![refusal, events(&[&text("later"), STOP])]).await;
+        let provider = server.provider();
+        let prefix = hello(&provider);
+        assert!(provider.attempt(&request(&prefix)).await.is_err());
+        assert_eq!(server.requests().len(), 1);
+        assert_eq!(provider.attempt(&request(&prefix)).await.unwrap().text, "later");
+    }
 }
 
 #[tokio::test]

@@ -64,10 +64,16 @@ impl wit::Host for Context {
             limit: query.limit.min(HITS) as usize,
         };
         let history = self.services.history.clone();
-        let found = tokio::task::spawn_blocking(move || history.search(&query)).await;
-        let found = found.map_err(|error| fault(Fault::new(FaultKind::Failed, "search", error.to_string())))?;
-        let found = found.map_err(fault)?.into_iter();
+        let search = tokio::task::spawn_blocking(move || history.search(&query));
+        let found = self
+            .call
+            .bounded(async {
+                search.await.map_err(|error| Fault::new(FaultKind::Failed, "search", error.to_string()))?
+            })
+            .await
+            .map_err(fault)?;
         Ok(found
+            .into_iter()
             .map(|hit| wit::Hit { id: hit.id.0, session_id: hit.session, excerpt: hit.excerpt, score: hit.score })
             .collect())
     }

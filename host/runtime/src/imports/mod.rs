@@ -56,6 +56,7 @@ fn kind(name: &str) -> FaultKind {
         "invalid-input" => FaultKind::InvalidInput,
         "unavailable" => FaultKind::Unavailable,
         "denied" => FaultKind::Denied,
+        "timeout" => FaultKind::Timeout,
         "cancelled" => FaultKind::Cancelled,
         "conflict" => FaultKind::Conflict,
         "exhausted" => FaultKind::Exhausted,

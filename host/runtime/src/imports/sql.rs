@@ -1,19 +1,82 @@
-//! `sql`: a database of the plugin's own.
+//! `sql`: a database of the plugin's own, off the thread that drives the guest.
+
+use std::sync::Arc;
 
 use hermes_bindings::hermes::plugin as imported;
 use imported::sql as wit;
 use imported::types::Error;
 
+use super::kind;
 use crate::context::Context;
 use crate::convert::fault;
-use crate::error::Fault;
+use crate::error::{Fault, FaultKind};
+use crate::sql::{Budget, Database, SqlError, Statement, Value};
+
+/// When somebody who found the database busy may try again, in milliseconds.
+const BUSY: u32 = 100;
+
+impl Context {
+    async fn on_database<T, F>(&mut self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Database, &Budget) -> Result<T, SqlError> + Send + 'static,
+    {
+        let Some(database) = self.services.database.clone() else { return Err(fault(Fault::denied("sql"))) };
+        let call = self.call.clone();
+        let budget = Budget { until: call.work_until(), cancelled: Arc::new(move || call.is_cancelled()) };
+        let work = tokio::task::spawn_blocking(move || work(&database, &budget));
+        self.call
+            .bounded(async {
+                let done = work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))?;
+                done.map_err(|error| {
+                    let told = Fault::new(kind(error.kind()), error.code(), error.to_string());
+                    Fault { retry_after_ms: (error == SqlError::Busy).then_some(BUSY), ..told }
+                })
+            })
+            .await
+            .map_err(fault)
+    }
+}
+
+fn statement(statement: wit::Statement) -> Statement {
+    Statement { sql: statement.sql, params: statement.params.into_iter().map(value_back).collect() }
+}
+
+fn value_back(value: wit::Value) -> Value {
+    match value {
+        wit::Value::Null => Value::Null,
+        wit::Value::Integer(number) => Value::Integer(number),
+        wit::Value::Real(number) => Value::Real(number),
+        wit::Value::Text(text) => Value::Text(text),
+        wit::Value::Blob(bytes) => Value::Blob(bytes),
+    }
+}
+
+fn value(value: Value) -> wit::Value {
+    match value {
+        Value::Null => wit::Value::Null,
+        Value::Integer(number) => wit::Value::Integer(number),
+        Value::Real(number) => wit::Value::Real(number),
+        Value::Text(text) => wit::Value::Text(text),
+        Value::Blob(bytes) => wit::Value::Blob(bytes),
+    }
+}
 
 impl wit::Host for Context {
-    async fn query(&mut self, _: wit::Statement) -> Result<wit::Rows, Error> {
-        Err(fault(Fault::denied("sql")))
+    async fn query(&mut self, asked: wit::Statement) -> Result<wit::Rows, Error> {
+        self.on_database(move |database, budget| {
+            let found = database.query(&statement(asked), budget)?;
+            let rows = found.rows.into_iter().map(|row| row.into_iter().map(value).collect());
+            Ok(wit::Rows { columns: found.columns, rows: rows.collect() })
+        })
+        .await
     }
 
-    async fn execute(&mut self, _: Vec<wit::Statement>) -> Result<Vec<u64>, Error> {
-        Err(fault(Fault::denied("sql")))
+    async fn execute(&mut self, asked: Vec<wit::Statement>) -> Result<Vec<u64>, Error> {
+        self.on_database(move |database, budget| {
+            let statements: Vec<Statement> = asked.into_iter().map(statement).collect();
+            database.execute(&statements, budget)
+        })
+        .await
     }
 }

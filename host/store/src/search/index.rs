@@ -106,7 +106,7 @@ fn missing(connection: &Connection) -> Result<(u64, u64), Fault> {
 }
 
 /// Bytes of a message, about as many as are searched or more.
-const SIZE: &str = "octet_length(content) + coalesce(octet_length(tool_calls), 0)";
+pub(crate) const SIZE: &str = "octet_length(content) + coalesce(octet_length(tool_calls), 0)";
 
 /// Messages up to this id are not in the indexes.
 fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {

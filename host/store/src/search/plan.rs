@@ -42,6 +42,10 @@ pub(crate) enum Index {
     Trigrams(String),
     /// Has a trigram that begins with this.
     Beginning(String),
+    /// Every message: no index has what is looked for.
+    Messages,
+    /// Every message of which the indexes have only the beginning. The whole text is compared.
+    LongMessages,
 }
 
 /// The parts of an alternative by the rule that serves them.
@@ -85,6 +89,46 @@ impl Plan {
             (!grams(&sorted.holds).is_empty()).then(|| sorted.selection())
         });
         Self { selections: selections.collect(), phrases: Vec::new() }
+    }
+
+    /// Words as a person types them, in any number and order: what has most of them and the rarest comes first.
+    pub(crate) fn any(terms: &[Term]) -> Vec<Self> {
+        let meaning: Vec<&Term> = terms.iter().filter(|term| !is_common(&term.text)).collect();
+        let meaning = if meaning.is_empty() { terms.iter().collect() } else { meaning };
+        let mut phrases: Vec<String> = Vec::new();
+        for phrase in meaning.iter().filter(|term| term.has_words()).flat_map(|term| parts(&term.text)) {
+            if phrases.len() < MOST_PARTS && !phrases.contains(&phrase) {
+                phrases.push(phrase);
+            }
+        }
+        let index = (!phrases.is_empty()).then(|| Selection::of(Index::Words(any(&phrases))));
+        let words = Self { selections: index.into_iter().collect(), phrases };
+        let alone = |term: &&Term| Alternative { required: vec![(*term).clone()], excluded: Vec::new() };
+        let query = Query { alternatives: meaning.iter().map(alone).collect() };
+        // Parts of words, then signs that are no word at all.
+        vec![words, Self::by_parts(&query), Self::of(&query, true)]
+    }
+
+    /// A text that must stand in a message as it is, but for case; or as it stands in JSON.
+    pub(crate) fn exact(text: &str) -> Self {
+        let mut selections = Vec::new();
+        for text in written(text) {
+            let needle = Needle::new(&text, false);
+            let (grams, words) = (grams(std::slice::from_ref(&needle)), unspaced_words(&text));
+            let words = (!words.is_empty()).then(|| all(&words));
+            let (index, words) = match words {
+                words if !grams.is_empty() => (Index::Trigrams(all(&grams)), words),
+                Some(words) => (Index::Words(words), None),
+                None if text.chars().count() < GRAM && !text.contains(|c| is_unspaced(c) || c == '\0') => {
+                    (Index::Beginning(needle.folded.clone()), None)
+                }
+                None => (Index::Messages, None),
+            };
+            let holds = vec![needle];
+            selections.push(Selection { words, holds: holds.clone(), ..Selection::of(index) });
+            selections.push(Selection { holds, ..Selection::of(Index::LongMessages) });
+        }
+        Self { selections, phrases: Vec::new() }
     }
 
     /// Whether what is found can be put in order of how well it fits.
@@ -169,6 +213,86 @@ fn expression(term: &Term) -> String {
     format!("{}{}", quoted(&words), if beginning { " *" } else { "" })
 }
 
+/// Words that say nothing of what somebody asks about. They would be looked up in nearly all messages.
+const COMMON: &[&str] = &[
+    "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does",
+    "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "is", "it", "its", "me", "my",
+    "of", "on", "or", "our", "she", "so", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+    "to", "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you",
+    "your",
+];
+/// Expressions that one query asks for: each costs about as much as one word.
+const MOST_PARTS: usize = 96;
+
+fn is_common(word: &str) -> bool {
+    COMMON.contains(&word.to_lowercase().as_str())
+}
+
+/// A term for the words index, and where there are several words in it, each by itself.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![expression(&Term { text: text.to_owned(), prefix: false })];
+    for word in text.split(|character| !is_word(character)) {
+        for run in runs(word) {
+            let characters: Vec<char> = run.chars().collect();
+            if !characters.first().copied().is_some_and(is_unspaced) {
+                parts.extend((characters.len() > 1 && !is_common(run)).then(|| quoted(run)));
+            } else {
+                // A question in such a script is one long run: every pair of it is a word.
+                parts.extend(characters.windows(2).map(|pair| quoted(&pair.iter().collect::<String>())));
+            }
+        }
+    }
+    parts
+}
+
+/// A text in pieces that either have blanks between words or not.
+fn runs(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = rest.find(|character| is_unspaced(character) != is_unspaced(first)).unwrap_or(rest.len());
+        let (run, behind) = rest.split_at(end);
+        rest = behind;
+        Some(run)
+    })
+}
+
+/// Expressions for what the trigram index leaves out of a text. A run may go on before it and behind it.
+fn unspaced_words(text: &str) -> Vec<String> {
+    let runs = runs(text).filter(|run| run.chars().all(is_known_to_the_words_index));
+    runs.map(|run| expression(&Term { text: run.to_owned(), prefix: false })).collect()
+}
+
+/// Characters that are words to SQLite's tables too, which are older than ours.
+fn is_known_to_the_words_index(character: char) -> bool {
+    matches!(character,
+        '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{3400}'..='\u{4db5}' | '\u{4e00}'..='\u{9fcb}'
+        | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{fa2d}' | '\u{20000}'..='\u{2a6d6}')
+}
+
+/// A text as it is, and as it is written in JSON where that differs: results of tools are often JSON.
+fn written(text: &str) -> Vec<String> {
+    let quoted = serde_json::Value::from(text).to_string();
+    let mut escaped = String::with_capacity(quoted.len());
+    for character in quoted.chars() {
+        let mut units = [0; 2];
+        match character.is_ascii() {
+            true => escaped.push(character),
+            false => {
+                character.encode_utf16(&mut units).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}")))
+            }
+        }
+    }
+    let mut written = vec![text.to_owned()];
+    for text in [quoted, escaped] {
+        let inside = text[1..text.len() - 1].to_owned();
+        if !written.contains(&inside) {
+            written.push(inside);
+        }
+    }
+    written
+}
+
 /// Text that FTS5 takes for nothing but text.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.trim().replace('"', "\"\""))
@@ -194,7 +318,7 @@ fn grams(needles: &[Needle]) -> Vec<String> {
     let mut grams: Vec<String> = Vec::new();
     for needle in needles {
         let characters: Vec<char> = needle.folded.chars().collect();
-        for gram in characters.windows(GRAM).filter(|gram| !gram.iter().copied().any(is_unspaced)) {
+        for gram in characters.windows(GRAM).filter(|gram| !gram.iter().any(|&c| is_unspaced(c) || c == '\0')) {
             let gram = quoted_gram(gram);
             if grams.len() < MOST_GRAMS && !grams.contains(&gram) {
                 grams.push(gram);
@@ -219,6 +343,8 @@ mod tests {
                 Index::Words(expression) => format!("words {expression}"),
                 Index::Trigrams(expression) => format!("trigrams {expression}"),
                 Index::Beginning(text) => format!("beginning {text}"),
+                Index::Messages => "messages".to_owned(),
+                Index::LongMessages => "long messages".to_owned(),
             };
             let needle = |needle: &Needle| format!("{}{}", needle.folded, if needle.at_word { "*" } else { "" });
             for (name, text) in [
@@ -297,6 +423,39 @@ mod tests {
             ]
         );
         assert_eq!(Plan::all(&Query::parse("错误")).len(), 2);
+    }
+
+    #[test]
+    fn some_of_many_words_are_one_expression() {
+        for (text, plan) in [
+            ("Where did we deploy it?", r#"words "deploy""#),
+            ("Where is it?", r#"words ("Where" OR "is" OR "it")"#),
+            ("fix C++ in src/main.rs", r#"words ("fix" OR "C" OR "src/main.rs" OR "src" OR "main" OR "rs")"#),
+            ("错误处理 OR x", r#"words ("错误 误处 处理" OR "错误" OR "误处" OR "处理" OR "x")"#),
+            ("->", ""),
+        ] {
+            let plans = Plan::any(&super::super::query::plain_words(text));
+            assert_eq!(told(&plans[0]), plan, "{text}");
+            assert!(plans[0].is_ranked() || plan.is_empty());
+        }
+        assert_eq!(told(&Plan::any(&super::super::query::plain_words("zz StreamB"))[1]).matches("holds").count(), 1);
+    }
+
+    #[test]
+    fn an_exact_text_is_looked_for_as_it_is_and_as_it_stands_in_json() {
+        for (text, plan) in [
+            ("a b", r#"trigrams "a b"; holds a b"#),
+            ("say \"x", r#"trigrams ("say" AND "ay " AND "y ""#),
+            ("错误", r#"words "错误"; holds 错误"#),
+            ("if 错 {", r#"trigrams "if "; and words "错" *; holds if 错 {"#),
+            ("ab", "beginning ab; holds ab"),
+            ("\u{30000}\u{30001}", "messages; holds"),
+        ] {
+            assert!(told(&Plan::exact(text)).starts_with(plan), "{text}: {}", told(&Plan::exact(text)));
+        }
+        assert_eq!(written("a\n\"é\""), ["a\n\"é\"", "a\\n\\\"é\\\"", "a\\n\\\"\\u00e9\\\""]);
+        assert_eq!(written("plain"), ["plain"]);
+        assert_eq!(Plan::exact("plain").selections.len(), 2);
     }
 
     #[test]

@@ -92,6 +92,28 @@ impl Query {
     }
 }
 
+/// The words of a text as a person would type them, each once; none of them is an operator.
+pub(crate) fn plain_words(text: &str) -> Vec<Term> {
+    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    let mut terms: Vec<Term> = Vec::new();
+    for word in text[..end].split(|c| is_blank(c) || c == '"') {
+        let inside = word.trim_start_matches(opens).trim_end_matches(closes).trim_matches('*');
+        let text = if inside.chars().any(is_word) { inside } else { word };
+        let term = Term { text: text.to_owned(), prefix: false };
+        if !text.is_empty() && !terms.contains(&term) {
+            terms.push(term);
+        }
+        if terms.len() == MOST_TERMS {
+            break;
+        }
+    }
+    // Signs between words join them; alone they are what is looked for.
+    if terms.iter().any(Term::has_words) {
+        terms.retain(|term| term.has_words() || !is_punctuation(&term.text));
+    }
+    terms
+}
+
 fn pieces(text: &str) -> impl Iterator<Item = Piece> + '_ {
     let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
     let mut rest = &text[..end];
@@ -258,6 +280,24 @@ mod tests {
         ] {
             assert_eq!(told(text), query, "{text:?}");
         }
+    }
+
+    #[test]
+    fn words_as_a_person_types_them_are_no_operators() {
+        for (text, words) in [
+            ("", ""),
+            ("foo OR bar NOT -baz", "foo OR bar NOT -baz"),
+            ("what is \"C++\"?", "what is C++"),
+            ("deploy* (see src/main.rs, don't).", "deploy see src/main.rs don't"),
+            ("foo && foo - bar", "foo bar"),
+            ("-> ->", "->"),
+            ("a\"b", "a b"),
+            ("错误处理。", "错误处理"),
+        ] {
+            let told: Vec<String> = plain_words(text).into_iter().map(|term| term.text).collect();
+            assert_eq!(told.join(" "), words, "{text:?}");
+        }
+        assert_eq!(plain_words(&(0..500).map(|number| format!("{number} ")).collect::<String>()).len(), MOST_TERMS);
     }
 
     #[test]

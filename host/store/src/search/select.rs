@@ -1,15 +1,18 @@
 //! Carrying out a plan: which messages fit, in which order. Whether a message may be seen at all is said here, once.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use hermes_conversation::MessageId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
+use super::index::SIZE;
 use super::plan::{Index, Plan, Selection};
-use super::text::Needle;
+use super::text::{LONGEST, Needle};
 use super::{SearchQuery, Sort};
 use crate::error::Fault;
+use crate::lineage::Lineage;
 use crate::session::path_text;
 
 /// What a search may show, of a message `m` and its session `s`: what somebody said and its session did not take back, or
@@ -33,10 +36,25 @@ pub(crate) const VISIBLE: &str = "m.origin = 'said' \
 /// So many of the newest fitting messages are put in order by how well they fit: weighing all of a common word would
 /// take a second where there are a million messages.
 const MOST_RANKED: i64 = 2_000;
+/// Of one conversation, what was said first may fit best.
+const MOST_RANKED_OF_ONE: i64 = 20_000;
 
-/// The page that was asked for.
-pub(crate) fn page(connection: &Connection, plan: &Plan, query: &SearchQuery) -> Result<Vec<MessageId>, Fault> {
-    let Some(filter) = Filter::of(connection, query)? else { return Ok(Vec::new()) };
+/// A message that fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) message: MessageId,
+    /// How well, where it can be told; higher is better.
+    pub(crate) score: Option<f64>,
+}
+
+/// The page that was asked for, of all messages or of those of one conversation.
+pub(crate) fn page(
+    connection: &Connection,
+    plan: &Plan,
+    query: &SearchQuery,
+    conversation: Option<&Lineage>,
+) -> Result<Vec<Found>, Fault> {
+    let Some(filter) = Filter::of(connection, query, conversation)? else { return Ok(Vec::new()) };
     let (limit, offset) = (clamped(query.limit), clamped(query.offset));
     let found = match plan.selections.as_slice() {
         [] => Vec::new(),
@@ -47,14 +65,14 @@ pub(crate) fn page(connection: &Connection, plan: &Plan, query: &SearchQuery) ->
                 found.extend(ids(connection, one, &filter, query.sort, limit.saturating_add(offset), 0, false)?);
             }
             match query.sort {
-                Sort::Oldest => found.sort_unstable(),
-                Sort::Rank | Sort::Newest => found.sort_unstable_by_key(|id| Reverse(*id)),
+                Sort::Oldest => found.sort_unstable_by_key(|found| found.message),
+                Sort::Rank | Sort::Newest => found.sort_unstable_by_key(|found| Reverse(found.message)),
             }
-            found.dedup();
+            found.dedup_by_key(|found| found.message);
             found.into_iter().skip(query.offset).take(query.limit).collect()
         }
     };
-    Ok(found.into_iter().map(|id| MessageId(id.cast_unsigned())).collect())
+    Ok(found)
 }
 
 /// As far as SQL counts.
@@ -70,11 +88,15 @@ fn ids(
     limit: i64,
     offset: i64,
     ranked: bool,
-) -> Result<Vec<i64>, Fault> {
+) -> Result<Vec<Found>, Fault> {
     let statement = Statement::of(selection, filter, sort, limit, offset, ranked);
     let mut prepared = connection.prepare_cached(&statement.sql)?;
-    let ids = prepared.query_map(params_from_iter(statement.values), |row| row.get(0))?;
-    Ok(ids.collect::<Result<_, _>>()?)
+    let found = prepared.query_map(params_from_iter(statement.values), |row| {
+        let message = MessageId(row.get::<_, i64>(0)?.cast_unsigned());
+        // BM25 as SQLite has it is lower for what fits better.
+        Ok(Found { message, score: row.get::<_, Option<f64>>(1)?.map(|rank| -rank) })
+    })?;
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 /// SQL with what stands for its question marks, in their order.
@@ -95,11 +117,20 @@ impl Statement {
                 "(SELECT DISTINCT doc FROM messages_fts_trigram_terms WHERE term >= ? AND term < ?) AS found",
                 "found.doc",
             ),
+            Index::Messages | Index::LongMessages => ("messages AS m", "m.id"),
         };
-        let rank = if ranked { ", bm25(messages_fts) AS rank" } else { "" };
+        let rank = if ranked { "bm25(messages_fts)" } else { "NULL" };
+        let messages = match &selection.index {
+            Index::Messages | Index::LongMessages => String::new(),
+            _ => format!("CROSS JOIN messages AS m ON m.id = {column}"),
+        };
+        let text = match &selection.index {
+            Index::LongMessages => "search_whole(m.content, m.tool_name, m.tool_calls)",
+            _ => "search_text(m.content, m.tool_name, m.tool_calls)",
+        };
         // In this order: the index is walked along, and the walk ends when there is enough.
         statement.sql = format!(
-            "SELECT {column} AS id{rank} FROM {table} CROSS JOIN messages AS m ON m.id = {column} \
+            "SELECT {column} AS id, {rank} AS rank FROM {table} {messages} \
              CROSS JOIN sessions AS s ON s.id = m.session_id WHERE "
         );
         match &selection.index {
@@ -109,6 +140,11 @@ impl Statement {
             Index::Beginning(text) => {
                 statement.values.extend([text.clone().into(), format!("{text}\u{10ffff}").into()]);
                 statement.and("TRUE", []);
+            }
+            Index::Messages => statement.and("TRUE", []),
+            Index::LongMessages => {
+                let longest = i64::try_from(LONGEST).unwrap_or(i64::MAX);
+                statement.and(&format!("{SIZE} > ?"), [longest.into()]);
             }
         }
         if let Some((first, last)) = filter.within {
@@ -126,7 +162,7 @@ impl Statement {
         }
         for (needles, not) in [(&selection.holds, ""), (&selection.holds_not, "NOT ")] {
             for Needle { folded, at_word } in needles {
-                let sql = format!("{not}search_holds(search_text(m.content, m.tool_name, m.tool_calls), ?, ?)");
+                let sql = format!("{not}search_holds({text}, ?, ?)");
                 statement.and(&sql, [folded.clone().into(), i64::from(*at_word).into()]);
             }
         }
@@ -134,7 +170,8 @@ impl Statement {
         let direction = if sort == Sort::Oldest { "ASC" } else { "DESC" };
         statement.sql.push_str(&format!(" ORDER BY {column} {direction}"));
         if ranked {
-            statement.sql = format!("SELECT id FROM ({} LIMIT {MOST_RANKED}) ORDER BY rank, id DESC", statement.sql);
+            let most = filter.most_ranked;
+            statement.sql = format!("SELECT id, rank FROM ({} LIMIT {most}) ORDER BY rank, id DESC", statement.sql);
         }
         statement.sql.push_str(" LIMIT ? OFFSET ?");
         statement.values.extend([limit.into(), offset.into()]);
@@ -153,16 +190,24 @@ impl Statement {
 /// What else was asked of a message.
 #[derive(Debug, Default)]
 struct Filter {
-    /// Where the messages of the session lie.
+    /// Where the messages lie.
     within: Option<(i64, i64)>,
-    conditions: Vec<(&'static str, Vec<Value>)>,
+    conditions: Vec<(Cow<'static, str>, Vec<Value>)>,
+    /// Of so many fitting messages, the newest, it is told how well they fit.
+    most_ranked: i64,
 }
 
 impl Filter {
     /// None where no message can fit.
-    fn of(connection: &Connection, query: &SearchQuery) -> Result<Option<Self>, Fault> {
-        let mut filter = Self::default();
-        let mut and = |sql, value: Value| filter.conditions.push((sql, vec![value]));
+    fn of(connection: &Connection, query: &SearchQuery, conversation: Option<&Lineage>) -> Result<Option<Self>, Fault> {
+        let mut filter = Self { most_ranked: MOST_RANKED, ..Self::default() };
+        if let Some(conversation) = conversation {
+            filter.most_ranked = MOST_RANKED_OF_ONE;
+            if !filter.only_of(connection, conversation)? {
+                return Ok(None);
+            }
+        }
+        let mut and = |sql: &'static str, value: Value| filter.conditions.push((sql.into(), vec![value]));
         if let Some(session) = &query.session {
             crate::session::exists(connection, session)?;
             let ends = "SELECT min(id), max(id) FROM messages WHERE session_id = ?1";
@@ -186,20 +231,54 @@ impl Filter {
             let tools = list(tools.iter().map(String::as_str));
             filter.conditions.push((
                 "(m.tool_name IN (SELECT value FROM json_each(?)) OR EXISTS (SELECT 1 FROM json_each(m.tool_calls) AS call \
-                 WHERE call.value ->> 'name' IN (SELECT value FROM json_each(?))))",
+                 WHERE call.value ->> 'name' IN (SELECT value FROM json_each(?))))"
+                    .into(),
                 vec![tools.clone(), tools],
             ));
         }
-        let mut and =
-            |sql, value: u64| filter.conditions.push((sql, vec![value.min(i64::MAX as u64).cast_signed().into()]));
+        let mut and = |sql: &'static str, value: u64| filter.conditions.push((sql.into(), vec![signed(value).into()]));
         if let Some(since) = query.since {
             and("m.created_at >= ?", since);
         }
         if let Some(until) = query.until {
             and("m.created_at < ?", until);
         }
+        if let Some(range) = query.within {
+            let (first, last) = filter.within.unwrap_or((0, i64::MAX));
+            filter.within = Some((first.max(signed(range.first.0)), last.min(signed(range.last.0))));
+        }
         Ok(Some(filter))
     }
+
+    /// Messages that a conversation has; whether it has any.
+    fn only_of(&mut self, connection: &Connection, conversation: &Lineage) -> Result<bool, Fault> {
+        let mut ends =
+            connection.prepare_cached("SELECT min(id), max(id) FROM messages WHERE session_id = ?1 AND id <= ?2")?;
+        // A list of cases has no depth, however many sessions there are.
+        let mut sql = String::from("m.id <= CASE m.session_id");
+        let mut values: Vec<Value> = Vec::new();
+        for stretch in &conversation.stretches {
+            let ends =
+                ends.query_row((&stretch.session, stretch.last_message), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let (Some(first), Some(last)): (Option<i64>, Option<i64>) = ends else { continue };
+            let (from, to) = self.within.unwrap_or((first, last));
+            self.within = Some((from.min(first), to.max(last)));
+            sql.push_str(" WHEN ? THEN ?");
+            values.extend([stretch.session.clone().into(), last.into()]);
+        }
+        sql.push_str(" ELSE -1 END");
+        self.conditions.push((sql.into(), values));
+        if !conversation.rewound.is_empty() {
+            let rewound = serde_json::Value::from_iter(conversation.rewound.iter().copied()).to_string();
+            self.conditions.push(("m.id NOT IN (SELECT value FROM json_each(?))".into(), vec![rewound.into()]));
+        }
+        Ok(self.within.is_some())
+    }
+}
+
+/// As far as SQL counts.
+fn signed(number: u64) -> i64 {
+    number.min(i64::MAX as u64).cast_signed()
 }
 
 /// For `json_each`: a list of any length is one value.

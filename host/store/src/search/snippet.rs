@@ -10,9 +10,19 @@ use super::text::{Cut, Needle, words_and_cuts};
 
 /// As the words index has it: what matches there must match here.
 pub(crate) const TOKENIZER: &str = "porter unicode61 remove_diacritics 2";
-/// Characters of a snippet, and of them before its first match.
-const LENGTH: usize = 240;
-const BEFORE: usize = 60;
+/// How much of a text is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// In characters.
+    length: usize,
+    /// Those of them before the first match.
+    before: usize,
+}
+
+/// A line of a listing.
+pub(crate) const SNIPPET: Extent = Extent { length: 240, before: 60 };
+/// A passage that can be read for itself.
+pub(crate) const EXCERPT: Extent = Extent { length: 600, before: 150 };
 /// Bytes of a long text that are looked through at a time, until there is a match, and how much two such parts share.
 const PART: usize = 16 << 10;
 const OVERLAP: usize = 256;
@@ -29,7 +39,7 @@ pub struct Fragment {
 }
 
 /// The parts of texts that show why a plan found them, with marks.
-pub(crate) fn snippets(plan: &Plan, texts: &[String]) -> rusqlite::Result<Vec<Vec<Fragment>>> {
+pub(crate) fn snippets(plan: &Plan, texts: &[String], extent: Extent) -> rusqlite::Result<Vec<Vec<Fragment>>> {
     let needles: Vec<&Needle> = plan.selections.iter().flat_map(|selection| &selection.holds).collect();
     let words = Words::new(&plan.phrases)?;
     let mut snippets = vec![Vec::new(); texts.len()];
@@ -48,7 +58,7 @@ pub(crate) fn snippets(plan: &Plan, texts: &[String]) -> rusqlite::Result<Vec<Ve
                 still_open.push((number, text.floor_char_boundary(end - OVERLAP)));
             } else {
                 let ranges = ranges.into_iter().map(|range| range.start + start..range.end + start).collect();
-                snippets[number] = cut_out(text, &merged(ranges));
+                snippets[number] = cut_out(text, &merged(ranges), extent);
             }
         }
         open = still_open;
@@ -137,14 +147,15 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-fn cut_out(text: &str, matches: &[Range<usize>]) -> Vec<Fragment> {
+fn cut_out(text: &str, matches: &[Range<usize>], extent: Extent) -> Vec<Fragment> {
+    let Extent { length, before } = extent;
     // A character has four bytes at most: enough to tell which matches stand close together.
     let close =
-        |at: usize| matches[at..].iter().take_while(|other| other.end <= matches[at].start + LENGTH - BEFORE).count();
+        |at: usize| matches[at..].iter().take_while(|other| other.end <= matches[at].start + length - before).count();
     let best = (0..matches.len().min(MOST_MATCHES)).max_by_key(|&at| (close(at), std::cmp::Reverse(at)));
     let focus = best.map_or(0, |at| matches[at].start);
-    let start = text[..focus].char_indices().rev().nth(BEFORE - 1).map_or(0, |(at, _)| at);
-    let end = text[start..].char_indices().nth(LENGTH).map_or(text.len(), |(at, _)| start + at);
+    let start = text[..focus].char_indices().rev().nth(before - 1).map_or(0, |(at, _)| at);
+    let end = text[start..].char_indices().nth(length).map_or(text.len(), |(at, _)| start + at);
 
     let mut fragments = Vec::new();
     let mut push = |text: String, matched: bool| {
@@ -178,7 +189,7 @@ mod tests {
     fn marked(query: &str, text: &str) -> String {
         let plan = &Plan::all(&Query::parse(query))[0];
         let texts = ["another".to_owned(), text.to_owned()];
-        let snippets = snippets(plan, &texts).unwrap();
+        let snippets = snippets(plan, &texts, SNIPPET).unwrap();
         snippets[1].iter().map(|f| if f.matched { format!(">{}<", f.text) } else { f.text.clone() }).collect()
     }
 
@@ -221,6 +232,6 @@ mod tests {
         let shown = marked("needle OR thread", &text);
         assert!(shown.starts_with("…") && shown.ends_with("…"), "{shown}");
         assert!(shown.contains(">needle< and >thread<"), "{shown}");
-        assert!(shown.chars().count() <= LENGTH + 6, "{shown}");
+        assert!(shown.chars().count() <= SNIPPET.length + 6, "{shown}");
     }
 }

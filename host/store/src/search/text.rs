@@ -20,7 +20,12 @@ pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     connection.create_scalar_function("search_text", 3, flags, |context| {
         let (content, name, calls) = (argument(context, 0)?, argument(context, 1)?, argument(context, 2)?);
-        Ok(searchable(&content.unwrap_or_default(), name.as_deref(), calls.as_deref()).into_owned())
+        Ok(searchable(&content.unwrap_or_default(), name.as_deref(), calls.as_deref(), LONGEST).into_owned())
+    })?;
+    // With what the indexes do not have of long messages.
+    connection.create_scalar_function("search_whole", 3, flags, |context| {
+        let (content, name, calls) = (argument(context, 0)?, argument(context, 1)?, argument(context, 2)?);
+        Ok(searchable(&content.unwrap_or_default(), name.as_deref(), calls.as_deref(), usize::MAX).into_owned())
     })?;
     connection.create_scalar_function("search_words", 1, flags, |context| {
         Ok(words(&argument(context, 0)?.unwrap_or_default()))
@@ -41,9 +46,15 @@ fn argument<'a>(context: &'a Context<'_>, number: usize) -> rusqlite::Result<Opt
     Ok(context.get_raw(number).as_bytes_or_null()?.map(String::from_utf8_lossy))
 }
 
-/// What is searched of a message: what was said, the tool that answered, and which tools were called with what.
-pub(crate) fn searchable<'a>(content: &'a str, tool_name: Option<&str>, tool_calls: Option<&str>) -> Cow<'a, str> {
-    let content = beginning(content, LONGEST);
+/// What is searched of a message: what was said, the tool that answered, and which tools were called with what; at most
+/// so many bytes of it.
+pub(crate) fn searchable<'a>(
+    content: &'a str,
+    tool_name: Option<&str>,
+    tool_calls: Option<&str>,
+    most: usize,
+) -> Cow<'a, str> {
+    let content = beginning(content, most);
     if tool_name.is_none() && tool_calls.is_none() {
         return Cow::Borrowed(content);
     }
@@ -61,8 +72,8 @@ pub(crate) fn searchable<'a>(content: &'a str, tool_name: Option<&str>, tool_cal
             Err(_) => line(json),
         }
     }
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
     }
     Cow::Owned(text)
 }

@@ -1,4 +1,16 @@
 //! A SQLite database of the plugin's own, shared by all its sessions. Needs the permission `sql`.
+//!
+//! ```no_run
+//! use hermes_plugin::{Error, params, sql};
+//!
+//! fn remember(session: &str, text: &str) -> Result<Vec<(i64, String)>, Error> {
+//!     sql::execute(&[
+//!         sql::Statement::new("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, session TEXT, text TEXT)", params![]),
+//!         sql::Statement::new("INSERT INTO notes (session, text) VALUES (?1, ?2)", params![session, text]),
+//!     ])?;
+//!     sql::query_as("SELECT id, text FROM notes WHERE session = ?1 ORDER BY id", params![session])
+//! }
+//! ```
 
 use crate::Error;
 use crate::bindings::hermes::plugin::sql as wit;
@@ -10,9 +22,27 @@ pub fn query(sql: &str, params: Vec<Value>) -> Result<Rows, Error> {
     wit::query(&Statement::new(sql, params))
 }
 
+/// As [`query`], each row as a tuple of what its columns are.
+pub fn query_as<T: FromRow>(sql: &str, params: Vec<Value>) -> Result<Vec<T>, Error> {
+    query(sql, params)?.rows.into_iter().map(T::from_row).collect()
+}
+
+/// As [`query_as`], for statements that find one row or none; of more, the first.
+pub fn query_one<T: FromRow>(sql: &str, params: Vec<Value>) -> Result<Option<T>, Error> {
+    query(sql, params)?.rows.into_iter().next().map(T::from_row).transpose()
+}
+
 /// Statements that take effect together or not at all; rows changed by each.
 pub fn execute(statements: &[Statement]) -> Result<Vec<u64>, Error> {
     wit::execute(statements)
+}
+
+/// The values of a statement's parameters: anything that [`Value`] can be made from.
+#[macro_export]
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        ::std::vec![$($crate::sql::Value::from($value)),*]
+    };
 }
 
 impl Statement {
@@ -32,12 +62,111 @@ impl Value {
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
+
+    /// What kind of value it is, for messages.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Integer(_) => "an integer",
+            Self::Real(_) => "a real number",
+            Self::Text(_) => "a text",
+            Self::Blob(_) => "a blob",
+        }
+    }
 }
 
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Self::Integer(value)
+/// What a column's value can be read as.
+pub trait FromValue: Sized {
+    /// Reads it, or gives it back.
+    fn from_value(value: Value) -> Result<Self, Value>;
+}
+
+/// What a row can be read as: a tuple with something for each column.
+pub trait FromRow: Sized {
+    /// Reads it. A column that is something else is an error of the kind `failed`, with its place.
+    fn from_row(row: Vec<Value>) -> Result<Self, Error>;
+}
+
+macro_rules! from_value {
+    ($($type:ty: $pattern:pat => $read:expr,)*) => {$(
+        impl FromValue for $type {
+            fn from_value(value: Value) -> Result<Self, Value> {
+                match value {
+                    $pattern => $read,
+                    other => Err(other),
+                }
+            }
+        }
+    )*};
+}
+
+from_value! {
+    i64: Value::Integer(number) => Ok(number),
+    u64: Value::Integer(number) => u64::try_from(number).map_err(|_| Value::Integer(number)),
+    u32: Value::Integer(number) => u32::try_from(number).map_err(|_| Value::Integer(number)),
+    bool: Value::Integer(number) => Ok(number != 0),
+    f64: Value::Real(number) => Ok(number),
+    String: Value::Text(text) => Ok(text),
+    Vec<u8>: Value::Blob(bytes) => Ok(bytes),
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: Value) -> Result<Self, Value> {
+        if matches!(value, Value::Null) { Ok(None) } else { T::from_value(value).map(Some) }
     }
+}
+
+macro_rules! from_row {
+    ($($name:ident),+) => {
+        impl<$($name: FromValue),+> FromRow for ($($name,)+) {
+            fn from_row(row: Vec<Value>) -> Result<Self, Error> {
+                let mut row = (1..).zip(row);
+                Ok(($(read::<$name>(row.next())?,)+))
+            }
+        }
+    };
+}
+
+from_row!(A);
+from_row!(A, B);
+from_row!(A, B, C);
+from_row!(A, B, C, D);
+from_row!(A, B, C, D, E);
+from_row!(A, B, C, D, E, F);
+from_row!(A, B, C, D, E, F, G);
+from_row!(A, B, C, D, E, F, G, H);
+
+fn read<T: FromValue>(column: Option<(u32, Value)>) -> Result<T, Error> {
+    let Some((number, value)) = column else {
+        return Err(Error::failed("the row has fewer columns than are read of it"));
+    };
+    T::from_value(value).map_err(|value| {
+        let (found, wanted) = (value.kind(), std::any::type_name::<T>());
+        Error::failed(format!("column {number} of the row is {found} that cannot be read as {wanted}"))
+    })
+}
+
+macro_rules! into_value {
+    ($($type:ty => |$from:ident| $value:expr,)*) => {$(
+        impl From<$type> for Value {
+            fn from($from: $type) -> Self {
+                $value
+            }
+        }
+    )*};
+}
+
+into_value! {
+    i64 => |number| Self::Integer(number),
+    i32 => |number| Self::Integer(number.into()),
+    u32 => |number| Self::Integer(number.into()),
+    bool => |truth| Self::Integer(truth.into()),
+    f64 => |number| Self::Real(number),
+    String => |text| Self::Text(text),
+    &str => |text| Self::Text(text.to_owned()),
+    &String => |text| Self::Text(text.clone()),
+    Vec<u8> => |bytes| Self::Blob(bytes),
+    &[u8] => |bytes| Self::Blob(bytes.to_vec()),
 }
 
 impl From<u64> for Value {
@@ -47,32 +176,29 @@ impl From<u64> for Value {
     }
 }
 
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Self::Real(value)
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Self {
-        Self::Text(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Self::Text(value.to_owned())
-    }
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(value: Vec<u8>) -> Self {
-        Self::Blob(value)
-    }
-}
-
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_read_as_what_was_put_into_it() {
+        let row = params![7_u64, "tea", None::<i64>, 0.5, true, vec![1_u8]];
+        let read = <(u64, String, Option<i64>, f64, bool, Vec<u8>)>::from_row(row).unwrap();
+        assert_eq!(read, (7, "tea".to_owned(), None, 0.5, true, vec![1]));
+    }
+
+    #[test]
+    fn what_is_something_else_is_told_by_its_column() {
+        let error = <(i64, u32)>::from_row(params![1, -1]).unwrap_err();
+        assert!(error.message.contains("column 2") && error.message.contains("u32"), "{error}");
+        assert!(<(i64,)>::from_row(params!["text"]).unwrap_err().message.contains("a text"));
+        assert!(<(i64, i64)>::from_row(params![1]).unwrap_err().message.contains("fewer columns"));
     }
 }

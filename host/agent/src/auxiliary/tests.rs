@@ -1,0 +1,273 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use hermes_models::{Delta, Style};
+
+use super::*;
+use crate::report::{self, Ear};
+
+/// What a scripted model does at an attempt.
+#[derive(Clone)]
+enum Act {
+    Say(&'static str),
+    Fail(ModelError),
+    Hang,
+}
+
+use Act::{Fail, Hang, Say};
+
+/// A model that follows a script; its last act serves all that follow.
+struct Scripted {
+    acts: Mutex<VecDeque<Act>>,
+    /// Seconds since the beginning at which it was asked; below zero where it was asked to be patient.
+    asked: Arc<Mutex<Vec<i64>>>,
+    begun: Instant,
+}
+
+impl Scripted {
+    async fn act(&self, patient: bool) -> Result<Reply, ModelError> {
+        let seconds = i64::try_from(self.begun.elapsed().as_secs()).unwrap();
+        self.asked.lock().unwrap().push(if patient { -seconds } else { seconds });
+        let act = {
+            let mut acts = self.acts.lock().unwrap();
+            if acts.len() > 1 { acts.pop_front().unwrap() } else { acts[0].clone() }
+        };
+        match act {
+            Hang => std::future::pending().await,
+            Fail(error) => Err(error),
+            Say(text) => Ok(Reply {
+                text: text.to_owned(),
+                reasoning: None,
+                tool_calls: Vec::new(),
+                finish: Finish::Stop,
+                usage: None,
+                model: "answered".to_owned(),
+            }),
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    fn style(&self) -> Style {
+        Style::PLAIN
+    }
+
+    async fn complete(
+        &self,
+        _: &Request<'_>,
+        _: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.act(true).await
+    }
+
+    async fn attempt(&self, _: &Request<'_>) -> Result<Reply, ModelError> {
+        self.act(false).await
+    }
+
+    fn is_offline(&self) -> bool {
+        false
+    }
+}
+
+/// The session's model stands last.
+struct Stage {
+    auxiliary: Auxiliary,
+    ear: Ear,
+    asked: Vec<Arc<Mutex<Vec<i64>>>>,
+}
+
+/// Others, and behind them the session's; alone where there are no others.
+fn stage(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>) -> Stage {
+    staged(task, others, session, None)
+}
+
+fn staged(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: Option<&str>) -> Stage {
+    let begun = Instant::now();
+    let mut asked = Vec::new();
+    let mut provider = |acts: Vec<Act>| -> Arc<dyn Provider> {
+        let log = Arc::default();
+        asked.push(Arc::clone(&log));
+        Arc::new(Scripted { acts: Mutex::new(acts.into()), asked: log, begun })
+    };
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (at, acts) in others.into_iter().enumerate() {
+        candidates.push(Candidate::Other {
+            provider: provider(acts),
+            model: model(&format!("other-{at}"), 50_000 + u32::try_from(at).unwrap()),
+            section: format!("auxiliary.{task}[{at}]"),
+        });
+    }
+    candidates.push(Candidate::Session { context_length: 90_000 });
+    let mut models = AuxiliaryModels::new(2);
+    let missing = missing.map(str::to_owned);
+    models.set(task, TaskModels { candidates, timeout: Duration::from_secs(100), missing });
+    let (voice, ear) = report::channel(Path::new("."), "s");
+    let auxiliary = Auxiliary::new(provider(session), model("big", 100_000), models, voice);
+    Stage { auxiliary, ear, asked }
+}
+
+fn model(name: &str, context_length: u32) -> Model {
+    Model { provider: "p".to_owned(), name: name.to_owned(), context_length }
+}
+
+impl Stage {
+    async fn ask(&self, task: &str) -> Result<String, Fault> {
+        let request = ModelRequest {
+            task: task.to_owned(),
+            messages: vec![(Role::System, "be brief".to_owned()), (Role::User, "sum up".to_owned())],
+            max_tokens: None,
+            temperature: None,
+            schema: None,
+        };
+        self.auxiliary.complete(request).await.map(|reply| reply.text)
+    }
+
+    fn asked(&self) -> Vec<Vec<i64>> {
+        self.asked.iter().map(|log| log.lock().unwrap().clone()).collect()
+    }
+}
+
+fn host() -> String {
+    "h".to_owned()
+}
+
+fn down() -> Act {
+    Fail(ModelError::Unreachable { url: "http://h/".to_owned(), why: "refused".to_owned() })
+}
+
+fn limited() -> Act {
+    Fail(ModelError::RateLimited { host: host(), message: "slow".to_owned() })
+}
+
+fn unpaid() -> Act {
+    Fail(ModelError::Billing { host: host(), status: 402, message: "pay".to_owned() })
+}
+
+fn refused(status: u16) -> Act {
+    Fail(ModelError::BadRequest { host: host(), status, message: "odd".to_owned() })
+}
+
+fn no_key() -> Act {
+    Fail(ModelError::Auth { host: host(), status: 401, message: "who".to_owned(), remedy: "set one".to_owned() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_trouble_has_its_step_on_the_ladder() {
+    let not_found =
+        Fail(ModelError::NotFound { url: "u".to_owned(), model: "m".to_owned(), message: "none".to_owned() });
+    let malformed = Fail(ModelError::Malformed { host: host(), why: "a page".to_owned() });
+    let broken = Fail(ModelError::Server { host: host(), status: 503, message: "busy".to_owned() });
+    let unable = Fail(ModelError::Server { host: host(), status: 501, message: "no".to_owned() });
+    // The first one's acts; when it is asked; when the next one is; when the session's is.
+    for (acts, first, next, sessions) in [
+        (vec![Say("fine")], &[0][..], &[][..], &[][..]),
+        (vec![down()], &[0, 1, 3], &[3], &[]),
+        (vec![broken.clone(), Say("fine")], &[0, 1], &[], &[]),
+        (vec![broken], &[0, 1, 3], &[3], &[]),
+        (vec![unable], &[0], &[0], &[]),
+        (vec![no_key()], &[0], &[0], &[]),
+        (vec![unpaid()], &[0], &[0], &[]),
+        (vec![not_found], &[0], &[0], &[]),
+        (vec![malformed], &[0], &[0], &[]),
+        (vec![limited()], &[0], &[0], &[]),
+        (vec![Say(" \n")], &[0], &[0], &[]),
+        (vec![Hang], &[0], &[100], &[]),
+        (vec![refused(400)], &[0], &[], &[]),
+        (vec![Fail(ModelError::TooLong { message: "long".to_owned() })], &[0], &[], &[]),
+    ] {
+        let is_final = next.is_empty() && !matches!(acts.last(), Some(Say(_)));
+        let stage = stage(COMPRESSION, vec![acts, vec![Say("next")]], vec![Say("session")]);
+        let reply = stage.ask(COMPRESSION).await;
+        assert_eq!(stage.asked(), [first, next, sessions]);
+        assert_eq!(reply.is_err(), is_final, "{reply:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_is_tried_again_for_other_tasks_than_compression() {
+    let stage = stage("memory", vec![vec![Hang, Hang, Say("late")]], vec![Say("session")]);
+    assert_eq!(stage.ask("memory").await.unwrap(), "late");
+    assert_eq!(stage.asked(), [&[0, 101, 203][..], &[]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sessions_model_is_asked_last_and_once_and_the_first_reason_is_told() {
+    let stage = stage(COMPRESSION, vec![vec![no_key()], vec![limited()]], vec![down()]);
+    let fault = stage.ask(COMPRESSION).await.unwrap_err();
+    assert_eq!(stage.asked(), [[0], [0], [0]]);
+    assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Unavailable, "auth"));
+    assert_eq!(
+        fault.message,
+        "h refused the key (status 401): who; check `auxiliary.compression[0]` in config.yaml, or run `hermes doctor`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn alone_the_sessions_model_is_given_time() {
+    let alone = stage(COMPRESSION, Vec::new(), vec![down(), Say("fine")]);
+    assert_eq!(alone.ask(COMPRESSION).await.unwrap(), "fine");
+    assert_eq!(alone.asked(), [[0, 1]]);
+    // It is left to the provider how long a limit lasts.
+    let limited = stage(COMPRESSION, Vec::new(), vec![limited(), Say("fine")]);
+    assert_eq!(limited.ask(COMPRESSION).await.unwrap(), "fine");
+    assert_eq!(limited.asked(), [[0, -1]]);
+    // So it is for a task of which nothing is said.
+    assert_eq!(alone.ask("unknown").await.unwrap(), "fine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_to_be_paid_is_left_out_for_ten_minutes() {
+    let stage = stage(COMPRESSION, vec![vec![unpaid(), Say("paid")]], vec![Say("session")]);
+    assert_eq!(stage.ask(COMPRESSION).await.unwrap(), "session");
+    assert_eq!(stage.auxiliary.resolve(COMPRESSION).unwrap().name, "big");
+    tokio::time::advance(Duration::from_secs(599)).await;
+    assert_eq!(stage.ask(COMPRESSION).await.unwrap(), "session");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(stage.ask(COMPRESSION).await.unwrap(), "paid");
+    assert_eq!(stage.asked(), [&[0, 601][..], &[0, 599]]);
+
+    let alone = self::stage(COMPRESSION, Vec::new(), vec![unpaid()]);
+    alone.ask(COMPRESSION).await.unwrap_err();
+    let fault = alone.auxiliary.resolve(COMPRESSION).unwrap_err();
+    assert_eq!((fault.code.as_str(), fault.retry_after_ms), ("no-model", Some(600_000)));
+    assert_eq!(alone.ask(COMPRESSION).await.unwrap_err().code, "no-model");
+    assert_eq!(alone.asked(), [[0]], "an empty account is asked again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_one_that_served_is_told_once_with_cause_and_way_out() {
+    let mut stage = stage(COMPRESSION, vec![vec![down()], vec![Say("next")]], vec![Say("session")]);
+    for _ in 0..3 {
+        stage.ask(COMPRESSION).await.unwrap();
+    }
+    assert_eq!(
+        stage.ear.notices(),
+        [
+            "the task `compression` was served by other-1 of p and not as configured: no connection to http://h/: refused; \
+          check `auxiliary.compression[0]` in config.yaml, or run `hermes doctor`"
+        ]
+    );
+    let lacking = "`auxiliary.compression` is to be served by groq, and there is no key for it; set GROQ_API_KEY";
+    let mut stage = staged(COMPRESSION, Vec::new(), vec![Say("session")], Some(lacking));
+    stage.ask(COMPRESSION).await.unwrap();
+    stage.ask(COMPRESSION).await.unwrap();
+    assert_eq!(
+        stage.ear.notices(),
+        [format!("the task `compression` was served by big of p and not as configured: {lacking}")]
+    );
+    let mut quiet = self::stage(COMPRESSION, vec![vec![down(), Say("again")]], vec![Say("session")]);
+    assert_eq!(quiet.ask(COMPRESSION).await.unwrap(), "again");
+    assert!(quiet.ear.notices().is_empty());
+}
+
+#[tokio::test]
+async fn a_task_is_told_who_is_asked_first_and_the_window_that_all_have() {
+    let stage = stage("memory", vec![vec![Say("a")], vec![Say("b")]], vec![Say("c")]);
+    assert_eq!(stage.auxiliary.resolve("memory").unwrap(), model("other-0", 50_000));
+    assert_eq!(stage.auxiliary.resolve("unknown").unwrap(), model("big", 100_000));
+    let alone = self::stage("memory", Vec::new(), vec![Say("c")]);
+    assert_eq!(alone.auxiliary.resolve("memory").unwrap(), model("big", 90_000));
+}

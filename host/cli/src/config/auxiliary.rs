@@ -1,0 +1,268 @@
+//! The `auxiliary` section made routes: whom a task of the plugins may be served by, in the order in which they are asked.
+//!
+//! Nothing is connected here. What only lacks a key is left out and told; a mistake is refused with its key.
+
+use std::time::Duration;
+
+use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary};
+use serde_json::Value;
+
+use super::Config;
+use crate::failure::{Failure, Kind};
+
+/// Who serves the tasks that have a section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Auxiliary {
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) transient_retries: u32,
+    /// What the user should know.
+    pub(crate) notices: Vec<String>,
+}
+
+/// Who serves a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) name: String,
+    /// For one attempt.
+    pub(crate) timeout: Duration,
+    pub(crate) candidates: Vec<Candidate>,
+    /// Why the one that the section itself names is not among them.
+    pub(crate) missing: Option<String>,
+}
+
+/// One that may serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Its dotted key.
+    pub(crate) section: String,
+    pub(crate) route: Route,
+    /// It is asked where and as the session asks.
+    pub(crate) is_session: bool,
+}
+
+impl Auxiliary {
+    /// Reads every section. `session` is the route of the session, `model` the configuration's own section of it.
+    pub(crate) fn read(
+        config: &Config,
+        session: &Route,
+        model: &Wanted,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Failure> {
+        let mut notices = Vec::new();
+        let mut tasks = Vec::new();
+        for name in config.tasks() {
+            let resolve = |section: &Section| resolve_auxiliary(section, session, variable, model);
+            tasks.push(Task::read(config, name, session, &resolve, &mut notices)?);
+        }
+        let transient_retries = config.count("auxiliary.transient_retries").unwrap_or_default();
+        Ok(Self { tasks, transient_retries, notices })
+    }
+}
+
+impl Task {
+    fn read(
+        config: &Config,
+        name: String,
+        session: &Route,
+        resolve: &dyn Fn(&Section) -> Result<Route, AuxiliaryError>,
+        notices: &mut Vec<String>,
+    ) -> Result<Self, Failure> {
+        let section = format!("auxiliary.{name}");
+        let mut task = Self {
+            timeout: Duration::from_secs(config.count(&format!("{section}.timeout")).unwrap_or(u32::MAX).into()),
+            candidates: Vec::new(),
+            missing: None,
+            name,
+        };
+        let own = own_section(config, &section);
+        let says_nothing = own.wanted == Wanted::default() && own.key_env.is_none();
+        let mut first_lack = None;
+        if says_nothing {
+            task.add(session.clone(), session, &section);
+        } else {
+            match resolve(&own) {
+                Ok(route) => {
+                    notices.extend(route.notes.iter().cloned());
+                    task.add(route, session, &section);
+                }
+                Err(lack) if lack.is_lack() => first_lack = Some(lack),
+                Err(mistake) => return Err(refusal(config, &mistake)),
+            }
+        }
+        for entry in chain(config, &section) {
+            match resolve(&entry) {
+                Ok(route) => {
+                    notices.extend(route.notes.iter().cloned());
+                    task.add(route, session, &entry.section);
+                }
+                Err(lack) if lack.is_lack() => notices.push(left_out(&lack)),
+                Err(mistake) => return Err(refusal(config, &mistake)),
+            }
+        }
+        // Who does not choose another model has the session's already.
+        task.add(session.clone(), session, "model");
+        if let Some(lack) = first_lack {
+            task.missing = Some(lack.to_string());
+            match lack {
+                AuxiliaryError::MissingKey { .. } if task.candidates.is_empty() => return Err(refusal(config, &lack)),
+                _ if task.candidates.is_empty() => notices.push(left_out(&lack)),
+                _ => {}
+            }
+        }
+        Ok(task)
+    }
+
+    /// Nobody is asked twice, and the partner without a model not at all.
+    fn add(&mut self, route: Route, session: &Route, section: &str) {
+        if route.is_offline() || self.candidates.iter().any(|earlier| earlier.route.is_alike(&route)) {
+            return;
+        }
+        let is_session = route.is_alike(session);
+        self.candidates.push(Candidate { section: section.to_owned(), route, is_session });
+    }
+}
+
+fn own_section(config: &Config, section: &str) -> Section {
+    let text = |name: &str| config.text(&format!("{section}.{name}"));
+    Section {
+        section: section.to_owned(),
+        wanted: Wanted {
+            provider: text("provider").filter(|provider| !provider.eq_ignore_ascii_case("auto")),
+            model: text("model"),
+            base_url: text("base_url"),
+            api_key: text("api_key"),
+            context_length: config.count(&format!("{section}.context_length")),
+            api_mode: text("api_mode"),
+        },
+        key_env: text("key_env"),
+    }
+}
+
+/// The entries of a chain; their shape was checked when the file was read.
+fn chain(config: &Config, section: &str) -> Vec<Section> {
+    let path = format!("{section}.fallback_chain");
+    let entries = match config.value(&path) {
+        Some(Value::Array(entries)) => entries,
+        _ => Vec::new(),
+    };
+    let entry = |(number, entry): (usize, &Value)| {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+        let window = entry.get("context_length").and_then(Value::as_u64);
+        Section {
+            section: format!("{path}[{number}]"),
+            wanted: Wanted {
+                provider: text("provider"),
+                model: text("model"),
+                base_url: text("base_url"),
+                api_key: text("api_key"),
+                context_length: window.map(|window| u32::try_from(window).unwrap_or(u32::MAX)),
+                api_mode: text("api_mode"),
+            },
+            key_env: text("key_env"),
+        }
+    };
+    entries.iter().enumerate().map(entry).collect()
+}
+
+/// What is left out goes before what to do about it.
+fn left_out(lack: &AuxiliaryError) -> String {
+    let sentence = lack.to_string();
+    match sentence.rsplit_once("; ") {
+        Some((why, fix)) => format!("{why}, so it is left out; {fix}"),
+        None => sentence,
+    }
+}
+
+fn refusal(config: &Config, error: &AuxiliaryError) -> Failure {
+    let what = format!("{} cannot be used", config.file().display());
+    let sentence = error.to_string();
+    let (why, fix) = sentence.rsplit_once("; ").unwrap_or((&sentence, "correct it; docs/configuration.md tells how"));
+    Failure::new(Kind::Configuration, what, why, fix)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const ENVIRONMENT: &[(&str, &str)] = &[("OPENAI_API_KEY", "sk-openai-0123456789abcdef")];
+
+    fn read(yaml: &str) -> Result<Auxiliary, Failure> {
+        let variable = |name: &str| {
+            let found = ENVIRONMENT.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let config = Config::parse(yaml, Path::new("/h/config.yaml"), &variable).unwrap();
+        let text = |name: &str| config.text(&format!("model.{name}"));
+        let model = Wanted {
+            provider: text("provider"),
+            model: text("default"),
+            base_url: text("base_url"),
+            ..Wanted::default()
+        };
+        let session = hermes_models::resolve(&Wanted::default(), &variable, &model).unwrap();
+        Auxiliary::read(&config, &session, &model, &variable)
+    }
+
+    fn names(yaml: &str) -> Vec<String> {
+        let task = read(yaml).unwrap().tasks.remove(0);
+        task.candidates.iter().map(|one| format!("{} {}", one.route.model.name, one.is_session)).collect()
+    }
+
+    const GATE: &str = "model: {base_url: 'http://gate/v1', default: big}\n";
+
+    #[test]
+    fn the_sessions_model_stands_behind_whatever_else_is_named() {
+        for (section, expected) in [
+            ("", &["big true"][..]),
+            ("{provider: auto}", &["big true"]),
+            ("{provider: main, model: big}", &["big true"]),
+            ("{model: small}", &["small false", "big true"]),
+            ("{fallback_chain: [{model: small}]}", &["big true", "small false"]),
+            ("{model: small, fallback_chain: [{model: small}, {model: big}]}", &["small false", "big true"]),
+            ("{model: small, fallback_chain: [{model: other}]}", &["small false", "other false", "big true"]),
+        ] {
+            assert_eq!(names(&format!("{GATE}auxiliary: {{compression: {section}}}\n")), expected, "{section}");
+        }
+    }
+
+    #[test]
+    fn what_lacks_a_key_is_left_out_and_told() {
+        let read_all = |section: &str| read(&format!("{GATE}auxiliary: {{compression: {section}}}\n")).unwrap();
+        let own = read_all("{provider: groq}");
+        assert!(own.notices.is_empty());
+        assert!(own.tasks[0].missing.as_deref().unwrap().ends_with("set GROQ_API_KEY"), "{own:?}");
+        assert_eq!(own.tasks[0].candidates.len(), 1);
+        let link = read_all("{fallback_chain: [{provider: groq}, {provider: openai}]}");
+        assert_eq!((link.notices.len(), link.tasks[0].candidates.len()), (1, 2));
+        assert!(link.notices[0].contains("`auxiliary.compression.fallback_chain[0]`"), "{link:?}");
+    }
+
+    #[test]
+    fn a_section_that_nobody_can_serve_is_refused() {
+        let offline = "model: {provider: offline}\nauxiliary: {compression: {provider: groq}}\n";
+        let failure = read(offline).unwrap_err();
+        assert_eq!((failure.kind, failure.what.as_str()), (Kind::Configuration, "/h/config.yaml cannot be used"));
+        assert!(failure.why.contains("auxiliary.compression") && failure.fix == "set GROQ_API_KEY", "{failure}");
+        // The model of another day does not keep the partner from answering.
+        let shared = read("model: {provider: offline}\nauxiliary: {compression: {model: small}}\n").unwrap();
+        assert!(shared.tasks[0].candidates.is_empty() && shared.tasks[0].missing.is_some());
+        assert!(shared.notices[0].contains("set `auxiliary.compression.provider`"), "{shared:?}");
+        let served = read("model: {provider: offline}\nauxiliary: {compression: {provider: openai}}\n").unwrap();
+        assert_eq!(served.tasks[0].candidates.len(), 1);
+    }
+
+    #[test]
+    fn a_mistake_anywhere_is_refused_with_its_key() {
+        for (section, key) in [
+            ("{compression: {provider: nobody}}", "auxiliary.compression.provider"),
+            ("{mine: {base_url: 'ftp://x'}}", "auxiliary.mine.base_url"),
+            ("{mine: {fallback_chain: [{provider: custom}]}}", "auxiliary.mine.fallback_chain[0]"),
+        ] {
+            let failure = read(&format!("model: {{provider: openai}}\nauxiliary: {section}\n")).unwrap_err();
+            assert!(failure.why.contains(key) && !failure.fix.is_empty(), "{failure}");
+        }
+    }
+}

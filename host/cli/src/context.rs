@@ -1,0 +1,391 @@
+//! `hermes context` and `/context`: what the next request is made of, and how it came to that.
+
+use std::process::ExitCode;
+
+use hermes_agent::compaction::STRIKES;
+use hermes_agent::{Context, Outlook, Step};
+use hermes_conversation::MessageRange;
+use hermes_conversation::picture::{Change, Made, Stretch};
+use serde_json::{Value, json};
+
+use crate::cache;
+use crate::console::{Console, Tone, print};
+use crate::failure::Failure;
+use crate::launch::Setup;
+use crate::sessions::local;
+use crate::text::{counted, grouped, line, shortened};
+
+/// Columns of the bar.
+const WIDTH: usize = 64;
+/// Lines of a list; what stands in the middle of a longer one is left to `--json`.
+const MOST_LINES: usize = 60;
+
+pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    let (store, session) = cache::find(&setup, id)?;
+    let context = Context::read(&store, &session)?;
+    if json {
+        print(&format!("{:#}\n", as_json(&context)))?;
+    } else {
+        print(&shown(&context, console))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A kind of what fills a window: its sign in the bar, its name, its tokens as the provider counts.
+struct Part {
+    sign: char,
+    name: &'static str,
+    tokens: u32,
+    about: String,
+}
+
+/// The window by kind, in the order of a request; what is free comes last.
+fn parts(context: &Context) -> Vec<Part> {
+    let sums = &context.picture.sums;
+    let said = |sum: &hermes_conversation::picture::Sum| {
+        let messages = counted(sum.messages as u64, "message");
+        format!("{messages}, {} tokens as they were said", grouped(sum.said.into()))
+    };
+    let shown_messages = counted(sums.verbatim.messages as u64, "message");
+    let of = |tokens| context.ruler.counted(tokens);
+    let mut parts = vec![
+        Part { sign: '▓', name: "tools", tokens: of(sums.tools), about: String::new() },
+        Part { sign: '▒', name: "system prompt", tokens: of(sums.system_prompt), about: String::new() },
+        Part {
+            sign: '░',
+            name: "summaries",
+            tokens: of(sums.summarised.tokens),
+            about: format!("for {}", said(&sums.summarised)),
+        },
+        Part { sign: '▄', name: "shortened", tokens: of(sums.shortened.tokens), about: said(&sums.shortened) },
+        Part { sign: '█', name: "as they were said", tokens: of(sums.verbatim.tokens), about: shown_messages },
+    ];
+    let used = parts.iter().map(|part| part.tokens).fold(0, u32::saturating_add);
+    let free = context.model.context_length.saturating_sub(context.reserve).saturating_sub(used);
+    parts.push(Part { sign: '·', name: "free", tokens: free, about: String::new() });
+    parts.push(Part { sign: '-', name: "for the reply", tokens: context.reserve, about: String::new() });
+    parts
+}
+
+/// As many columns as a part has of the whole; every part that is there has one, and the largest gives them.
+fn columns(parts: &[Part], width: usize) -> Vec<usize> {
+    let whole: u64 = parts.iter().map(|part| u64::from(part.tokens)).sum();
+    let share = |part: &Part| {
+        let columns = u64::from(part.tokens) * width as u64 / whole.max(1);
+        usize::try_from(columns).unwrap_or(width).max(usize::from(part.tokens > 0))
+    };
+    let mut columns: Vec<usize> = parts.iter().map(share).collect();
+    loop {
+        let all: usize = columns.iter().sum();
+        let Some(largest) = (0..columns.len()).max_by_key(|at| columns[*at]).filter(|_| all > 0) else {
+            return columns;
+        };
+        match all.cmp(&width) {
+            std::cmp::Ordering::Equal => return columns,
+            std::cmp::Ordering::Less => columns[largest] += width - all,
+            // There are fewer parts than columns, so the largest has more than one.
+            std::cmp::Ordering::Greater => columns[largest] -= 1,
+        }
+    }
+}
+
+/// The picture, the engine, the limits and the views.
+pub(crate) fn shown(context: &Context, console: Console) -> String {
+    let mut told = String::new();
+    let title = context.title.as_deref().map(|title| format!("  {}", line(title))).unwrap_or_default();
+    told.push_str(&format!("session {}{title}\n", context.session));
+    told.push_str(&window(context, console));
+    told.push('\n');
+    told.push_str(&list(&rows(context), console));
+    told.push('\n');
+    told.push_str(&engine(context, console));
+    told.push_str(&views(&context.views, console));
+    told
+}
+
+fn window(context: &Context, console: Console) -> String {
+    let window = context.model.context_length;
+    let counted = context.counted();
+    let percent = |tokens: u32| f64::from(tokens) * 100.0 / f64::from(window.max(1));
+    let ruler = if context.ruler.is_calibrated() { "as its provider counts" } else { "estimate" };
+    let mut told = format!(
+        "{} · about {} of {} tokens ({:.0} %), {ruler}\n\n",
+        line(&context.model.name),
+        grouped(counted.into()),
+        grouped(window.into()),
+        percent(counted)
+    );
+    let parts = parts(context);
+    for (part, columns) in parts.iter().zip(columns(&parts, WIDTH)) {
+        told.push_str(&console.paint(tone(part.sign), &part.sign.to_string().repeat(columns)));
+    }
+    told.push('\n');
+    for part in parts.iter().filter(|part| part.tokens > 0) {
+        let sign = console.paint(tone(part.sign), &part.sign.to_string());
+        let row = format!(
+            "{:<18} {:>9}  {:>5.1} %  {}",
+            part.name,
+            grouped(part.tokens.into()),
+            percent(part.tokens),
+            part.about
+        );
+        told.push_str(&format!("{sign} {}\n", row.trim_end()));
+    }
+    told
+}
+
+fn tone(sign: char) -> Tone {
+    match sign {
+        '█' => Tone::Good,
+        '░' | '▄' => Tone::Warning,
+        '·' | '-' => Tone::Faint,
+        _ => Tone::Plain,
+    }
+}
+
+/// Which messages, what is shown of them, its tokens.
+struct Row {
+    messages: String,
+    what: String,
+    tokens: String,
+}
+
+fn rows(context: &Context) -> Vec<Row> {
+    context.picture.stretches.iter().map(|stretch| row(stretch, stretch_tokens(stretch))).collect()
+}
+
+/// Tokens that are not those of the stretch as it was said are told with them.
+fn stretch_tokens(stretch: &Stretch) -> String {
+    let tokens = grouped(stretch.tokens().into());
+    match stretch {
+        Stretch::Shortened { said, .. } | Stretch::Summarised { said, .. } => {
+            format!("{} -> {tokens}", grouped((*said).into()))
+        }
+        _ => tokens,
+    }
+}
+
+fn row(stretch: &Stretch, tokens: String) -> Row {
+    let (messages, what) = match stretch {
+        Stretch::Tools { .. } => (String::new(), "tools".to_owned()),
+        Stretch::SystemPrompt { .. } => (String::new(), "system prompt".to_owned()),
+        Stretch::Verbatim { ids, messages, .. } => {
+            (ids_of(ids), format!("as said, {}", counted(*messages as u64, "message")))
+        }
+        Stretch::Shortened { ids, messages, .. } => {
+            (ids_of(ids), format!("shortened, {}", counted(*messages as u64, "message")))
+        }
+        Stretch::Summarised { key, made, covers, messages, .. } => {
+            let made = made.as_ref().map(|Made { by, at }| format!(", by {} since {}", line(by), local(*at)));
+            let what = format!(
+                "summary of {}{} ({})",
+                counted(*messages as u64, "message"),
+                made.unwrap_or_default(),
+                shortened(&line(key), 40)
+            );
+            (covers_of(covers), what)
+        }
+    };
+    Row { messages, what, tokens }
+}
+
+fn ids_of(range: &MessageRange) -> String {
+    if range.first == range.last { range.first.to_string() } else { format!("{}-{}", range.first, range.last) }
+}
+
+/// From the first to the last, and in how many pieces.
+fn covers_of(covers: &[MessageRange]) -> String {
+    let (Some(first), Some(last)) =
+        (covers.iter().map(|range| range.first).min(), covers.iter().map(|range| range.last).max())
+    else {
+        return String::new();
+    };
+    let gaps = if covers.len() > 1 { "*" } else { "" };
+    format!("{}{gaps}", ids_of(&MessageRange::new(first, last)))
+}
+
+fn list(rows: &[Row], console: Console) -> String {
+    let widest = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0);
+    let (messages, tokens) = (widest(|row| &row.messages).max(8), widest(|row| &row.tokens).max(6));
+    let head = format!("{:<messages$}  {:>tokens$}  what is sent\n", "messages", "tokens");
+    let mut told = console.paint(Tone::Faint, &head);
+    let left_out = rows.len().saturating_sub(MOST_LINES);
+    for (at, row) in rows.iter().enumerate() {
+        let skipped = MOST_LINES / 2..MOST_LINES / 2 + left_out;
+        if left_out > 0 && at == skipped.start {
+            told.push_str(&console.paint(Tone::Faint, &format!("… {left_out} more; --json has them all\n")));
+        }
+        if left_out == 0 || !skipped.contains(&at) {
+            let Row { messages: ids, what, tokens: count } = row;
+            told.push_str(&format!("{ids:<messages$}  {count:>tokens$}  {what}\n"));
+        }
+    }
+    if rows.iter().any(|row| row.messages.ends_with('*')) {
+        told.push_str(&console.paint(Tone::Faint, "*: with gaps\n"));
+    }
+    told
+}
+
+fn engine(context: &Context, console: Console) -> String {
+    let mut told = String::new();
+    let mut say = |name: &str, value: &str| told.push_str(&format!("{name:<8}  {value}\n"));
+    let engine = line(&context.engine);
+    match &context.live {
+        Some(live) if !live.enabled => say("engine", &format!("{engine}, not asked: compression.enabled is false")),
+        Some(live) if live.preparing => say("engine", &format!("{engine}, preparing in the background")),
+        _ => say("engine", &engine),
+    }
+    if let Some(live) = &context.live {
+        for (name, value) in status(&live.status) {
+            say("", &format!("{name}: {value}"));
+        }
+    }
+    let window = context.model.context_length;
+    say(
+        "limits",
+        &format!(
+            "a turn does not begin above {} tokens (85 %); above {} older messages are folded at once",
+            grouped(context.heavy.into()),
+            grouped(window.saturating_sub(context.reserve).into())
+        ),
+    );
+    if context.faults.is_empty() {
+        say("breaker", "closed");
+    }
+    for faults in &context.faults {
+        let times = counted(faults.in_a_row.into(), "failure");
+        let cause = shortened(&line(&faults.cause), 120);
+        let state = if faults.is_open() {
+            format!("open: {}, {times} in a row, not asked any more; /compress tries it again", line(&faults.engine))
+        } else {
+            format!("closed: {}, {times} in a row of {STRIKES}", line(&faults.engine))
+        };
+        let tone = if faults.is_open() { Tone::Bad } else { Tone::Warning };
+        say("breaker", &console.paint(tone, &format!("{state}; last: {cause}")));
+    }
+    told
+}
+
+/// An engine's own words, one figure or word a line.
+fn status(status: &Value) -> Vec<(String, String)> {
+    let plain = |value: &Value| match value {
+        Value::String(words) => line(words),
+        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
+        other => line(&other.to_string()),
+    };
+    match status {
+        Value::Object(entries) => {
+            entries.iter().map(|(name, value)| (line(&name.replace('_', " ")), shortened(&plain(value), 120))).collect()
+        }
+        other => vec![("status".to_owned(), shortened(&plain(other), 120))],
+    }
+}
+
+fn views(steps: &[Step], console: Console) -> String {
+    if steps.is_empty() {
+        return "views     none: everything is sent as it was said\n".to_owned();
+    }
+    let mut told =
+        console.paint(Tone::Faint, "\n   #  when              by                before -> after       why\n");
+    let left_out = steps.len().saturating_sub(MOST_LINES);
+    if left_out > 0 {
+        told.push_str(&console.paint(Tone::Faint, &format!("… {left_out} earlier ones; --json has them all\n")));
+    }
+    for step in &steps[left_out..] {
+        let Step { number, at, by, reason, before, after } = step;
+        let change = format!("{} -> {}", grouped((*before).into()), grouped((*after).into()));
+        told.push_str(&format!(
+            "{number:>4}  {}  {:<16}  {change:<20}  {}\n",
+            local(*at),
+            shortened(&line(by), 16),
+            shortened(&line(reason), 100)
+        ));
+    }
+    told
+}
+
+/// What `/compress` would do.
+pub(crate) fn outlook(outlook: &Outlook, console: Console) -> String {
+    let change = |Change { stretch, before }: &Change| {
+        let (before, after) = (grouped((*before).into()), grouped(stretch.tokens().into()));
+        row(stretch, if before == after { after } else { format!("{before} -> {after}") })
+    };
+    let rows: Vec<Row> = outlook.changes.iter().map(change).collect();
+    format!(
+        "`{}` would compact from about {} to {} tokens: {}\n\n{}\n{}",
+        line(&outlook.by),
+        grouped(outlook.before.into()),
+        grouped(outlook.after.into()),
+        line(&outlook.reason),
+        list(&rows, console),
+        console.paint(
+            Tone::Faint,
+            "nothing was changed and no model was asked; /compress may have better summaries written\n"
+        ),
+    )
+}
+
+fn as_json(context: &Context) -> Value {
+    let sums = &context.picture.sums;
+    let sum = |sum: &hermes_conversation::picture::Sum| json!({"messages": sum.messages, "tokens": sum.tokens, "said_tokens": sum.said});
+    let window = context.model.context_length;
+    json!({
+        "session": context.session,
+        "title": context.title,
+        "provider": context.model.provider,
+        "model": context.model.name,
+        "engine": context.engine,
+        "window": window,
+        "reserve": context.reserve,
+        "limits": {"turn_begins_below": context.heavy, "folded_above": window.saturating_sub(context.reserve)},
+        "tokens": context.estimate(),
+        "tokens_counted": context.counted(),
+        "calibrated": context.ruler.is_calibrated(),
+        "sums": {
+            "tools": sums.tools,
+            "system_prompt": sums.system_prompt,
+            "verbatim": sum(&sums.verbatim),
+            "shortened": sum(&sums.shortened),
+            "summarised": sum(&sums.summarised),
+        },
+        "stretches": context.picture.stretches.iter().map(stretch_json).collect::<Vec<_>>(),
+        "faults": context.faults.iter().map(|faults| json!({
+            "engine": faults.engine,
+            "in_a_row": faults.in_a_row,
+            "cause": faults.cause,
+            "open": faults.is_open(),
+        })).collect::<Vec<_>>(),
+        "views": context.views.iter().map(|step| json!({
+            "number": step.number,
+            "at": step.at,
+            "by": step.by,
+            "reason": step.reason,
+            "before": step.before,
+            "after": step.after,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn stretch_json(stretch: &Stretch) -> Value {
+    match stretch {
+        Stretch::Tools { tokens } => json!({"kind": "tools", "tokens": tokens}),
+        Stretch::SystemPrompt { tokens } => json!({"kind": "system_prompt", "tokens": tokens}),
+        Stretch::Verbatim { ids, messages, tokens } => {
+            json!({"kind": "verbatim", "ids": ids, "messages": messages, "tokens": tokens})
+        }
+        Stretch::Shortened { ids, messages, tokens, said } => {
+            json!({"kind": "shortened", "ids": ids, "messages": messages, "tokens": tokens, "said_tokens": said})
+        }
+        Stretch::Summarised { key, made, covers, messages, tokens, said } => json!({
+            "kind": "summarised",
+            "key": key,
+            "by": made.as_ref().map(|made| &made.by),
+            "since": made.as_ref().map(|made| made.at),
+            "covers": covers,
+            "messages": messages,
+            "tokens": tokens,
+            "said_tokens": said,
+        }),
+    }
+}

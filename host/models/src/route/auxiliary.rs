@@ -1,0 +1,337 @@
+//! Routes beside the session's: which model serves a task, from a section that may leave anything to the session.
+//!
+//! What the section names goes first; what it leaves open is the session's where the place is the session's, else what
+//! is configured for that place. A key goes to the place it was given for and to no other, so a section that names no
+//! place brings no key.
+
+use hermes_conversation::Model;
+use url::Url;
+
+use super::{
+    CUSTOM, Layer, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address, address_shown,
+    default_model, home, label_of, layers, own_key, said, usual_mode,
+};
+use crate::{ApiMode, KNOWN, Known, Secret, family_window};
+
+/// Below this, no conversation is summed up in a useful way.
+pub const LEAST_AUXILIARY_WINDOW: u32 = 4_000;
+
+/// What a section of the configuration says of a route beside the session's.
+///
+/// `auto` and blank texts say nothing, and the provider `main` is the session's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Auxiliary {
+    /// The section's dotted key, such as `auxiliary.compression`: errors name it.
+    pub section: String,
+    /// Its fields.
+    pub wanted: Wanted,
+    /// A variable that holds the key.
+    pub key_env: Option<String>,
+}
+
+/// Why a section makes no route.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AuxiliaryError {
+    /// No provider of that name, and no address.
+    #[error(
+        "`{section}.provider` is `{given}`, which is no known provider; choose one of {}, or give `{section}.base_url`",
+        names()
+    )]
+    UnknownProvider {
+        /// The section.
+        section: String,
+        /// As written.
+        given: String,
+    },
+    /// `custom` without an address.
+    #[error("`{section}.provider` is `custom`, which has no address of its own; set `{section}.base_url`")]
+    NoAddress {
+        /// The section.
+        section: String,
+    },
+    /// The address is none.
+    #[error("`{section}.base_url` cannot be used: {why}")]
+    BadAddress {
+        /// The section.
+        section: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A wire format that is not spoken.
+    #[error(
+        "`{section}.api_mode` is `{given}`, which is {}; choose `chat_completions` or `anthropic_messages`",
+        if *known { "not supported yet" } else { "not known" }
+    )]
+    ApiMode {
+        /// The section.
+        section: String,
+        /// As written.
+        given: String,
+        /// Whether it exists elsewhere.
+        known: bool,
+    },
+    /// A place whose models nobody knows.
+    #[error("`{section}` names no model for {place}, which has no usual one; set `{section}.model`")]
+    NoModel {
+        /// The section.
+        section: String,
+        /// The provider or address.
+        place: String,
+    },
+    /// A window in which nothing can be summed up.
+    #[error(
+        "`{section}.context_length` is {given}, too small to sum anything up; give at least {LEAST_AUXILIARY_WINDOW}, or \
+         another model"
+    )]
+    SmallWindow {
+        /// The section.
+        section: String,
+        /// As configured.
+        given: u32,
+    },
+    /// The key cannot be sent.
+    #[error("the key in {place} holds a blank or a control character; enter it again")]
+    BadKey {
+        /// Where the key is.
+        place: String,
+    },
+    /// A hosted provider without a key for it.
+    #[error("`{section}` is to be served by {provider}, and there is no key for it; set {}", variables.join(" or "))]
+    MissingKey {
+        /// The section.
+        section: String,
+        /// The provider.
+        provider: String,
+        /// The variables that may hold its key.
+        variables: &'static [&'static str],
+    },
+    /// The session's place is asked for, and the session has none.
+    #[error("`{section}` names a model and no place, and the session has none to share; set `{section}.provider`")]
+    NoPlace {
+        /// The section.
+        section: String,
+    },
+}
+
+impl AuxiliaryError {
+    /// Whether only something is lacking that may be there another time, so that what is left can do without this route.
+    /// All else is a mistake in the configuration.
+    pub fn is_lack(&self) -> bool {
+        matches!(self, AuxiliaryError::MissingKey { .. } | AuxiliaryError::NoPlace { .. })
+    }
+}
+
+fn names() -> String {
+    let known: Vec<&str> = KNOWN.iter().map(|known| known.id).chain(["main", "auto"]).collect();
+    known.join(", ")
+}
+
+impl Route {
+    /// Whether the same model is asked at the same place in the same way.
+    pub fn is_alike(&self, other: &Route) -> bool {
+        self.model.provider == other.model.provider
+            && self.model.name == other.model.name
+            && self.base_url == other.base_url
+            && self.api_mode == other.api_mode
+            && self.api_key == other.api_key
+    }
+}
+
+/// Decides what a section asks for. `config` is the `model` section, for keys and addresses of its place.
+///
+/// # Errors
+///
+/// Every [`AuxiliaryError`].
+pub fn resolve_auxiliary(
+    asked: &Auxiliary,
+    session: &Route,
+    env: &dyn Fn(&str) -> Option<String>,
+    config: &Wanted,
+) -> Result<Route, AuxiliaryError> {
+    let section = || asked.section.clone();
+    let variable = |name: &str| said(&env(name));
+    let inherited = |text: &Option<String>| said(text).filter(|text| !text.eq_ignore_ascii_case("auto"));
+    let wanted = Wanted {
+        provider: inherited(&asked.wanted.provider).filter(|name| !name.eq_ignore_ascii_case("main")),
+        model: inherited(&asked.wanted.model),
+        api_mode: inherited(&asked.wanted.api_mode),
+        ..asked.wanted.clone()
+    };
+    let own = Layer::new(Source::Config, &wanted, "");
+    // As the highest layer, it decides what variables of OpenAI are for.
+    let [_, environment, config] = layers(&wanted, &variable, config);
+    let others = [environment, config];
+
+    let named_place = own.names_place();
+    let Place { provider, url } = place(&own, session, &others, &asked.section)?;
+    let shares_place = session.base_url.as_ref() == Some(&url);
+    let mut notes = Vec::new();
+
+    let model = model(&own, session, &others, &provider, &url);
+    let (name, model_source) = model.ok_or_else(|| AuxiliaryError::NoModel {
+        section: section(),
+        place: if provider == CUSTOM { address_shown(&url) } else { provider.clone() },
+    })?;
+    let given_mode = own.api_mode.as_deref().map(|given| {
+        let known = OTHER_MODES.contains(&given);
+        let unknown = || AuxiliaryError::ApiMode { section: section(), given: given.to_owned(), known };
+        ApiMode::parse(given).ok_or_else(unknown)
+    });
+    let api_mode = match given_mode {
+        Some(mode) => mode?,
+        None if shares_place => session.api_mode,
+        None => usual_mode(&provider, &url),
+    };
+    let key = match own_keys(asked, named_place, &variable, &mut notes) {
+        Some(key) => Some(key),
+        None => shared_key(session, &others, &url, &variable),
+    };
+    let key = match key {
+        Some((key, place)) if key.expose().chars().any(|character| !character.is_ascii_graphic()) => {
+            drop(key);
+            return Err(AuxiliaryError::BadKey { place });
+        }
+        None if let Some(known) = Known::by_host(&url) => {
+            return Err(AuxiliaryError::MissingKey {
+                section: section(),
+                provider: known.id.to_owned(),
+                variables: known.keys,
+            });
+        }
+        key => key,
+    };
+    let (api_key, key_source) = key.unzip();
+    let (context_length, window_source) = match own.context_length {
+        Some(given) if given < LEAST_AUXILIARY_WINDOW => {
+            return Err(AuxiliaryError::SmallWindow { section: section(), given });
+        }
+        Some(given) => (given, WindowSource::Configured),
+        None if shares_place && name == session.model.name => (session.model.context_length, session.window_source),
+        None => match family_window(&name) {
+            Some(window) => (window, WindowSource::Family),
+            None => (session.model.context_length, WindowSource::Session),
+        },
+    };
+    Ok(Route {
+        model: Model { provider, name, context_length },
+        base_url: Some(url),
+        api_mode,
+        api_key,
+        source: if named_place { Source::Config } else { session.source.clone() },
+        model_source,
+        key_source,
+        window_source,
+        notes,
+    })
+}
+
+struct Place {
+    provider: String,
+    url: Url,
+}
+
+/// Where the section wants to be served: at the session's place unless it names another.
+fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Result<Place, AuxiliaryError> {
+    let section = || section.to_owned();
+    let unknown = |given: &str| AuxiliaryError::UnknownProvider { section: section(), given: given.to_owned() };
+    if own.provider.as_deref() == Some(OFFLINE) {
+        return Err(unknown(OFFLINE));
+    }
+    if let Some(text) = &own.base_url {
+        let url = address(text).map_err(|why| AuxiliaryError::BadAddress { section: section(), why })?;
+        let provider = own.provider.clone().unwrap_or_else(|| label_of(&url));
+        return Ok(Place { provider, url });
+    }
+    // A provider that is the session's is reached as the session reaches it.
+    let sessions = own.provider.as_deref().is_none_or(|name| name == session.model.provider);
+    if let Some(url) = session.base_url.clone().filter(|_| sessions) {
+        return Ok(Place { provider: session.model.provider.clone(), url });
+    }
+    let Some(provider) = own.provider.clone() else {
+        return Err(AuxiliaryError::NoPlace { section: section() });
+    };
+    // An address that the session passed over may be none; it is told where it is used.
+    let configured = others.iter().filter(|layer| layer.addresses(&provider));
+    let configured = configured.filter_map(|layer| layer.address().ok().flatten()).next();
+    let usual = || Known::by_id(&provider).and_then(|known| Url::parse(known.base_url).ok());
+    match configured.or_else(usual) {
+        Some(url) => Ok(Place { provider, url }),
+        None if provider == CUSTOM => Err(AuxiliaryError::NoAddress { section: section() }),
+        None => Err(unknown(&provider)),
+    }
+}
+
+/// The model: named, or the session's where that may be known there.
+fn model(own: &Layer, session: &Route, others: &[Layer], provider: &str, url: &Url) -> Option<NamedModel> {
+    let sessions = || (!session.is_offline()).then(|| (session.model.name.clone(), session.model_source.clone()));
+    let configured = || {
+        let layer = others.iter().find(|layer| layer.provider.as_deref() == Some(provider))?;
+        Some((layer.model.clone()?, layer.source.clone()))
+    };
+    let named = own.model.clone().map(|model| (model, Source::Config));
+    named
+        .or_else(|| sessions().filter(|_| session.model.provider == provider))
+        .or_else(configured)
+        .or_else(|| default_model(provider, url))
+        // Whoever listens at an address of one's own may know the session's model, or serve one whatever its name.
+        .or_else(|| sessions().filter(|_| own.base_url.is_some() || provider == CUSTOM))
+}
+
+type Key = (Secret, String);
+
+/// The section's own key, for the place that the section names.
+fn own_keys(
+    asked: &Auxiliary,
+    named_place: bool,
+    variable: &dyn Fn(&str) -> Option<String>,
+    notes: &mut Vec<String>,
+) -> Option<Key> {
+    let section = &asked.section;
+    let given = asked.wanted.api_key.as_deref().and_then(Secret::new);
+    let given = given.map(|key| (key, format!("{section}.api_key")));
+    let name = said(&asked.key_env);
+    if !named_place {
+        if given.is_some() || name.is_some() {
+            notes.push(format!(
+                "the key of `{section}` is not used, since the section names no place to send it to; set \
+                 `{section}.provider` or `{section}.base_url`"
+            ));
+        }
+        return None;
+    }
+    given.or_else(|| {
+        let name = name?;
+        let key = variable(&name).as_deref().and_then(Secret::new);
+        if key.is_none() {
+            notes.push(format!(
+                "`{section}.key_env` names the variable {name}, which is not set; set it, or remove the line"
+            ));
+        }
+        Some((key?, name))
+    })
+}
+
+/// A key that was given elsewhere for this very place.
+fn shared_key(session: &Route, others: &[Layer], url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Option<Key> {
+    let here = |meant: Option<&Url>| meant.is_some_and(|meant| home(meant) == home(url));
+    let sessions = || {
+        let key = session.api_key.clone().filter(|_| here(session.base_url.as_ref()))?;
+        Some((key, session.key_source.clone().unwrap_or_default()))
+    };
+    let given = || {
+        others.iter().find_map(|layer| {
+            let key = layer.api_key.clone()?;
+            let meant = layer.key_home().ok().flatten()?;
+            (meant == home(url)).then(|| (key, layer.key_place.to_owned()))
+        })
+    };
+    let openai_moved = || {
+        let moved = others.iter().any(|layer| layer.openai_base && here(layer.address().ok().flatten().as_ref()));
+        Known::by_id("openai").filter(|_| moved)
+    };
+    let own = |known: &Known| own_key(known, variable).map(|(key, name)| (key, name.to_owned()));
+    sessions().or_else(given).or_else(|| openai_moved().and_then(own)).or_else(|| Known::by_host(url).and_then(own))
+}
+
+#[cfg(test)]
+mod tests;

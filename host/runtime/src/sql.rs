@@ -1,0 +1,272 @@
+//! The service behind the import `sql`: a SQLite database of one plugin, shared by all its instances and by several
+//! processes.
+//!
+//! A plugin's SQL is hostile until shown otherwise. What it may say is decided while a statement is compiled
+//! (`guard`), what it may use while the statement runs (`watch`), and what it may keep by the size of the file. Where
+//! the file lies is decided by whoever makes a [`Database`].
+
+mod connection;
+mod error;
+mod guard;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+pub use self::error::SqlError;
+pub use rusqlite::types::Value;
+
+use self::connection::Guarded;
+
+/// Bytes of a statement's text; and of one value, or of one row of a table.
+pub const MAX_VALUE: usize = 1 << 20;
+
+/// Connections of one file: so many statements run side by side. Of an in-memory database there is one.
+const CONNECTIONS: usize = 4;
+/// How often somebody who waits looks whether anybody waits for the answer.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// One SQL statement, with values for its parameters in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// Its text, with `?1`, `?2`, … for the parameters.
+    pub sql: String,
+    /// As many as there are parameters.
+    pub params: Vec<Value>,
+}
+
+impl Statement {
+    /// A statement with its parameters.
+    pub fn new(sql: impl Into<String>, params: impl IntoIterator<Item = Value>) -> Self {
+        Self { sql: sql.into(), params: params.into_iter().collect() }
+    }
+}
+
+/// What a query found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// A value for each column.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// What a database may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes of the database.
+    pub bytes: u64,
+    /// Rows of one answer.
+    pub rows: usize,
+    /// Bytes of one answer.
+    pub answer: usize,
+}
+
+impl Quota {
+    /// What every plugin gets: 1 GiB, and of one query 100,000 rows and 16 MiB.
+    pub fn standard() -> Self {
+        Self { bytes: 1 << 30, rows: 100_000, answer: 16 << 20 }
+    }
+}
+
+/// How long a call may take, and whether anybody still waits for it.
+#[derive(Clone)]
+pub struct Budget {
+    /// When it must be done.
+    pub until: Instant,
+    /// Asked now and then while a statement runs.
+    pub cancelled: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Budget {
+    /// So much time from now on, whoever waits.
+    pub fn of(time: Duration) -> Self {
+        Self { until: Instant::now() + time, cancelled: Arc::new(|| false) }
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        (self.cancelled)()
+    }
+}
+
+/// A plugin's database. Calls block, and any number of threads may make them; nothing is opened before the first.
+pub struct Database {
+    place: Place,
+    quota: Quota,
+    pool: Mutex<Pool>,
+    returned: Condvar,
+    /// Held while a connection is opened: see [`connection::create`].
+    opening: Mutex<()>,
+}
+
+enum Place {
+    File(PathBuf),
+    Memory,
+}
+
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Guarded>,
+    /// Those that are lent included.
+    open: usize,
+    /// Raised when what is open should not be used any more.
+    generation: u64,
+}
+
+/// Every file that is in use in this process.
+static FILES: LazyLock<Mutex<HashMap<PathBuf, Weak<Database>>>> = LazyLock::new(Mutex::default);
+
+impl Database {
+    /// The database in a file, which is made with its folder (for the user alone) at the first use. Whoever names the same
+    /// file in this process gets the same database, as long as somebody has it.
+    pub fn at(path: impl Into<PathBuf>) -> Arc<Self> {
+        let path = path.into();
+        let mut files = lock(&FILES);
+        files.retain(|_, database| database.strong_count() > 0);
+        if let Some(database) = files.get(&path).and_then(Weak::upgrade) {
+            return database;
+        }
+        let database = Arc::new(Self::new(Place::File(path.clone()), Quota::standard()));
+        files.insert(path, Arc::downgrade(&database));
+        database
+    }
+
+    /// One that goes when it is dropped, for laboratories and tests. It costs nothing until it is used.
+    pub fn in_memory() -> Self {
+        Self::new(Place::Memory, Quota::standard())
+    }
+
+    /// As [`Database::in_memory`], with limits of its own.
+    pub fn in_memory_with(quota: Quota) -> Self {
+        Self::new(Place::Memory, quota)
+    }
+
+    fn new(place: Place, quota: Quota) -> Self {
+        Self { place, quota, pool: Mutex::default(), returned: Condvar::new(), opening: Mutex::default() }
+    }
+
+    /// The file; none of one in memory.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File(path) => Some(path),
+            Place::Memory => None,
+        }
+    }
+
+    /// What one statement finds that only reads.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the statement does, it is an error of this one call: the next one works.
+    pub fn query(&self, statement: &Statement, budget: &Budget) -> Result<Rows, SqlError> {
+        self.on_connection(budget, |connection| connection.query(statement, budget, &self.quota))
+    }
+
+    /// Carries out statements, all or none, and answers how many rows each changed.
+    ///
+    /// # Errors
+    ///
+    /// After an error nothing of the call has happened.
+    pub fn execute(&self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, SqlError> {
+        self.on_connection(budget, |connection| connection.execute(statements, budget))
+    }
+
+    fn on_connection<T>(
+        &self,
+        budget: &Budget,
+        work: impl FnOnce(&mut Guarded) -> Result<T, error::Failure>,
+    ) -> Result<T, SqlError> {
+        let mut lent = self.take(budget)?;
+        let connection = lent.connection.as_mut().expect("it is given back when the loan ends");
+        work(connection).map_err(|failure| {
+            if failure.is_about_the_file() && self.path().is_some() {
+                // The file may be put in order or replaced: nobody should go on with what was open.
+                lock(&self.pool).generation += 1;
+            }
+            failure.told(self.path(), &self.quota)
+        })
+    }
+
+    /// A connection that nobody else uses; a new one where there may be one more.
+    fn take(&self, budget: &Budget) -> Result<Lent<'_>, SqlError> {
+        let most = if self.path().is_some() { CONNECTIONS } else { 1 };
+        let mut pool = lock(&self.pool);
+        loop {
+            let generation = pool.generation;
+            let before = pool.idle.len();
+            pool.idle.retain(|connection| connection.generation == generation);
+            pool.open -= before - pool.idle.len();
+            if let Some(connection) = pool.idle.pop() {
+                return Ok(Lent { database: self, connection: Some(connection) });
+            }
+            if pool.open < most {
+                pool.open += 1;
+                drop(pool);
+                let mut lent = Lent { database: self, connection: None };
+                let opened = self.open(budget, generation);
+                lent.connection = Some(opened.map_err(|failure| failure.told(self.path(), &self.quota))?);
+                return Ok(lent);
+            }
+            if budget.is_cancelled() {
+                return Err(SqlError::Cancelled);
+            }
+            let left = budget.left();
+            if left.is_zero() {
+                return Err(SqlError::Busy);
+            }
+            pool = self.returned.wait_timeout(pool, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn open(&self, budget: &Budget, generation: u64) -> Result<Guarded, error::Failure> {
+        let connection = match &self.place {
+            Place::Memory => connection::open_in_memory(),
+            Place::File(path) => {
+                let _one_at_a_time = lock(&self.opening);
+                connection::create(path)?;
+                connection::patiently(budget, || connection::open(path))
+            }
+        }?;
+        Guarded::new(connection, &self.quota, budget, generation)
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("path", &self.path()).field("quota", &self.quota).finish_non_exhaustive()
+    }
+}
+
+/// A connection in use; it goes back when this is dropped, whatever happened, unless it is no good any more.
+struct Lent<'a> {
+    database: &'a Database,
+    connection: Option<Guarded>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let sound = self.connection.take().and_then(Guarded::cleared);
+        let mut pool = lock(&self.database.pool);
+        match sound {
+            Some(connection) if connection.generation == pool.generation => pool.idle.push(connection),
+            _ => pool.open -= 1,
+        }
+        drop(pool);
+        self.database.returned.notify_one();
+    }
+}
+
+/// What is held under a lock here is whole at any time, so that a panic elsewhere does no harm to it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

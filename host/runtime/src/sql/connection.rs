@@ -1,0 +1,166 @@
+//! One connection: how it is opened, what is settled once for all its statements, and when it is used again.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::AuthContext;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::Failure;
+use super::guard::Gate;
+use super::watch::{self, Watch};
+use super::{Budget, MAX_VALUE, Quota, SqlError};
+
+/// How long SQLite itself waits for a lock before the budget is looked at again.
+const SLICE: Duration = Duration::from_millis(50);
+/// Statements that are compiled once, of a connection.
+const STATEMENTS: usize = 64;
+/// Bytes of the write-ahead log that are left when it was read back into the database.
+const LOG: i64 = 16 << 20;
+
+/// What the parser and the machine may take, each enough for what people write and far from where the stack ends or one
+/// step takes seconds.
+const LIMITS: &[(Limit, i32)] = &[
+    (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE as i32),
+    (Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_VALUE as i32),
+    (Limit::SQLITE_LIMIT_COLUMN, 500),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
+    (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
+    (Limit::SQLITE_LIMIT_ATTACHED, 0),
+    // A pattern of many stars takes time by the square of its length, in one step.
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+    (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 10_000),
+    (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 32),
+    (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+];
+
+/// A connection that lets nothing pass that plugins may not do.
+pub(super) struct Guarded {
+    pub(super) connection: Connection,
+    pub(super) gate: Arc<Gate>,
+    pub(super) watch: Arc<Watch>,
+    /// The pool's, when it was opened.
+    pub(super) generation: u64,
+}
+
+impl Guarded {
+    /// Takes the plugin's rights from a connection, before any statement of the plugin's.
+    pub(super) fn new(
+        mut connection: Connection,
+        quota: &Quota,
+        budget: &Budget,
+        generation: u64,
+    ) -> Result<Self, Failure> {
+        patiently(budget, || settle(&connection, quota))?;
+        let (gate, watch) = (Arc::<Gate>::default(), Arc::<Watch>::default());
+        let own = Arc::clone(&gate);
+        connection.authorizer(Some(move |context: AuthContext<'_>| own.judge(&context)))?;
+        let own = Arc::clone(&watch);
+        connection.progress_handler(watch::STEPS, Some(move || own.look()))?;
+        Ok(Self { connection, gate, watch, generation })
+    }
+
+    /// As it is before a call; none if it cannot be had so.
+    pub(super) fn cleared(self) -> Option<Self> {
+        self.watch.end();
+        self.gate.refused();
+        self.roll_back();
+        self.connection.is_autocommit().then_some(self)
+    }
+
+    /// Ends a transaction that is still there: many errors have ended it already.
+    pub(super) fn roll_back(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.gate.open_for(|| self.connection.execute_batch("ROLLBACK"))
+        {
+            tracing::warn!(%error, "a plugin's transaction could not be rolled back");
+        }
+    }
+}
+
+/// Makes the file for the user alone, where there is none.
+///
+/// A file that is there is never opened but by SQLite: closing it would release the locks that SQLite has on it in this
+/// process. So while this makes one, nobody else in this process may be opening it.
+pub(super) fn create(path: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::File(path.to_owned(), error);
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the file, in the mode in which readers and a writer do not wait for each other.
+pub(super) fn open(path: &Path) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(SLICE)?;
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        // Where the file system cannot hold such a log, what there is works too.
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    }
+    // A process that ends loses nothing; a power cut may take the last transactions, each as a whole.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "journal_size_limit", LOG)?;
+    Ok(connection)
+}
+
+pub(super) fn open_in_memory() -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Ok(Connection::open_in_memory_with_flags(flags)?)
+}
+
+fn settle(connection: &Connection, quota: &Quota) -> Result<(), Failure> {
+    for (config, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        // The schema is not ours either: what it calls must be harmless by SQLite's own word.
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+        // A misspelled column is an error, not a text.
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+    ] {
+        connection.set_db_config(config, on)?;
+    }
+    for &(limit, most) in LIMITS {
+        connection.set_limit(limit, most)?;
+    }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Nothing is written but the database and what belongs to it.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = u32::try_from(quota.bytes / u64::from(page.max(1))).unwrap_or(u32::MAX).max(1);
+    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    Ok(())
+}
+
+/// Tries again while others are in the way, as long as somebody waits for it.
+pub(super) fn patiently<T>(budget: &Budget, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    loop {
+        match work() {
+            Err(failure) if failure.is_busy() => {
+                if budget.is_cancelled() {
+                    return Err(SqlError::Cancelled.into());
+                }
+                if budget.left().is_zero() {
+                    return Err(SqlError::Busy.into());
+                }
+                // Where SQLite answers at once, waiting could not have helped.
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            done => return done,
+        }
+    }
+}

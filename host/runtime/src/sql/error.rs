@@ -1,0 +1,195 @@
+//! Why a statement brought no answer, as plugins and their authors are told.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use super::{MAX_VALUE, Quota};
+
+/// Why a call had no effect. The kind and the code are those of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SqlError {
+    /// The text is no statement that works on this database.
+    #[error("{0}")]
+    Statement(String),
+    /// Nothing that plugins may do.
+    #[error("{0} is not open to plugins")]
+    Refused(String),
+    /// `query` was given a statement that writes.
+    #[error("the statement writes: `query` only reads; give it to `execute`")]
+    Writes,
+    /// More than one statement in one text.
+    #[error("there is more than one statement in the text: give each to `execute` by itself")]
+    Several,
+    /// None at all.
+    #[error("there is no statement in the text")]
+    Empty,
+    /// A value, a row or a text is too long.
+    #[error("a value, a row or the statement itself has more than {} KiB: store large things in parts", MAX_VALUE >> 10)]
+    TooLong,
+    /// More rows than one answer has.
+    #[error("the answer has more than {most} rows: ask for fewer with LIMIT")]
+    Rows {
+        /// The limit.
+        most: usize,
+    },
+    /// More bytes than one answer has.
+    #[error("the answer has more than {} KiB: ask for fewer rows with LIMIT, or for fewer columns", most >> 10)]
+    Answer {
+        /// The limit in bytes.
+        most: usize,
+    },
+    /// No room is left.
+    #[error("the database cannot grow: it may have {} MiB, and the disk must have room; delete what is not needed any more", bytes >> 20)]
+    Full {
+        /// The limit in bytes.
+        bytes: u64,
+    },
+    /// It took too long.
+    #[error("the statement was stopped: the time of the call is up; use an index, or do it in smaller steps")]
+    Time,
+    /// It took too much memory.
+    #[error("the statement was stopped: it takes too much memory; sort, group or collect less at a time")]
+    Memory,
+    /// The user does not wait any more.
+    #[error("the user no longer waits for this")]
+    Cancelled,
+    /// Others are at work on it.
+    #[error("others were at work on the database all the time: try again in a moment")]
+    Busy,
+    /// The file is damaged.
+    #[error(
+        "the plugin's database {place} is damaged: {detail}; to begin with an empty one, end all sessions and move the file \
+         away together with those beside it that end in -wal and -shm; what the plugin alone kept there is then missing"
+    )]
+    Damaged {
+        /// Its path.
+        place: String,
+        /// What was found.
+        detail: String,
+    },
+    /// The file cannot be used.
+    #[error(
+        "the plugin's database {place} cannot be used: {detail}; see that its folder is there, can be written and has room"
+    )]
+    File {
+        /// Its path.
+        place: String,
+        /// What the system said.
+        detail: String,
+    },
+}
+
+impl SqlError {
+    /// The `error-kind` of the contract.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Statement(_) | Self::Refused(_) | Self::Writes | Self::Several | Self::Empty => "invalid-input",
+            Self::TooLong | Self::Rows { .. } | Self::Answer { .. } | Self::Full { .. } | Self::Memory => "exhausted",
+            Self::Time => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Busy => "unavailable",
+            Self::Damaged { .. } | Self::File { .. } => "failed",
+        }
+    }
+
+    /// The finer `code` of the contract.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Statement(_) | Self::Refused(_) | Self::Writes | Self::Several | Self::Empty => "sql",
+            Self::TooLong | Self::Rows { .. } | Self::Answer { .. } | Self::Full { .. } | Self::Memory | Self::Time => {
+                "quota"
+            }
+            Self::Cancelled => "",
+            Self::Busy => "busy",
+            Self::Damaged { .. } => "damaged",
+            Self::File { .. } => "io",
+        }
+    }
+}
+
+/// An error before it is known where the database lies.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Told(SqlError),
+    Sqlite(rusqlite::Error),
+    File(PathBuf, std::io::Error),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl Failure {
+    fn code(&self) -> Option<ErrorCode> {
+        if let Self::Sqlite(error) = self { error.sqlite_error_code() } else { None }
+    }
+
+    /// Somebody else is writing, or is just opening or closing the file.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// What is open may not be what lies there.
+    pub(super) fn is_about_the_file(&self) -> bool {
+        use ErrorCode::{CannotOpen, DatabaseCorrupt, NotADatabase, ReadOnly, SystemIoFailure};
+        matches!(self.code(), Some(DatabaseCorrupt | NotADatabase | SystemIoFailure | CannotOpen | ReadOnly))
+    }
+
+    pub(super) fn told(self, path: Option<&Path>, quota: &Quota) -> SqlError {
+        let place =
+            |path: Option<&Path>| path.map_or_else(|| "in memory".to_owned(), |path| path.display().to_string());
+        let error = match self {
+            Self::Told(error) => return error,
+            Self::File(path, source) => {
+                return SqlError::File { place: place(Some(&path)), detail: source.to_string() };
+            }
+            Self::Sqlite(error) => error,
+        };
+        let detail = detail(&error);
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => SqlError::Full { bytes: quota.bytes },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                SqlError::Damaged { place: place(path), detail }
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SqlError::Busy,
+            Some(ErrorCode::TooBig) => SqlError::TooLong,
+            Some(ErrorCode::OutOfMemory) => SqlError::Memory,
+            Some(ErrorCode::OperationInterrupted) => SqlError::Time,
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => SqlError::File { place: place(path), detail },
+            _ => SqlError::Statement(detail),
+        }
+    }
+}
+
+/// What SQLite says, without the statement that its author knows.
+fn detail(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, offset, .. } => {
+            if *offset >= 0 {
+                format!("{msg}, at byte {offset}")
+            } else {
+                msg.clone()
+            }
+        }
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::InvalidParameterCount(given, needed) => {
+            format!("the statement has {needed} parameters, but {given} values were given")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,123 @@
+//! What a statement may say: asked of each part of it while it is compiled.
+//!
+//! What follows from the schema alone is SQLite's own to guard, told so when a connection is opened: its defensive mode
+//! keeps statements from the table of the schema and from the tables behind a full-text index.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
+use super::lock;
+
+/// Decides for one connection.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    /// While the host's own statements are compiled.
+    open: AtomicBool,
+    /// What was refused last.
+    refused: Mutex<Option<String>>,
+}
+
+impl Gate {
+    /// Runs work of the host itself.
+    pub(super) fn open_for<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.open.store(true, Ordering::Relaxed);
+        let done = work();
+        self.open.store(false, Ordering::Relaxed);
+        done
+    }
+
+    pub(super) fn judge(&self, context: &AuthContext<'_>) -> Authorization {
+        if self.open.load(Ordering::Relaxed) {
+            return Authorization::Allow;
+        }
+        match in_temporary(context).or_else(|| refusal(context.action)) {
+            None => Authorization::Allow,
+            Some(what) => {
+                *lock(&self.refused) = Some(what);
+                Authorization::Deny
+            }
+        }
+    }
+
+    /// What was refused since this was asked last.
+    pub(super) fn refused(&self) -> Option<String> {
+        lock(&self.refused).take()
+    }
+}
+
+/// Of a connection, and which one serves a call is not the plugin's to know.
+const TEMPORARY: &str = "a temporary table, index, trigger or view";
+
+/// Some of what makes such things is told from the rest by the schema alone.
+fn in_temporary(context: &AuthContext<'_>) -> Option<String> {
+    use AuthAction::{Function, Read, Select, Update};
+    let reads = matches!(context.action, Read { .. } | Select | Function { .. });
+    // Renaming a table looks whether something temporary names it.
+    let renames = matches!(context.action, Update { table_name, .. } if table_name.starts_with("sqlite_temp_"));
+    (context.database_name == Some("temp") && !reads && !renames).then(|| TEMPORARY.to_owned())
+}
+
+/// Why not; none where there is nothing against it.
+fn refusal(action: AuthAction<'_>) -> Option<String> {
+    use AuthAction::{
+        Attach, CreateTempIndex, CreateTempTable, CreateTempTrigger, CreateTempView, CreateVtable, Delete, Detach,
+        DropTempIndex, DropTempTable, DropTempTrigger, DropTempView, Function, Insert, Pragma, Savepoint, Transaction,
+        Unknown, Update,
+    };
+    match action {
+        // `VACUUM` and `VACUUM INTO` attach a file too.
+        Attach { .. } | Detach { .. } => Some("another database file".to_owned()),
+        Transaction { .. } | Savepoint { .. } => {
+            Some("a statement about transactions (all statements of one `execute` are one)".to_owned())
+        }
+        Pragma { pragma_name, pragma_value } => match pragma_name.to_ascii_lowercase().as_str() {
+            "user_version" => None,
+            // FTS5 asks it on its own, to see whether its index has changed.
+            "data_version" if pragma_value.is_none() => None,
+            // And `ALTER TABLE`, to see whether what is there fits; it only reads.
+            "quick_check" => None,
+            name => Some(format!("`PRAGMA {name}` (only `user_version` is)")),
+        },
+        Function { function_name } => {
+            let name = function_name.to_ascii_lowercase();
+            matches!(name.as_str(), "load_extension" | "fts3_tokenizer").then(|| format!("the function `{name}`"))
+        }
+        CreateVtable { module_name, .. } => {
+            let name = module_name.to_ascii_lowercase();
+            let open = matches!(name.as_str(), "fts5" | "fts5vocab");
+            (!open).then(|| format!("the virtual table `{name}` (only `fts5` and `fts5vocab` are)"))
+        }
+        CreateTempTable { .. } | CreateTempIndex { .. } | CreateTempTrigger { .. } | CreateTempView { .. } => {
+            Some(TEMPORARY.to_owned())
+        }
+        DropTempTable { .. } | DropTempIndex { .. } | DropTempTrigger { .. } | DropTempView { .. } => {
+            Some(TEMPORARY.to_owned())
+        }
+        Insert { table_name } => protected(table_name),
+        // Dropping a table and `ANALYZE` come by here.
+        Delete { table_name } => protected(table_name).filter(|_| !is_about_others(table_name)),
+        // And so does renaming one.
+        Update { table_name, column_name } => {
+            protected(table_name).filter(|_| !(is_about_others(table_name) && column_name == "name"))
+        }
+        Unknown { code, .. } => Some(format!("the action {code}")),
+        _ => None,
+    }
+}
+
+/// Tables of SQLite's own. The schema itself is left to SQLite, since whatever changes it comes by here: of what plugins
+/// write, it lets nothing pass that names that table.
+fn protected(table: &str) -> Option<String> {
+    let name = table.to_ascii_lowercase();
+    let is_schema =
+        matches!(name.as_str(), "sqlite_master" | "sqlite_schema" | "sqlite_temp_master" | "sqlite_temp_schema");
+    (name.starts_with("sqlite_") && !is_schema).then(|| format!("writing to `{name}`"))
+}
+
+/// Tables that say something of other tables by their names.
+fn is_about_others(table: &str) -> bool {
+    let name = table.to_ascii_lowercase();
+    name == "sqlite_sequence" || name.starts_with("sqlite_stat")
+}

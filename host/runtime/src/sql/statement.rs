@@ -1,0 +1,171 @@
+//! Carrying out a plugin's statements on one connection.
+
+use std::ops::{Deref, DerefMut};
+
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::types::ValueRef;
+use rusqlite::{Batch, CachedStatement, Connection, params_from_iter};
+
+use super::connection::{Guarded, patiently};
+use super::error::Failure;
+use super::{Budget, MAX_VALUE, Quota, Rows, SqlError, Statement, Value};
+
+/// Bytes of a statement that is worth keeping compiled.
+const KEPT: usize = 8 << 10;
+/// Bytes that a value counts beside its text.
+const VALUE: usize = 16;
+
+impl Guarded {
+    /// What one statement finds.
+    pub(super) fn query(&mut self, statement: &Statement, budget: &Budget, quota: &Quota) -> Result<Rows, Failure> {
+        self.watched(budget, |connection| patiently(budget, || query(connection, statement, quota)))
+    }
+
+    /// All statements in one transaction.
+    pub(super) fn execute(&mut self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, Failure> {
+        let gate = &self.gate;
+        let done = self.watched(budget, |connection| {
+            patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("BEGIN IMMEDIATE"))?))?;
+            let mut changes = Vec::with_capacity(statements.len());
+            for statement in statements {
+                changes.push(execute(connection, statement)?);
+            }
+            patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("COMMIT"))?))?;
+            Ok(changes)
+        });
+        if done.is_err() {
+            self.roll_back();
+        }
+        done
+    }
+
+    /// With what stopped it or stood against it in the place of what SQLite makes of that.
+    fn watched<T>(&self, budget: &Budget, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.watch.begin(budget);
+        let done = work(&self.connection);
+        let stopped = self.watch.end();
+        let refused = self.gate.refused();
+        done.map_err(|failure| match (stopped, refused) {
+            (Some(stopped), _) => stopped.into(),
+            (None, Some(what)) => SqlError::Refused(what).into(),
+            (None, None) => failure,
+        })
+    }
+}
+
+fn query(connection: &Connection, statement: &Statement, quota: &Quota) -> Result<Rows, Failure> {
+    let mut prepared = prepare(connection, &statement.sql)?;
+    if !prepared.readonly() {
+        return Err(SqlError::Writes.into());
+    }
+    let columns: Vec<String> = prepared.column_names().into_iter().map(str::to_owned).collect();
+    let mut bytes: usize = columns.iter().map(String::len).sum();
+    let mut found = prepared.query(params_from_iter(&statement.params))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        if rows.len() == quota.rows {
+            return Err(SqlError::Rows { most: quota.rows }.into());
+        }
+        let mut values = Vec::with_capacity(columns.len());
+        for column in 0..columns.len() {
+            let value = row.get_ref(column)?;
+            bytes += VALUE + size(value);
+            if bytes > quota.answer {
+                return Err(SqlError::Answer { most: quota.answer }.into());
+            }
+            values.push(owned(value));
+        }
+        rows.push(values);
+    }
+    Ok(Rows { columns, rows })
+}
+
+/// Carries it out to its end, rows that it gives included, and answers how many rows it changed.
+fn execute(connection: &Connection, statement: &Statement) -> Result<u64, Failure> {
+    let before = connection.total_changes();
+    let mut prepared = prepare(connection, &statement.sql)?;
+    let mut rows = prepared.query(params_from_iter(&statement.params))?;
+    while rows.next()?.is_some() {}
+    drop(rows);
+    // Of a statement that changes no rows, SQLite has the number of the one before; and a full-text index that is made
+    // writes rows of its own.
+    let changed = connection.total_changes() != before && !is_about_the_schema(&statement.sql);
+    Ok(if changed { connection.changes() } else { 0 })
+}
+
+fn is_about_the_schema(sql: &str) -> bool {
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    ["CREATE", "DROP", "ALTER", "ANALYZE", "REINDEX", "PRAGMA"].iter().any(|one| word.eq_ignore_ascii_case(one))
+}
+
+/// A compiled statement, of which the short ones are kept.
+enum Prepared<'a> {
+    Kept(CachedStatement<'a>),
+    Once(rusqlite::Statement<'a>),
+}
+
+impl<'a> Deref for Prepared<'a> {
+    type Target = rusqlite::Statement<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Kept(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
+impl DerefMut for Prepared<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Kept(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
+/// Compiles the one statement of a text.
+fn prepare<'a>(connection: &'a Connection, sql: &'a str) -> Result<Prepared<'a>, Failure> {
+    if sql.len() > MAX_VALUE {
+        return Err(SqlError::TooLong.into());
+    }
+    if sql.contains('\0') {
+        // For SQLite the text would end there.
+        return Err(SqlError::Statement("there is a NUL character in the statement".to_owned()).into());
+    }
+    let text = sql.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == ';');
+    if !text.contains(';') && text.len() <= KEPT {
+        let statement = connection.prepare_cached(text)?;
+        // Comments alone make a statement that does nothing, as do a few real ones; only those have a text.
+        if statement.column_count() == 0 && statement.readonly() && statement.expanded_sql().is_none() {
+            return Err(SqlError::Empty.into());
+        }
+        return Ok(Prepared::Kept(statement));
+    }
+    // One after the other: compiling all that follow, to see that nothing does, takes a stack frame for each.
+    let mut batch = Batch::new(connection, text);
+    let statement = batch.next()?.ok_or(SqlError::Empty)?;
+    match batch.next() {
+        Ok(None) => Ok(Prepared::Once(statement)),
+        // Or there is one that is no good besides.
+        Ok(Some(_)) | Err(_) => Err(SqlError::Several.into()),
+    }
+}
+
+fn size(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+    }
+}
+
+/// A text that is none is shown as far as it is one.
+fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}

@@ -1,0 +1,196 @@
+//! The imports `sql` and `history.search`, through a component: the guest `tests/guests/clerk`, which `cargo xtask plugins`
+//! builds.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
+use hermes_runtime::files::Roots;
+use hermes_runtime::services::{
+    History, HistoryHit, HistoryQuery, Level, Matching, ModelReply, ModelRequest, Models, Reporter,
+};
+use hermes_runtime::sql::Database;
+use hermes_runtime::{CallError, Fault, Invocation, Limits, Recipe, Runtime, Services, SessionInfo, Start};
+use serde_json::{Value, json};
+
+struct Nobody;
+
+impl Reporter for Nobody {
+    fn log(&self, _: Level, _: &str) {}
+    fn progress(&self, _: &str) {}
+}
+
+#[async_trait]
+impl Models for Nobody {
+    fn resolve(&self, _: &str) -> Result<Model, Fault> {
+        Err(Fault::denied("llm"))
+    }
+    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
+        Err(Fault::denied("llm"))
+    }
+    fn count_tokens(&self, _: &str) -> u32 {
+        0
+    }
+}
+
+/// Finds one message, and tells in its text what was asked.
+impl History for Nobody {
+    fn whole(&self) -> Option<MessageRange> {
+        None
+    }
+    fn headers_after(&self, _: Option<MessageId>) -> Vec<Header> {
+        Vec::new()
+    }
+    fn headers(&self, _: MessageRange) -> Vec<Header> {
+        Vec::new()
+    }
+    fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
+        (Vec::new(), None)
+    }
+    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
+        Ok(None)
+    }
+    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+        if query.text == "hang" {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        let excerpt = format!("{:?} {} {}", query.matching, query.text, query.limit);
+        Ok(vec![HistoryHit { id: MessageId(7), session: "s".into(), excerpt, score: 0.5 }])
+    }
+}
+
+fn recipe(code: &Path, database: Option<Arc<Database>>) -> Arc<Recipe> {
+    let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-guests/clerk/clerk.wasm");
+    let component = std::fs::read(&staged)
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins`", staged.display()));
+    let mut limits = Limits::standard();
+    limits.deadlines.tool = Duration::from_secs(1);
+    Arc::new(Recipe {
+        plugin: "clerk".into(),
+        version: "0.1.0".into(),
+        loaded: Runtime::new(code.to_owned()).load(&component).unwrap(),
+        config: "{}".into(),
+        session: SessionInfo {
+            id: "s".into(),
+            parent: None,
+            platform: "cli".into(),
+            purpose: "primary".into(),
+            profile: "default".into(),
+            workspace: None,
+            model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
+        },
+        start: Start::Fresh,
+        services: Services {
+            reporter: Arc::new(Nobody),
+            models: Arc::new(Nobody),
+            may_ask: false,
+            history: Arc::new(Nobody),
+            may_read: true,
+            documents: Vec::new(),
+            files: Arc::new(Roots::new(Vec::new())),
+            database,
+        },
+        limits,
+    })
+}
+
+async fn called(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Result<Value, CallError> {
+    let invocation =
+        Invocation { id: "call".into(), name: tool.into(), arguments: arguments.to_string(), extra: Vec::new() };
+    let output = recipe.call_tool(invocation).await?;
+    Ok(serde_json::from_str(&output.content).unwrap())
+}
+
+async fn call(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Value {
+    called(recipe, tool, arguments).await.unwrap()
+}
+
+const ENDLESS: &str = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_keeps_what_it_stores_and_no_statement_of_its_own_costs_it_its_instance() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("data/clerk/plugin.db");
+    let clerk = recipe(home.path(), Some(Database::at(&path)));
+    let stored = json!({ "sql": [
+        "CREATE VIRTUAL TABLE notes USING fts5 (text)",
+        "INSERT INTO notes VALUES ('tea'), ('coffee')",
+        "PRAGMA user_version = 3",
+    ]});
+    assert!(!path.exists());
+    assert_eq!(call(&clerk, "execute", stored).await, json!([0, 2, 0]));
+    let tea = json!({ "sql": "SELECT rowid, text FROM notes WHERE notes MATCH 'tea'" });
+    for (tool, sql, code) in [
+        ("query", json!("ATTACH '/etc/passwd' AS a"), "sql"),
+        ("query", json!("PRAGMA journal_mode = DELETE"), "sql"),
+        ("query", json!("DELETE FROM notes"), "sql"),
+        ("query", json!("SELECT 1; SELECT 2"), "sql"),
+        ("query", json!("SELECT zeroblob(2147483648)"), "quota"),
+        ("query", json!(ENDLESS), "quota"),
+        ("execute", json!(["DELETE FROM notes", "COMMIT"]), "sql"),
+        ("execute", json!(["DELETE FROM notes", ENDLESS]), "quota"),
+    ] {
+        let answer = call(&clerk, tool, json!({ "sql": sql })).await;
+        assert_eq!(answer["code"], code, "{sql}: {answer}");
+        assert_eq!(call(&clerk, "query", tea.clone()).await, json!([[1, "tea"]]), "{sql}");
+    }
+    // Another instance, as of another process.
+    let other = recipe(home.path(), Some(Database::at(&path)));
+    assert_eq!(call(&other, "query", json!({ "sql": "PRAGMA user_version" })).await, json!([[3]]));
+}
+
+#[tokio::test]
+async fn a_component_that_did_not_ask_for_a_database_has_none() {
+    let home = tempfile::tempdir().unwrap();
+    let clerk = recipe(home.path(), None);
+    let answer = call(&clerk, "query", json!({ "sql": "SELECT 1" })).await;
+    assert!(answer["message"].as_str().unwrap().contains("no right to `sql`"), "{answer}");
+    assert_eq!(std::fs::read_dir(home.path().join("data")).map_or(0, Iterator::count), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_nobody_waits_for_stops_its_statement() {
+    let home = tempfile::tempdir().unwrap();
+    let database = Arc::new(Database::in_memory());
+    let clerk = recipe(home.path(), Some(Arc::clone(&database)));
+    let running = called(&clerk, "query", json!({ "sql": ENDLESS }));
+    assert!(tokio::time::timeout(Duration::from_millis(200), running).await.is_err());
+    // There is one connection: it is had only when the statement has ended, long before its own time was up.
+    let budget = hermes_runtime::sql::Budget::of(Duration::from_millis(400));
+    let one = hermes_runtime::sql::Statement::new("SELECT 1", []);
+    tokio::task::spawn_blocking(move || database.query(&one, &budget)).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_reaches_the_conversation_as_it_was_asked_and_takes_no_longer_than_the_call() {
+    let home = tempfile::tempdir().unwrap();
+    let clerk = recipe(home.path(), None);
+    for (matching, told) in [("any", Matching::Any), ("all", Matching::All), ("phrase", Matching::Phrase)] {
+        let asked = json!({ "text": "a OR b", "matching": matching, "limit": 1000 });
+        let excerpt = format!("{told:?} a OR b 100");
+        assert_eq!(call(&clerk, "search", asked).await, json!([{ "id": 7, "excerpt": excerpt, "score": 0.5 }]));
+    }
+    let begin = Instant::now();
+    let answer = called(&clerk, "search", json!({ "text": "hang" })).await;
+    assert!(
+        matches!(&answer, Ok(told) if told["message"].as_str().is_some_and(|told| told.contains("time is up"))),
+        "{answer:?}"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(2), "it waited for the search");
+}
+
+/// What a query costs through the boundary. Run with `--ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn measured() {
+    let home = tempfile::tempdir().unwrap();
+    let clerk = recipe(home.path(), Some(Database::at(home.path().join("plugin.db"))));
+    let made =
+        json!({ "sql": ["CREATE TABLE kept (id INTEGER PRIMARY KEY, text)", "INSERT INTO kept VALUES (1, 'one')"] });
+    call(&clerk, "execute", made).await;
+    let asked = json!({ "times": 5_000, "sql": "SELECT text FROM kept WHERE id = 1" });
+    println!("a small query through the boundary: {} µs", call(&clerk, "repeat", asked).await);
+}

@@ -1,0 +1,260 @@
+//! Summaries by another model than the conversation's: its own address and key, and what is done when it does not answer.
+//!
+//! Two servers: one for the session, one for the summaries. The sessions are long-lived, since `/compress` waits for the
+//! summary that it asks for.
+
+use std::time::Duration;
+
+use hermes_tests::{Home, KEY, Output, Reply, Request, Server, dead_endpoint};
+use serde_json::{Value, json};
+
+use crate::journal::long_text;
+
+/// The key of the server of summaries; no output may show it, and the session's server must never see it.
+const OWN_KEY: &str = "sk-summaries-fedcba9876543210fedcba98";
+const CONFIGURATION: i32 = 3;
+/// Turns before each compaction: enough that some lie before the messages that stay as they are.
+const TURNS: usize = 12;
+
+const SUMMARY: &str = "## Goal\nThe user reports delays of ferries, berth by berth, and the assistant keeps count of all of \
+                       them.\n## Open\nNothing.";
+
+/// Answers at length; the summaries that it writes say whose they are.
+fn partner(name: &'static str) -> Server {
+    Server::answering(move |body, number| {
+        if hermes_tests::is_auxiliary(body) {
+            Reply::text(format!("{SUMMARY}\n## Written by\n{name}"))
+        } else {
+            Reply::text(long_text("answer", number)).in_steps_of(400)
+        }
+    })
+}
+
+fn summariser(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Server {
+    Server::answering(move |_, _| reply())
+}
+
+fn home(session: &Server, section: Value) -> Home {
+    let home = Home::with(session);
+    home.set("model.context_length", json!(64_000));
+    home.set("auxiliary.compression", section);
+    home
+}
+
+/// Talks for a while and compacts, as often as is said, in one process.
+fn converse(home: &Home, compactions: usize) -> Output {
+    let mut said = String::new();
+    for compaction in 0..compactions {
+        for turn in 0..TURNS {
+            said.push_str(&format!("{}\n", long_text("turn", compaction * TURNS + turn)));
+        }
+        said.push_str("/compress\n");
+    }
+    let output = home.hermes(&["chat"]).stdin(&said).run().success();
+    let shown = format!("{output}");
+    assert!(!shown.contains(KEY) && !shown.contains(OWN_KEY), "a key is shown\n{output}");
+    for log in std::fs::read_dir(home.path().join("logs")).into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(log.path()).unwrap();
+        assert!(!text.contains(KEY) && !text.contains(OWN_KEY), "a key is in {}", log.path().display());
+    }
+    output
+}
+
+fn summaries(server: &Server) -> Vec<Request> {
+    server.requests().into_iter().filter(Request::is_auxiliary).collect()
+}
+
+/// Panics unless every request carries this key and no request the other one, wherever it might stand.
+#[track_caller]
+fn assert_only_key(requests: &[Request], own: Option<&str>, other: &str) {
+    for request in requests {
+        assert_eq!(request.header("authorization"), own.map(|key| format!("Bearer {key}")).as_deref());
+        assert!(request.headers.iter().all(|(_, value)| !value.contains(other)), "{:?}", request.headers);
+        assert!(!String::from_utf8_lossy(&request.raw).contains(other));
+    }
+}
+
+fn notices(output: &Output) -> Vec<&str> {
+    output.stderr.lines().filter(|line| line.contains("was served by")).collect()
+}
+
+#[test]
+fn summaries_are_written_by_a_model_of_their_own_with_its_own_key() {
+    let (session, own) = (partner("session"), partner("own"));
+    let home = home(&session, json!({"base_url": own.url(), "model": "small", "api_key": OWN_KEY}));
+    let output = converse(&home, 1);
+    let asked = summaries(&own);
+    assert!(!asked.is_empty(), "nothing was summed up\n{output}");
+    assert_eq!(own.requests().len(), asked.len(), "it was asked for more than summaries");
+    assert!(asked.iter().all(|request| request.body["model"] == "small"));
+    assert!(summaries(&session).is_empty());
+    assert_only_key(&asked, Some(OWN_KEY), KEY);
+    assert_only_key(&session.requests(), Some(KEY), OWN_KEY);
+    assert!(notices(&output).is_empty(), "{output}");
+}
+
+#[test]
+fn the_sessions_key_goes_to_no_other_address() {
+    let (session, own) = (partner("session"), partner("own"));
+    let home = home(&session, json!({"base_url": own.url(), "model": "small"}));
+    home.write(".env", format!("OPENAI_API_KEY={OWN_KEY}\n"));
+    home.set("model.provider", json!("custom"));
+    converse(&home, 1);
+    assert!(!summaries(&own).is_empty());
+    assert_only_key(&own.requests(), None, KEY);
+    assert_only_key(&own.requests(), None, OWN_KEY);
+}
+
+#[test]
+fn a_key_may_be_in_a_variable_and_another_wire_be_spoken() {
+    let (session, own) = (partner("session"), partner("own"));
+    let section = json!({
+        "base_url": own.anthropic_url(), "model": "small", "key_env": "SUMMARY_KEY", "api_mode": "anthropic_messages",
+    });
+    let home = home(&session, section);
+    home.write(".env", format!("SUMMARY_KEY={OWN_KEY}\n"));
+    converse(&home, 1);
+    let asked = summaries(&own);
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|request| request.header("x-api-key") == Some(OWN_KEY)));
+    assert!(summaries(&session).is_empty());
+}
+
+#[test]
+fn one_that_is_down_is_followed_by_the_next_with_one_notice() {
+    let (session, next) = (partner("session"), partner("next"));
+    let down = dead_endpoint();
+    let section = json!({
+        "base_url": down, "model": "small", "api_key": OWN_KEY,
+        "fallback_chain": [
+            {"provider": "groq", "model": "keyless"},
+            {"base_url": next.url(), "model": "second", "api_key": OWN_KEY},
+        ],
+    });
+    let home = home(&session, section);
+    home.set("auxiliary.transient_retries", json!(0));
+    let output = converse(&home, 2);
+    let asked = summaries(&next);
+    assert!(asked.len() >= 2 && asked.iter().all(|request| request.body["model"] == "second"), "{output}");
+    assert!(summaries(&session).is_empty());
+    assert_only_key(&asked, Some(OWN_KEY), KEY);
+    let told = notices(&output);
+    assert_eq!(told.len(), 1, "{output}");
+    let address = down.trim_start_matches("http://").trim_end_matches("/v1");
+    for words in ["second", address, "auxiliary.compression", "hermes doctor"] {
+        assert!(told[0].contains(words), "`{words}` is not told: {}", told[0]);
+    }
+    output.says(&["auxiliary.compression.fallback_chain[0]", "GROQ_API_KEY"]);
+}
+
+#[test]
+fn where_nobody_else_answers_the_sessions_model_does() {
+    let session = partner("session");
+    let next = summariser(|| Reply::error(401, &format!("bad key {OWN_KEY}")));
+    let section = json!({
+        "base_url": dead_endpoint(), "model": "small",
+        "fallback_chain": [{"base_url": next.url(), "model": "second", "api_key": OWN_KEY}],
+    });
+    let home = home(&session, section);
+    home.set("auxiliary.transient_retries", json!(0));
+    let output = converse(&home, 1);
+    let asked = summaries(&session);
+    assert_eq!(asked.len(), summaries(&next).len(), "{output}");
+    assert!(!asked.is_empty() && asked.iter().all(|request| request.body["model"] == "scripted-model"));
+    assert_only_key(&next.requests(), Some(OWN_KEY), KEY);
+    assert_only_key(&session.requests(), Some(KEY), OWN_KEY);
+    assert_eq!(notices(&output).len(), 1, "{output}");
+}
+
+#[test]
+fn one_that_is_silent_is_left_after_its_time() {
+    let session = partner("session");
+    let silent = summariser(|| Reply::text("never").hang_after(0));
+    let home = home(&session, json!({"base_url": silent.url(), "model": "small", "timeout": 1}));
+    let output = converse(&home, 1);
+    assert_eq!(silent.requests().len(), summaries(&session).len(), "a timeout was tried again\n{output}");
+    let told = notices(&output);
+    assert_eq!(told.len(), 1, "{output}");
+    assert!(told[0].contains("did not answer within 1 s"), "{}", told[0]);
+}
+
+#[test]
+fn one_that_wants_to_be_paid_is_asked_once() {
+    let session = partner("session");
+    let unpaid = summariser(|| Reply::error(402, "top up"));
+    let home = home(&session, json!({"base_url": unpaid.url(), "model": "small"}));
+    let output = converse(&home, 3);
+    assert!(summaries(&session).len() >= 2, "{output}");
+    assert_eq!(unpaid.requests().len(), 1, "an empty account was asked again");
+    assert_eq!(notices(&output).len(), 1, "{output}");
+}
+
+#[test]
+fn one_that_says_nothing_has_not_answered() {
+    let session = partner("session");
+    let empty = summariser(|| Reply::text(""));
+    let home = home(&session, json!({"base_url": empty.url(), "model": "small"}));
+    let output = converse(&home, 1);
+    assert_eq!(empty.requests().len(), summaries(&session).len());
+    assert!(notices(&output)[0].contains("answered with nothing"), "{output}");
+}
+
+#[test]
+fn a_server_that_stumbles_is_asked_again_before_another_one() {
+    let session = partner("session");
+    let own =
+        Server::answering(|_, number| if number == 0 { Reply::error(503, "a moment") } else { Reply::text(SUMMARY) });
+    let home = home(&session, json!({"base_url": own.url(), "model": "small"}));
+    let output = converse(&home, 1);
+    assert!(own.requests().len() >= 2 && summaries(&session).is_empty(), "{output}");
+    assert!(notices(&output).is_empty(), "{output}");
+}
+
+#[test]
+fn a_mistake_is_told_before_anything_is_sent() {
+    let session = partner("session");
+    for (section, words) in [
+        (json!({"provider": "nobody"}), &["auxiliary.compression.provider", "nobody", "openrouter"][..]),
+        (json!({"base_url": "ftp://x"}), &["auxiliary.compression.base_url", "http://"]),
+        (json!({"api_mode": "morse", "model": "m"}), &["auxiliary.compression.api_mode", "chat_completions"]),
+        (json!({"fallback_chain": [{"provider": "custom", "model": 4}]}), &["fallback_chain[0].model", "a text"]),
+        (json!({"timeout": "2m"}), &["auxiliary.compression.timeout", "whole number"]),
+    ] {
+        let home = home(&session, section);
+        home.hermes(&["-z", "hi"]).run().refused().exits(CONFIGURATION).says(&["config.yaml"]).says(words);
+    }
+    assert!(session.requests().is_empty());
+}
+
+#[test]
+fn a_provider_without_a_key_is_missed_when_it_is_needed() {
+    let session = partner("session");
+    let home = home(&session, json!({"provider": "groq"}));
+    let quiet = home.hermes(&["-z", "hi"]).run().success();
+    assert!(!quiet.stderr.contains("GROQ_API_KEY"), "{quiet}");
+    let output = converse(&home, 1);
+    assert!(!summaries(&session).is_empty());
+    assert!(notices(&output)[0].contains("GROQ_API_KEY"), "{output}");
+
+    home.set("model", json!({"provider": "offline"}));
+    home.hermes(&["-z", "hi"]).run().refused().exits(CONFIGURATION).says(&["auxiliary.compression", "GROQ_API_KEY"]);
+}
+
+#[test]
+fn the_doctor_shows_who_serves_what() {
+    let session = partner("session");
+    let section = json!({
+        "base_url": "http://127.0.0.1:1/v1", "model": "small", "api_key": OWN_KEY,
+        "fallback_chain": [{"provider": "groq"}],
+    });
+    let home = home(&session, section);
+    home.set("auxiliary.memory", json!({"model": "tiny"}));
+    let output = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let shown = output.stdout.as_str();
+    for words in
+        ["compression: small of custom at http://127.0.0.1:1/v1", "memory: tiny of custom", "then the session's model"]
+    {
+        assert!(shown.contains(words), "`{words}` is not shown\n{output}");
+    }
+    assert!(shown.contains("GROQ_API_KEY") && !shown.contains(OWN_KEY), "{output}");
+}

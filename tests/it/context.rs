@@ -1,0 +1,179 @@
+//! What the user is shown of the view, and what `/compress` says.
+
+use hermes_tests::oracle::assert_valid_request;
+use hermes_tests::{Home, Reply, Server, is_auxiliary};
+use serde_json::{Value, json};
+
+use crate::journal::{long_text, texts};
+use crate::planner::{self, chat, context, is_compacted, said};
+
+fn tokens(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no count: {value}"))
+}
+
+#[test]
+fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({}));
+    let [one, two, three] = [0, 1, 2].map(said);
+    let output = chat(&home, &[&one, &two, &three, "/compress", "and now?"]).success();
+    let compacted = planner::lines(&output, "compacted by `planner`");
+    assert_eq!(compacted.len(), 1, "{output}");
+    assert!(compacted[0].contains("as it was configured"), "{output}");
+    assert!(is_compacted(&server.last_turn()));
+
+    let context = context(&home);
+    assert_eq!((&context["engine"], &context["window"]), (&json!("planner"), &json!(128_000)));
+    let log = home.messages();
+    let stretches = context["stretches"].as_array().unwrap();
+    let kinds: Vec<&str> = stretches.iter().map(|stretch| stretch["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["tools", "system_prompt", "summarised", "verbatim"]);
+    let (summary, verbatim) = (&stretches[2], &stretches[3]);
+    assert_eq!(summary["by"], "planner");
+    assert_eq!((&summary["messages"], &verbatim["messages"]), (&json!(4), &json!(4)));
+    assert_eq!(summary["covers"], json!([{"first": log[0]["id"], "last": log[3]["id"]}]));
+    assert_eq!(verbatim["ids"], json!({"first": log[4]["id"], "last": log[7]["id"]}));
+    assert!(tokens(&summary["said_tokens"]) > 4 * tokens(&summary["tokens"]), "{summary}");
+    let sum: u64 = stretches.iter().map(|stretch| tokens(&stretch["tokens"])).sum();
+    assert_eq!(sum, tokens(&context["tokens"]));
+
+    let views = context["views"].as_array().unwrap();
+    assert_eq!(views.len(), 1);
+    assert_eq!((&views[0]["by"], &views[0]["reason"]), (&json!("planner"), &json!("as it was configured")));
+    // What was told at the compaction is what is told of it later.
+    let grouped = |count: &Value| {
+        let digits = count.to_string();
+        if digits.len() > 3 {
+            format!("{},{}", &digits[..digits.len() - 3], &digits[digits.len() - 3..])
+        } else {
+            digits
+        }
+    };
+    let told = format!("from about {} to {} tokens", grouped(&views[0]["before"]), grouped(&views[0]["after"]));
+    assert!(compacted[0].contains(&told), "`{told}` is not in: {}", compacted[0]);
+
+    let shown = home.hermes(&["context"]).run().success();
+    for text in
+        ["summary of 4 messages, by planner since", "as said, 4 messages", "breaker   closed", "as it was configured"]
+    {
+        assert!(shown.stdout.contains(text), "`{text}` is not in\n{shown}");
+    }
+    assert!(!shown.stdout.contains('\u{1b}'), "colours in a pipe\n{shown}");
+    assert!(shown.stdout.lines().all(|line| line.chars().count() <= 160), "{shown}");
+    let bar = shown.stdout.lines().find(|line| line.starts_with('▓')).unwrap();
+    assert_eq!(bar.chars().count(), 64, "{shown}");
+}
+
+#[test]
+fn what_fills_the_window_is_seen_while_another_process_holds_the_session() {
+    let server = Server::answering(|_, number| match number {
+        1 => Reply::text("Never to be finished.").hang_after(3),
+        number => Reply::text(format!("Answer {number}.")),
+    });
+    let home = planner::home(&server, json!({}));
+    home.hermes(&["-z", "one"]).run().success();
+    let holder = home.hermes(&["-z", "two", "--continue"]).spawn();
+    holder.wait_for_stdout("Never");
+
+    let refused = home.hermes(&["-z", "three", "--continue"]).run().refused().exits(7);
+    let refused = refused.says(&["the session cannot be opened", "process"]);
+    assert!(refused.stderr.lines().count() == 3, "{refused}");
+    let context = context(&home);
+    assert_eq!(context["sums"]["verbatim"]["messages"], 3);
+    assert!(context.get("live").is_none(), "{context}");
+    holder.kill();
+    home.hermes(&["-z", "three", "--continue"]).run().success();
+}
+
+#[test]
+fn a_session_that_never_spoke_is_told_as_such() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({}));
+    let output = chat(&home, &["/context", "/compress", "/compress --preview"]).success();
+    assert!(output.stdout.contains("nothing was said yet"), "{output}");
+    assert_eq!(
+        output.stdout.matches("the conversation has 0 messages, and it takes at least 4").count(),
+        2,
+        "{output}"
+    );
+    assert_eq!(server.requests().len(), 0);
+    home.hermes(&["context"]).run().refused().exits(1);
+}
+
+#[test]
+fn the_picture_of_a_live_session_has_the_engines_own_words() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({}));
+    let output = chat(&home, &["one", "/context"]).success();
+    for text in ["engine    planner", "timing: never", "messages: 2", "views     none"] {
+        assert!(output.stdout.contains(text), "`{text}` is not in\n{output}");
+    }
+}
+
+#[test]
+fn a_preview_shows_what_a_compaction_does_and_does_none() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({}));
+    let [one, two, three] = [0, 1, 2].map(said);
+    let output = chat(&home, &[&one, &two, &three, "/compress --preview"]).success();
+    assert!(output.stdout.contains("`planner` would compact from about "), "{output}");
+    assert!(output.stdout.contains("summary of 4 messages"), "{output}");
+    assert_eq!(context(&home)["views"], json!([]));
+    assert_eq!(server.requests().len(), 3, "a model was asked for a preview");
+    assert_eq!(planner::outcomes(&home), ["deferred"]);
+
+    let told = output.stdout.split("would compact ").nth(1).unwrap().split(" tokens").next().unwrap().to_owned();
+    let output = planner::chat_with(&home, &["--continue"], &["/compress"]).success();
+    output.says(&[&format!("compacted by `planner`, {told} tokens")]);
+}
+
+#[test]
+fn a_preview_of_a_plan_that_would_be_refused_says_why_and_counts_for_nothing() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({"bad": 1}));
+    let output = chat(&home, &["one", "two", "/compress --preview"]).success();
+    let output = output.says(&["would be refused", "neither shown nor covered"]);
+    assert!(output.stdout.contains("the conversation is as it was"), "{output}");
+    assert_eq!(context(&home)["faults"], json!([]));
+}
+
+#[test]
+fn a_compaction_that_cannot_be_says_why() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({"keep_turns": 9}));
+    let short = chat(&home, &["one", "/compress"]).success();
+    assert!(short.stdout.contains("the conversation has 2 messages, and it takes at least 4"), "{short}");
+    let nothing = planner::chat_with(&home, &["--continue"], &["two", "/compress"]).success();
+    assert!(nothing.stdout.contains("there is nothing to gain"), "{nothing}");
+    home.set("compression.enabled", json!(false));
+    let off = planner::chat_with(&home, &["--continue"], &["/compress", "/compress --preview", "/context"]).success();
+    assert_eq!(off.stdout.matches("set `compression.enabled` to true").count(), 2, "{off}");
+    assert!(off.stdout.contains("not asked: compression.enabled is false"), "{off}");
+    assert_eq!(planner::outcomes(&home), [""; 0]);
+}
+
+#[test]
+fn the_default_engine_is_drawn_with_its_summaries_and_what_it_shortened() {
+    let server = Server::answering(|body, number| match is_auxiliary(body) {
+        true => Reply::text("The user reports delays of ferries; the assistant keeps count."),
+        false => Reply::text(long_text("answer", number)).in_steps_of(200),
+    });
+    let home = Home::with(&server);
+    home.set("model.context_length", json!(12_000));
+    for number in 0..12 {
+        let text = said(number);
+        let arguments = ["-z", text.as_str(), "--continue"];
+        home.hermes(if number == 0 { &arguments[..2] } else { &arguments }).run().success();
+    }
+    assert_valid_request(&server.last_turn().body);
+    let context = context(&home);
+    assert!(!context["views"].as_array().unwrap().is_empty(), "nothing was compacted");
+    let messages = |kind: &str| tokens(&context["sums"][kind]["messages"]);
+    let all = messages("verbatim") + messages("shortened") + messages("summarised");
+    assert_eq!(all, home.messages().len() as u64);
+    assert!(messages("summarised") > 0);
+    assert_eq!(texts(&home.messages(), "user").len(), 12);
+    for view in context["views"].as_array().unwrap() {
+        assert!(tokens(&view["after"]) < tokens(&view["before"]), "{view}");
+    }
+}

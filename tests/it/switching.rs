@@ -1,0 +1,119 @@
+//! One conversation under several engines, one after the other: nothing is lost, and each begins where the last one left.
+
+use hermes_tests::oracle::{assert_extends, assert_valid_request};
+use hermes_tests::{Home, Request, Server};
+use serde_json::json;
+
+use crate::journal::texts;
+use crate::planner::{self, chat_with, context, said};
+
+fn home(server: &Server) -> Home {
+    let home = Home::with(server);
+    planner::install(&home, "alpha", json!({"tool": "alpha_tool"}));
+    planner::install(&home, "beta", json!({"tool": "beta_tool"}));
+    home
+}
+
+fn engine(home: &Home) -> String {
+    let shown = home.session_json(&home.newest_session());
+    shown["session"]["engine"].as_str().unwrap().to_owned()
+}
+
+fn all_text(request: &Request) -> String {
+    request.conversation().into_iter().map(|said| said.text + "\n").collect()
+}
+
+#[test]
+fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
+    let server = planner::server();
+    let home = home(&server);
+    let texts_said: Vec<String> = (0..8).map(said).collect();
+    let [a, b, c, d, e, f, g, h] = texts_said.iter().map(String::as_str).collect::<Vec<_>>()[..] else { panic!() };
+
+    // The engine of the configuration, which is the compressor, then two others by flag.
+    let first = chat_with(&home, &[], &[a, b, c, "/compress"]).success();
+    assert_eq!(planner::lines(&first, "compacted by `compressor`").len(), 1, "{first}");
+    let by_compressor = context(&home);
+    let begun = server.turns().len();
+
+    let second = chat_with(&home, &["--continue", "--engine", "alpha"], &[d, e, "/compress", f]).success();
+    let told = planner::lines(&second, "was held with the context engine");
+    assert_eq!(told.len(), 1, "{second}");
+    assert!(told[0].contains("`compressor`") && told[0].contains("`alpha` goes on from here"), "{}", told[0]);
+    assert!(told[0].contains("--rebuild"), "{}", told[0]);
+    assert_eq!(engine(&home), "alpha");
+
+    // Its tool comes with the prompt of the next compaction, not before.
+    let turns = server.turns();
+    let offered: Vec<bool> =
+        turns[begun..].iter().map(|request| request.tool_names().contains(&"alpha_tool")).collect();
+    assert_eq!(offered, [false, false, true]);
+    // What the compressor had written was handed over with its text.
+    let summary = by_compressor["stretches"].as_array().unwrap().iter().find(|stretch| stretch["kind"] == "summarised");
+    let key = summary.unwrap()["key"].as_str().unwrap();
+    assert!(all_text(turns.last().unwrap()).contains(&format!("from {key}: ")), "{}", all_text(turns.last().unwrap()));
+
+    home.set("context.engine", json!("beta"));
+    let third = chat_with(&home, &["--continue"], &[g, "/compress", h]).success();
+    assert_eq!(planner::lines(&third, "`beta` goes on from here").len(), 1, "{third}");
+    let turns = server.turns();
+    assert!(all_text(turns.last().unwrap()).contains("from alpha:"), "{}", all_text(turns.last().unwrap()));
+    let tools = turns.last().unwrap().tool_names();
+    assert!(tools.contains(&"beta_tool") && !tools.contains(&"alpha_tool"), "{tools:?}");
+
+    // And back; without a change there is nothing to tell.
+    let back = chat_with(&home, &["--continue", "--engine", "compressor"], &["Are you there?"]).success();
+    assert_eq!(planner::lines(&back, "`compressor` goes on from here").len(), 1, "{back}");
+    let same = chat_with(&home, &["--continue", "--engine", "compressor"], &["Still?"]).success();
+    assert_eq!(planner::lines(&same, "goes on from here").len(), 0, "{same}");
+    assert_eq!(engine(&home), "compressor");
+
+    server.turns().iter().for_each(|request| assert_valid_request(&request.body));
+    assert_eq!(texts(&home.messages(), "user")[..8], texts_said);
+    assert_eq!(home.sessions_json().len(), 1);
+    let by: Vec<String> = context(&home)["views"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|view| view["by"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(by, ["compressor", "alpha", "beta"]);
+    let shown = home.hermes(&["sessions", "show", &home.newest_session()]).run().success();
+    assert!(shown.stdout.contains("compressor (before: alpha, beta)"), "{shown}");
+}
+
+#[test]
+fn a_switch_changes_no_byte_that_was_sent() {
+    let server = planner::server();
+    let home = home(&server);
+    chat_with(&home, &["--engine", "alpha"], &["one", "two"]).success();
+    chat_with(&home, &["--continue", "--engine", "beta"], &["three"]).success();
+    let turns = server.turns();
+    assert_eq!(turns[1].raw_member("tools"), turns[2].raw_member("tools"));
+    assert_extends(&turns[1].body, &turns[2].body);
+}
+
+#[test]
+fn a_rebuilt_prompt_brings_the_tools_of_the_new_engine_at_once() {
+    let server = planner::server();
+    let home = home(&server);
+    chat_with(&home, &["--engine", "alpha"], &["one"]).success();
+    home.set("context.engine", json!("beta"));
+    let rebuilt = home.hermes(&["prompt", "--rebuild", &home.newest_session()]).run().success();
+    assert_eq!(planner::lines(&rebuilt, "`beta` goes on from here").len(), 1, "{rebuilt}");
+    let output = chat_with(&home, &["--continue"], &["two"]).success();
+    assert_eq!(planner::lines(&output, "goes on from here").len(), 0, "{output}");
+    let tools = server.last_turn();
+    let tools = tools.tool_names();
+    assert!(tools.contains(&"beta_tool") && !tools.contains(&"alpha_tool"), "{tools:?}");
+}
+
+#[test]
+fn an_engine_that_is_not_there_is_refused_and_changes_nothing() {
+    let server = planner::server();
+    let home = home(&server);
+    chat_with(&home, &["--engine", "alpha"], &["one"]).success();
+    chat_with(&home, &["--continue", "--engine", "gamma"], &["two"]).refused().exits(5).says(&["gamma", "alpha"]);
+    assert_eq!(engine(&home), "alpha");
+    assert_eq!(server.turns().len(), 1);
+}
