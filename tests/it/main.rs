@@ -18,6 +18,7 @@ mod ephemeral;
 mod frozen;
 mod hygiene;
 mod journal;
+mod lab;
 mod layers;
 mod ledger;
 mod planner;

@@ -109,7 +109,7 @@ pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Fa
 /// What fills a column.
 enum Filler {
     Everything,
-    Engine(Plugins),
+    Engine(Box<Plugins>),
     External(String),
 }
 
@@ -186,7 +186,7 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
         if name == NONE {
             return Ok(Filler::Everything);
         }
-        select(name, arguments.configured, &runtime, setup, console).map(Filler::Engine)
+        select(name, arguments.configured, &runtime, setup, console).map(Box::new).map(Filler::Engine)
     };
     names.into_iter().map(|name| Ok((name.to_owned(), filler(name)?))).collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::{Draft, Message, Role, Usage, validity};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::cache::{Cache, Chain};
 use crate::context::{Block, Context};
@@ -18,30 +18,41 @@ pub struct Figures {
     /// Requests to the model.
     pub requests: u64,
     /// Mean tokens of a request, system prompt and tools included.
+    #[serde(serialize_with = "whole")]
     pub mean_context: f64,
     /// Most tokens of a request.
+    #[serde(serialize_with = "whole")]
     pub max_context: f64,
     /// Requests larger than the window.
     pub over_window: u64,
     /// Tokens read from the provider's cache.
+    #[serde(serialize_with = "whole")]
     pub read: f64,
     /// Tokens written to it.
+    #[serde(serialize_with = "whole")]
     pub written: f64,
     /// Tokens that no cache had to do with.
+    #[serde(serialize_with = "whole")]
     pub fresh: f64,
     /// Tokens that the conversation brought.
+    #[serde(serialize_with = "whole")]
     pub new: f64,
     /// Calls of the summariser.
     pub summaries: u64,
     /// Tokens that it read.
+    #[serde(serialize_with = "whole")]
     pub summary_input: f64,
     /// Tokens that it wrote.
+    #[serde(serialize_with = "whole")]
     pub summary_output: f64,
     /// What the requests cost; the replies, which are the same in every column, are left out.
+    #[serde(serialize_with = "whole")]
     pub request_cost: f64,
     /// What the summariser cost.
+    #[serde(serialize_with = "whole")]
     pub summary_cost: f64,
     /// What it costs that replies refer to text that was not shown: another request each, and some tokens written.
+    #[serde(serialize_with = "whole")]
     pub fault_tax: f64,
     /// Lines of replies that were said before.
     pub references: u64,
@@ -117,6 +128,12 @@ impl Figures {
     pub fn prepared_rate(&self) -> f64 {
         ratio(self.prepared as f64, self.publications as f64)
     }
+}
+
+/// Fractions of a token say nothing.
+pub(crate) fn whole<S: Serializer>(tokens: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    // Casts from floats saturate.
+    serializer.serialize_u64(tokens.round() as u64)
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {
@@ -248,21 +265,6 @@ impl Tally {
     /// The figures, and a point for each request.
     pub fn finish(mut self, effort: Effort, recovered: Option<Recovered>) -> (Figures, Vec<Point>) {
         let figures = &mut self.figures;
-        for tokens in [
-            &mut figures.mean_context,
-            &mut figures.max_context,
-            &mut figures.read,
-            &mut figures.written,
-            &mut figures.fresh,
-            &mut figures.new,
-            &mut figures.summary_input,
-            &mut figures.summary_output,
-            &mut figures.request_cost,
-            &mut figures.summary_cost,
-            &mut figures.fault_tax,
-        ] {
-            *tokens = tokens.round();
-        }
         figures.effort = effort;
         figures.recovered = recovered;
         (self.figures, self.points)

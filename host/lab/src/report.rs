@@ -92,8 +92,10 @@ pub struct Derived {
     /// How often a token of the conversation was written to the cache.
     pub write_amplification: f64,
     /// Requests and summaries.
+    #[serde(serialize_with = "crate::figures::whole")]
     pub cost: f64,
     /// The same with the fault tax.
+    #[serde(serialize_with = "crate::figures::whole")]
     pub cost_with_tax: f64,
     /// The same, relative to the first column.
     pub ratio: Option<f64>,

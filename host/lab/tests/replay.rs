@@ -48,3 +48,30 @@ fn two_runs_make_the_same_report_byte_for_byte() {
     };
     assert_eq!(run(), run());
 }
+
+fn small() -> Recording {
+    let lines = [
+        r#"{"role":"user","content":"count the berths of the harbour","timestamp":1700000000}"#,
+        r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"count","arguments":"{}"}}],"timestamp":1700000001}"#,
+        r#"{"role":"tool","tool_call_id":"a","content":"there are twelve berths in all","timestamp":1700000002}"#,
+        r#"{"role":"assistant","content":"there are twelve berths in all","timestamp":1700000400}"#,
+    ];
+    let file = tempfile::Builder::new()
+        .prefix("small")
+        .rand_bytes(0)
+        .suffix(".jsonl")
+        .tempfile_in(tempfile::tempdir().unwrap().keep());
+    let file = file.unwrap();
+    std::fs::write(file.path(), lines.join("\n")).unwrap();
+    Recording::read(file.path()).unwrap().remove(0)
+}
+
+/// Worked out by hand: 31 bytes are 10.7 tokens, the call of 8 and the result of 31 make 13.4 more. The second request comes when
+/// the cache has gone cold, so that all of it is written again.
+#[test]
+fn a_small_report_reads_like_this() {
+    let recording = small();
+    let outcome = replay::replay(&recording, &mut Everything::default(), &Terms::STANDARD);
+    let report = Report::new(Terms::STANDARD, Temper::Sound, vec![Compared::new(&recording, vec![outcome], true)]);
+    insta::assert_snapshot!(report.to_text());
+}

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
 use hermes_runtime::files::Roots;
 use hermes_runtime::services::{
-    History, HistoryHit, HistoryQuery, Level, Matching, ModelReply, ModelRequest, Models, Reporter,
+    Clock, History, HistoryHit, HistoryQuery, Level, Matching, ModelReply, ModelRequest, Models, Reporter,
 };
 use hermes_runtime::sql::Database;
 use hermes_runtime::{CallError, Fault, Invocation, Limits, Recipe, Runtime, Services, SessionInfo, Start};
@@ -62,6 +62,16 @@ impl History for Nobody {
     }
 }
 
+impl Clock for Nobody {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn utc_offset(&self) -> i32 {
+        0
+    }
+}
+
 fn recipe(code: &Path, database: Option<Arc<Database>>) -> Arc<Recipe> {
     let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-guests/clerk/clerk.wasm");
     let component = std::fs::read(&staged)
@@ -85,6 +95,7 @@ fn recipe(code: &Path, database: Option<Arc<Database>>) -> Arc<Recipe> {
         start: Start::Fresh,
         services: Services {
             reporter: Arc::new(Nobody),
+            clock: Arc::new(Nobody),
             models: Arc::new(Nobody),
             may_ask: false,
             history: Arc::new(Nobody),
