@@ -4,6 +4,7 @@ use hermes_plugin::context_engine::{Moment, Pressure};
 
 use crate::config::Config;
 use crate::ground::Ground;
+use crate::plan::is_own;
 
 /// Tokens that all summaries of a view may take together.
 pub(crate) const PREFIX: u32 = 12_000;
@@ -44,7 +45,7 @@ impl Marks {
         let propose = mark(config.threshold(pressure.context_length));
         // Where a prompt takes most of the window there is less to share: some of it stays for what is said.
         let propose = propose.min(share(usable, 0.85).max((usable - room).saturating_add(share(room, 0.6))));
-        let prepare = config.prepare_at.map_or(u32::MAX, mark).min(share(propose, 0.8).max(usable - room));
+        let prepare = config.prepare_at.map_or_else(|| share(propose, 0.8).max(usable - room), mark).min(propose);
         Self { usable, room, prepare, propose, brim: share(usable, 0.95) }
     }
 }
@@ -82,7 +83,12 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn of(config: &Config, pressure: &Pressure, ground: &Ground<'_>) -> Self {
-        Self::from_tokens(config, pressure, ground.before(), ground.least())
+        let budget = Self::from_tokens(config, pressure, ground.before(), ground.least());
+        // What another engine's summaries take is not there for messages; one's own become part of the next.
+        let foreign = ground.summaries.iter().filter(|summary| !is_own(&summary.key));
+        let told = foreign.map(|summary| summary.tokens).fold(0, u32::saturating_add).min(budget.earlier);
+        let texts = if told == 0 { 0 } else { budget.said + budget.calls + 2 * FRAME + told };
+        Self { text: budget.text.max(texts).min(share(budget.goal, 0.7)), ..budget }
     }
 
     /// `before` is what the view takes by the headers, at most and at least.

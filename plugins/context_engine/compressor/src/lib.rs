@@ -106,22 +106,18 @@ impl ContextEngine for Compressor {
         }
         let shelf = self.shelf();
         let writes = model().is_some_and(|model| shelf.may_ask(&model, clock::now()));
-        let prepare = self.has_work(pressure, &marks, &shelf, writes);
+        let due = self.due(pressure, &marks, &shelf, writes);
         // What a model will write is worth waiting for, and what is about to be brought up to date is not used before.
         let best = shelf.written(&self.ledger).or(shelf.listed(&self.ledger).filter(|_| !writes));
-        let propose = timing::propose(pressure, &marks, &mut self.quiet, best.is_some() && !prepare);
-        Advice { prepare, propose }
+        let propose = timing::propose(pressure, &marks, &mut self.quiet, best.is_some() && due != Due::Summary);
+        Advice { prepare: due != Due::Nothing, propose }
     }
 
     fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
         let marks = Marks::of(&self.config, &request.pressure);
-        Writer {
-            config: &self.config,
-            ledger: &self.ledger,
-            cabinet: &self.cabinet,
-            least: least(&request.pressure, &marks),
-        }
-        .prepare(request)
+        let least = least(&request.pressure, &marks);
+        let (config, ledger, cabinet) = (&self.config, &self.ledger, &self.cabinet);
+        Writer { config, ledger, cabinet, least, enough: enough(&request.pressure, least) }.prepare(request)
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
@@ -237,22 +233,44 @@ impl Compressor {
         }
     }
 
-    /// Whether enough is new since what was prepared last.
-    fn has_work(&self, pressure: &Pressure, marks: &Marks, shelf: &Shelf, writes: bool) -> bool {
+    /// What is worth preparing, by what is new since the last time.
+    fn due(&self, pressure: &Pressure, marks: &Marks, shelf: &Shelf, writes: bool) -> Due {
         let (written, listed) = (shelf.written(&self.ledger), shelf.listed(&self.ledger));
-        let ahead = if writes { written } else { newer(written, listed) };
-        let new = match ahead {
-            Some(prepared) => self.ledger.tokens_after(prepared.last),
-            None => pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens),
-        };
         let manual = pressure.moment == Moment::Manual;
         let tail = if manual { 0 } else { share(marks.propose, self.config.target_ratio) };
-        // A summary that is there already is brought up to date less often than a first one is written.
         let least = least(pressure, marks);
-        let enough = least.saturating_mul(if ahead.is_some() { 3 } else { 1 });
+        let beyond_tail = |prepared: Option<&Prepared>| {
+            let new = match prepared {
+                Some(prepared) => self.ledger.tokens_after(prepared.last),
+                None => pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens),
+            };
+            new.saturating_sub(tail)
+        };
         let looked = !manual && shelf.seen > 0 && self.ledger.tokens_after(shelf.seen) < least / 2;
-        new.saturating_sub(tail) >= enough && !looked
+        if looked {
+            return Due::Nothing;
+        }
+        // A summary that is there already is brought up to date less often than a first one is written.
+        let of_summary = if written.is_some() { enough(pressure, least) } else { least };
+        let newest = written.into_iter().chain(listed).max_by_key(|prepared| prepared.last);
+        if writes && beyond_tail(written) >= of_summary {
+            Due::Summary
+        } else if beyond_tail(newest) >= least {
+            Due::List
+        } else {
+            Due::Nothing
+        }
     }
+}
+
+/// What is worth preparing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// By rule, at once.
+    List,
+    /// By a model, and by rule until it is there.
+    Summary,
 }
 
 /// Tokens of new messages that are worth a summary.
@@ -260,8 +278,9 @@ fn least(pressure: &Pressure, marks: &Marks) -> u32 {
     if pressure.moment == Moment::Manual { 100 } else { share(marks.usable, 0.05).max(150) }
 }
 
-fn newer<'a>(a: Option<&'a Prepared>, b: Option<&'a Prepared>) -> Option<&'a Prepared> {
-    a.into_iter().chain(b).max_by_key(|prepared| prepared.last)
+/// Tokens of new messages that are worth another summary.
+fn enough(pressure: &Pressure, least: u32) -> u32 {
+    if pressure.moment == Moment::Manual { least } else { least.saturating_mul(3) }
 }
 
 /// The model that writes summaries, by its name.

@@ -233,15 +233,6 @@ impl<S: Source> Planner<'_, S> {
                 ready: true,
             }));
         }
-        let mut notes = Notes::default();
-        for summary in merged {
-            notes.absorb(Notes::parse(&self.source.summary(&summary.key)?));
-        }
-        if let Some(listed) = listed {
-            notes.absorb(Notes::parse(&listed.text));
-        }
-        notes.absorb(digest(&fresh));
-        notes.written = inert(&notes.written).into_owned();
         let budget = &self.budget;
         let taken = stays.iter().map(|summary| summary.tokens).fold(0, u32::saturating_add)
             + written.map_or(0, |written| written.tokens + FRAME);
@@ -249,6 +240,21 @@ impl<S: Source> Planner<'_, S> {
         let said = share(budget.said, level.texts).min(left / 2);
         let done = share(budget.calls, level.texts).min(left / 4);
         let room = Room { written: share(budget.notes, level.texts).min(left - said - done), said, done };
+
+        let mut parts =
+            merged.iter().map(|summary| self.source.summary(&summary.key)).collect::<Result<Vec<_>, _>>()?;
+        parts.extend(listed.map(|listed| listed.text.clone()));
+        let mut parts: Vec<Notes> = parts.iter().map(|text| Notes::parse(text)).collect();
+        // Each keeps its share: none is cut away by those beside it.
+        let sizes: Vec<u32> = parts.iter().map(|part| self.source.count(&part.written)).collect();
+        let most = excerpt::cap(&sizes, room.written);
+        let mut notes = Notes::default();
+        for part in &mut parts {
+            part.written = excerpt::shorten(&part.written, most, self.source);
+            notes.absorb(std::mem::take(part));
+        }
+        notes.absorb(digest(&fresh));
+        notes.written = inert(&notes.written).into_owned();
         let notes = notes.within(room, self.source);
         // What a summary that stays stands for needs no second one.
         let stood_for = ground.covered_by(stays).without(&ground.shown);
@@ -406,6 +412,11 @@ impl<S: Source> Planner<'_, S> {
         }
         segments
     }
+}
+
+/// Whether it is this engine's, or the host's digest.
+pub(crate) fn is_own(key: &str) -> bool {
+    key.starts_with(BY_MODEL) || is_by_rule(key)
 }
 
 /// Whether no model wrote it.

@@ -24,8 +24,9 @@ pub(crate) struct Writer<'a> {
     pub(crate) config: &'a Config,
     pub(crate) ledger: &'a Ledger,
     pub(crate) cabinet: &'a Cabinet,
-    /// Tokens of new messages that are worth it.
+    /// Tokens of new messages that are worth a list or a first summary, and another summary.
     pub(crate) least: u32,
+    pub(crate) enough: u32,
 }
 
 impl Writer<'_> {
@@ -86,7 +87,8 @@ impl Writer<'_> {
         // Another focus asks for another summary, from the messages themselves.
         let base = shelf.written(self.ledger);
         let base = base.filter(|prepared| focus.is_none() || prepared.focus.as_deref() == focus);
-        let portion = portion(model, window, self.least);
+        let enough = if base.is_some() { self.enough } else { self.least };
+        let portion = Portion { input: input(model, window), least: self.least, enough };
         let Some(work) = work::next(ground, self.config, budget, base, portion, &Host)? else { return self.seen() };
 
         let tokens = summary_tokens(work.folded, window);
@@ -161,12 +163,11 @@ pub(crate) fn name(model: &Model) -> String {
     format!("{}/{}", model.provider, model.name)
 }
 
-/// What fits the window of the model that writes, with room for its reply and for an estimate that is wrong.
-fn portion(model: &Model, window: u32, least: u32) -> Portion {
+/// Tokens that fit the window of the model that writes, with room for its reply and for an estimate that is wrong.
+fn input(model: &Model, window: u32) -> u32 {
     let theirs = if model.context_length == 0 { window } else { model.context_length };
     let reply = prompt::longest(summary_tokens(u32::MAX, window));
-    let input = share(theirs.saturating_sub(reply).saturating_sub(prompt::INSTRUCTIONS), 0.6).max(500);
-    Portion { input, least }
+    share(theirs.saturating_sub(reply).saturating_sub(prompt::INSTRUCTIONS), 0.6).max(500)
 }
 
 /// Behind what the model wrote, what the user said, word for word: no model can misquote it there.

@@ -37,8 +37,10 @@ pub(crate) struct Work {
 pub(crate) struct Portion {
     /// Tokens of the input.
     pub(crate) input: u32,
-    /// Tokens below which new messages are not worth a call.
+    /// Tokens below which what is left over is not worth another call.
     pub(crate) least: u32,
+    /// Tokens of new messages that are worth the first one.
+    pub(crate) enough: u32,
 }
 
 impl Portion {
@@ -68,7 +70,7 @@ pub(crate) fn next(
     let open = stay.kept.neither(&covered);
     let shown = open.and(&ground.shown);
     let new = ground.said(&shown);
-    if new < portion.least.max(1) {
+    if new < portion.enough.max(1) {
         return Ok(None);
     }
 
@@ -139,7 +141,7 @@ mod tests {
     use crate::ledger::Ledger;
     use crate::testing::{Ruler, ledger, pressure};
 
-    const PORTION: Portion = Portion { input: 100_000, least: 100 };
+    const PORTION: Portion = Portion { input: 100_000, least: 100, enough: 100 };
 
     fn talk() -> Ledger {
         ledger(&(1..=20).map(|id| (id, 500)).collect::<Vec<_>>())
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn it_comes_in_portions_that_continue_each_other() {
         let all = talk();
-        let small = Portion { input: 1_600, least: 100 };
+        let small = Portion { input: 1_600, least: 100, enough: 100 };
         let first = work(&[], None, small).unwrap();
         assert!(first.more);
         let prepared = Prepared::new("so far".into(), 2, &first.covers, &all, None);

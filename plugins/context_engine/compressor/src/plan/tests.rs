@@ -301,7 +301,7 @@ impl World {
         }
         for _ in 0..=ledger.len() {
             let base = self.shelf.written(&ledger);
-            let portion = Portion { input: self.pressure.context_length / 2, least };
+            let portion = Portion { input: self.pressure.context_length / 2, least, enough: least };
             let work = work::next(&ground, &self.config, &budget, base, portion, self).unwrap();
             let Some(work) = work else { return };
             assert!(!work.messages.is_empty() && !work.covers.is_empty());
@@ -539,6 +539,159 @@ fn a_result_larger_than_the_window_is_shown_shorter_beside_whole_ones() {
     let excerpts: Vec<&Item> = world.view.items.iter().filter(|item| matches!(item, Item::Excerpt(_))).collect();
     assert_eq!((excerpts.len(), world.compactions), (1, 1), "{:?}", world.view.items);
     assert!(world.tokens() <= world.room());
+}
+
+/// Whether the view shows a message, and if not, whether a summary in it stands for it.
+fn is_accounted_for(world: &World, id: MessageId) -> bool {
+    world.conversation.items(&world.view).iter().any(|item| match item {
+        Item::Messages(range) => range.contains(id),
+        Item::Excerpt(excerpt) => excerpt.id == id,
+        Item::Summary(summary) => summary.covers.iter().any(|range| range.contains(id)),
+    })
+}
+
+#[test]
+fn after_fifty_compactions_nothing_is_lost_and_no_summary_stands_in_another() {
+    for models in [[true, true], [false, false], [true, false]] {
+        let mut world = World::new(16_000, 1_000, Config::default());
+        for round in 0..50usize {
+            let before = world.compactions;
+            for number in 0.. {
+                assert!(number < 100, "no compaction in a hundred turns");
+                world.push(Said::user(format!("Rule {round}.{number}: keep berth {number} free."), 0));
+                say(&mut world, &ordinary(number), number, 1, models[round % 2]);
+                if world.compactions > before {
+                    break;
+                }
+            }
+            let texts: Vec<&str> = world.view.summaries().map(|summary| summary.content.as_str()).collect();
+            assert!(texts.len() <= 2, "{} summaries after {round}", texts.len());
+            for text in &texts {
+                assert!(text.matches("listed by rule").count() <= 1 && text.matches("What the user said").count() <= 1);
+            }
+            for message in world.conversation.messages() {
+                assert!(is_accounted_for(&world, message.id), "{} after {round}", message.id);
+            }
+        }
+        let newest = world.conversation.messages().iter().rev().filter(|message| message.role == host::Role::User);
+        let rendered = render::render(&world.conversation, &world.view);
+        for message in newest.filter(|message| message.content.starts_with("Rule")).take(4) {
+            let shown = rendered.iter().any(|shown| shown.content.contains(&message.content));
+            assert!(shown, "{} is not in sight, word for word", message.content);
+        }
+        assert!(world.ready.0 * 100 >= world.ready.1 * 99, "{:?} were ready", world.ready);
+    }
+}
+
+#[test]
+fn summaries_of_another_engine_stay_or_their_words_are_taken_over() {
+    for (count, length, stay) in [(5usize, 20, true), (20, 400, false)] {
+        let mut world = World::new(40_000, 1_000, Config::default());
+        let turn = Turn { user: 200, chinese: false, groups: Vec::new(), answer: 200, rewind: 0 };
+        for number in 0..40 {
+            say(&mut world, &turn, number, 1, false);
+        }
+        let ids: Vec<MessageId> = world.conversation.messages().iter().map(|message| message.id).collect();
+        let items = (0..count).map(|at| {
+            Item::Summary(host::Summary {
+                key: format!("lossless:{at}"),
+                content: format!("Segment {at}. {}", words(length, at)),
+                covers: vec![host::MessageRange::new(ids[at * 2], ids[at * 2 + 1])],
+            })
+        });
+        world.view = View { items: items.collect(), through: Some(ids[count * 2 - 1]) };
+        world.summaries = world.view.summaries().map(|summary| (summary.key.clone(), summary.clone())).collect();
+        world.pressure.context_length = 20_000;
+        assert!(world.propose().is_some());
+        let foreign = world.view.summaries().filter(|summary| summary.key.starts_with("lossless:")).count();
+        assert_eq!(foreign == count, stay, "{foreign} stay");
+        let shown: String = world.view.summaries().map(|summary| summary.content.clone()).collect();
+        assert!(shown.contains("Segment 0.") && shown.contains(&format!("Segment {}.", count - 1)), "{shown}");
+    }
+}
+
+/// A planner over a conversation of which all but the newest messages are written about, and how often it looks things up.
+struct Counting {
+    reads: std::cell::Cell<u32>,
+    counts: std::cell::Cell<u32>,
+}
+
+impl Source for Counting {
+    fn messages(&self, _: MessageRange) -> Result<Vec<Message>, Error> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(Vec::new())
+    }
+
+    fn summary(&self, key: &str) -> Result<String, Error> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(key.to_owned())
+    }
+
+    fn count(&self, text: &str) -> u32 {
+        self.counts.set(self.counts.get() + 1);
+        tokens::of_text(text)
+    }
+}
+
+fn plan_from_prepared(messages: u64, source: &Counting) -> (usize, std::time::Duration) {
+    let all = crate::testing::ledger(&(1..=messages).map(|id| (id, 10)).collect::<Vec<_>>());
+    let size = u32::try_from(messages * 10).unwrap();
+    let mut pressure = pressure(size * 2, size / 10, 1_000);
+    pressure.prompt_tokens = size + 1_000;
+    let config = Config { threshold: Some(0.5), ..Config::default() };
+    let covers = [MessageRange::new(1, messages * 9 / 10)];
+    let written = Prepared::new("## Goal\nBoats.".into(), 5, &covers, &all, None);
+    let view = [wit::Item::Messages(MessageRange::new(1, messages))];
+    let start = std::time::Instant::now();
+    let ground = Ground::new(&all, &view);
+    let planner = Planner {
+        ground: &ground,
+        config: &config,
+        budget: Budget::of(&config, &pressure, &ground),
+        ready: Ready { written: Some(&written).filter(|written| written.holds(&all)), listed: None, shorter: &[] },
+        source,
+    };
+    let draft = planner.plan().unwrap().unwrap();
+    assert!(draft.is_ready());
+    (draft.plan.segments.len(), start.elapsed())
+}
+
+#[test]
+fn a_plan_from_prepared_work_reads_nothing() {
+    let source = Counting { reads: 0.into(), counts: 0.into() };
+    let (segments, _) = plan_from_prepared(100_000, &source);
+    assert_eq!((source.reads.get(), source.counts.get()), (0, 0));
+    assert!(segments <= 5, "{segments}");
+}
+
+/// `cargo test -p hermes-guest-compressor -- --ignored --nocapture time`
+#[test]
+#[ignore = "prints times"]
+fn time_of_plans_from_prepared_work() {
+    let source = Counting { reads: 0.into(), counts: 0.into() };
+    for messages in [10_000, 100_000, 1_000_000] {
+        let mut times: Vec<_> = (0..200).map(|_| plan_from_prepared(messages, &source).1).collect();
+        times.sort_unstable();
+        println!("{messages} messages: median {:?}, p99 {:?}", times[100], times[197]);
+    }
+}
+
+#[test]
+fn a_large_old_result_that_stays_is_shown_as_a_line_and_the_newest_are_whole() {
+    let config = Config { protect_last_n: 3, target_ratio: 0.1, ..Config::default() };
+    let mut world = World::new(40_000, 1_000, config);
+    let mut shortened = 0;
+    for number in 0..60 {
+        let groups = vec![vec![(4, 300)], vec![(200, 30)]];
+        say(&mut world, &Turn { user: 20, chinese: false, groups, answer: 20, rewind: 0 }, number, 1, true);
+        for item in &world.view.items {
+            let Item::Excerpt(excerpt) = item else { continue };
+            shortened += 1;
+            let newest = world.conversation.messages().iter().rev().take(3).any(|message| message.id == excerpt.id);
+            assert!(!newest, "{excerpt:?}");
+        }
+    }
+    assert!(shortened > 0);
 }
 
 #[test]
