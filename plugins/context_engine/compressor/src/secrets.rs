@@ -45,6 +45,8 @@ const PREFIXES: &[(&str, usize)] = &[
 const BEARER: usize = 16;
 const VALUE: usize = 6;
 const PASSWORD: usize = 3;
+/// Bytes by which it is decided: a text of nothing but announcements would otherwise be read again for each.
+const PROBE: usize = 256;
 /// Names of settings, fields and headers end with one of these where their value is a secret.
 const NAMES: &[&str] = &[
     "password",
@@ -109,11 +111,15 @@ fn whole_word(text: &str, at: usize, rest: &str) -> Option<(usize, usize)> {
 fn prefixed(text: &str) -> Option<usize> {
     PREFIXES.iter().find_map(|(prefix, least)| {
         let body = text.strip_prefix(prefix)?;
-        let length = run(body, |sign| sign.is_ascii_alphanumeric() || b"-_.".contains(&sign));
-        let length = body[..length].trim_end_matches('.').len();
+        let belongs = |sign: u8| sign.is_ascii_alphanumeric() || b"-_.".contains(&sign);
+        let probe = run(&body.as_bytes()[..body.len().min(PROBE)], belongs);
         // Words joined by hyphens have no digit.
-        let looks_random = body[..length].bytes().any(|sign| sign.is_ascii_digit());
-        (length >= *least && looks_random).then_some(prefix.len() + length)
+        let looks_random = body.as_bytes()[..probe].iter().any(u8::is_ascii_digit);
+        if probe < *least || !looks_random {
+            return None;
+        }
+        let length = body[..run(body.as_bytes(), belongs)].trim_end_matches('.').len();
+        (length >= *least).then_some(prefix.len() + length)
     })
 }
 
@@ -123,7 +129,7 @@ fn bearer(text: &str) -> Option<(usize, usize)> {
     if !word.eq_ignore_ascii_case("bearer ") {
         return None;
     }
-    let length = run(token, |sign| sign.is_ascii_alphanumeric() || b"-._~+/=".contains(&sign));
+    let length = run(token.as_bytes(), |sign| sign.is_ascii_alphanumeric() || b"-._~+/=".contains(&sign));
     let looks_random = token[..length].bytes().any(|sign| sign.is_ascii_digit());
     (length >= BEARER && looks_random).then_some((WORD, WORD + length))
 }
@@ -142,7 +148,7 @@ fn private_key(text: &str) -> Option<usize> {
 /// The password in `://user:password@host`.
 fn address(text: &str) -> Option<(usize, usize)> {
     let rest = text.strip_prefix("://")?;
-    let authority = &rest[..run(rest, |sign| sign.is_ascii_graphic() && !b"/?#\"'`<>".contains(&sign))];
+    let authority = &rest[..run(rest.as_bytes(), |sign| sign.is_ascii_graphic() && !b"/?#\"'`<>".contains(&sign))];
     let (user, password) = authority.rsplit_once('@')?.0.split_once(':')?;
     let from = "://".len() + user.len() + 1;
     let is_variable = password.starts_with(['$', '{', '%', '*', '[']);
@@ -156,20 +162,18 @@ fn named(before: &str, text: &str) -> Option<(usize, usize)> {
     if name.len() > 64 || !NAMES.iter().any(|known| ends_with_ignoring_case(name, known)) {
         return None;
     }
-    let skipped = 1 + run(&text[1..], |sign| b" \"'\\".contains(&sign));
-    let value = &text[skipped..];
-    let length = run(value, |sign| sign.is_ascii_graphic() && !b"\"'`,;<>()\\".contains(&sign));
-    let value = &value[..length];
+    let skipped = 1 + run(&text.as_bytes()[1..], |sign| b" \"'\\".contains(&sign));
+    let unquoted = skipped == 1 + run(&text.as_bytes()[1..], |sign| sign == b' ');
+    let value = &text.as_bytes()[skipped..];
+    let belongs = |sign: u8| sign.is_ascii_graphic() && !b"\"'`,;<>()\\".contains(&sign);
+    let probe = &value[..run(&value[..value.len().min(PROBE)], belongs)];
     // Code, types and references to variables are no values.
-    let plain = value.bytes().all(|sign| sign.is_ascii_lowercase() || b"_.:&|?".contains(&sign));
-    let is_reference = value.starts_with(['$', '{', '%', '*', '[', '<', '=', ':', '&']);
-    let is_value = length >= VALUE && !is_reference && !(plain && skipped == 1 + leading_blanks(&text[1..]));
-    is_value.then_some((skipped, skipped + length))
-}
-
-/// Blanks without quotes: what stands there unquoted and in plain words is rather code than a password.
-fn leading_blanks(text: &str) -> usize {
-    run(text, |sign| sign == b' ')
+    let plain = probe.iter().all(|sign| sign.is_ascii_lowercase() || b"_.:&|?".contains(sign));
+    let is_reference = probe.first().is_some_and(|first| b"${%*[<=:&".contains(first));
+    if probe.len() < VALUE || is_reference || plain && unquoted {
+        return None;
+    }
+    Some((skipped, skipped + run(value, belongs)))
 }
 
 fn is_name(sign: u8) -> bool {
@@ -180,8 +184,8 @@ fn ends_with_ignoring_case(text: &str, end: &str) -> bool {
     text.len() >= end.len() && text.as_bytes()[text.len() - end.len()..].eq_ignore_ascii_case(end.as_bytes())
 }
 
-fn run(text: &str, belongs: impl Fn(u8) -> bool) -> usize {
-    text.bytes().position(|sign| !belongs(sign)).unwrap_or(text.len())
+fn run(text: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
+    text.iter().position(|sign| !belongs(*sign)).unwrap_or(text.len())
 }
 
 /// What the host puts around texts: in a text of somebody else's it would end or begin something.
@@ -269,6 +273,17 @@ mod tests {
         ] {
             assert_eq!(redact(text), text);
         }
+    }
+
+    /// Each of these would take hours if what follows an announcement were read to its end every time.
+    #[test]
+    fn a_text_of_nothing_but_announcements_is_read_once() {
+        for part in ["sk-", "a_token:", "://", "bearer ", "-----BEGIN ", "eyJ.", "api_key: "] {
+            let text = part.repeat(2_000_000 / part.len());
+            assert!(redact(&text) == text && inert(&text) == text, "{part}");
+        }
+        let long = format!("sk-1{}", "a".repeat(100_000));
+        assert_eq!(redact(&format!("{long} {long}")), "[REDACTED] [REDACTED]");
     }
 
     #[test]

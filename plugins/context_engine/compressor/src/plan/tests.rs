@@ -414,7 +414,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 }
 
 fn configs() -> impl Strategy<Value = Config> {
-    (0.15..1.0f64, 0.10..0.8f64, 0..10usize, 0..30usize, prop::option::of(0.1..0.9f64)).prop_map(
+    (0.3..1.0f64, 0.10..0.8f64, 0..10usize, 0..30usize, prop::option::of(0.1..0.9f64)).prop_map(
         |(threshold, target_ratio, protect_first_n, protect_last_n, prepare_at)| Config {
             threshold: Some(threshold),
             target_ratio,
