@@ -287,7 +287,7 @@ impl World {
         let (ledger, items) = (self.ledger(), self.items());
         let ground = Ground::new(&ledger, &items);
         let budget = Budget::of(&self.config, &self.pressure, &ground);
-        let least = 150;
+        let least = share(Marks::of(&self.config, &self.pressure).usable, 0.05).max(150);
         let ready = Ready { written: self.shelf.written(&ledger), listed: self.shelf.listed(&ledger), shorter: &[] };
         let planner = Planner { ground: &ground, config: &self.config, budget, ready, source: &*self };
         if let Some(listing) = planner.listing(least).unwrap() {
