@@ -68,6 +68,11 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// Tokens of a message as it would be kept, at least.
+    pub(crate) fn least_cost(&self, at: usize) -> u32 {
+        if self.is_shorter(at) { self.cost(at).saturating_sub(EXCERPT_FRAME) } else { self.cost(at) }
+    }
+
     /// Tokens of messages as they would be kept.
     pub(crate) fn costs(&self, set: &Set) -> u32 {
         let said = set.runs().map(|run| u64::from(self.ledger.tokens(run))).sum::<u64>();

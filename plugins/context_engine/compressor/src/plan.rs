@@ -342,7 +342,8 @@ impl<S: Source> Planner<'_, S> {
         }
         let Some(shown) = excerpt::group(&messages, &costs, allowed, self.source) else { return Ok(None) };
         for (at, (excerpt, tokens)) in newest.zip(shown) {
-            if let Some(excerpt) = excerpt {
+            // What is shown shorter already is not made shorter by the same words again.
+            if let Some(excerpt) = excerpt.filter(|_| tokens < ground.least_cost(at)) {
                 stay.tokens = stay.tokens.saturating_sub(ground.cost(at)).saturating_add(tokens);
                 excerpts.insert(at, excerpt);
             }
