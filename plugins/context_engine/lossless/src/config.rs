@@ -96,9 +96,7 @@ fn number(key: &str, value: &Value, least: u32, most: u32) -> Result<u32, Error>
 }
 
 fn flag(key: &str, value: &Value) -> Result<bool, Error> {
-    value
-        .as_bool()
-        .ok_or_else(|| Error::invalid(format!("the setting `{key}` is {value}: it must be true or false")))
+    value.as_bool().ok_or_else(|| Error::invalid(format!("the setting `{key}` is {value}: it must be true or false")))
 }
 
 #[cfg(test)]

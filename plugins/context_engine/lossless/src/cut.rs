@@ -11,11 +11,7 @@ use crate::source::Source;
 const LEAST: usize = 100;
 
 /// An excerpt for each message that needs one, within `tokens` in all, with what it takes; none when that cannot be done.
-pub(crate) fn group(
-    messages: &[Message],
-    tokens: u32,
-    source: &impl Source,
-) -> Option<Vec<(Option<Excerpt>, u32)>> {
+pub(crate) fn group(messages: &[Message], tokens: u32, source: &impl Source) -> Option<Vec<(Option<Excerpt>, u32)>> {
     let sizes: Vec<usize> = messages.iter().map(|message| message.tokens as usize).collect();
     let mut most = cap(&sizes, tokens as usize);
     for _ in 0..6 {
@@ -119,7 +115,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_cut_is_said() {
-        let messages = [calls(1, &[("a", "write", &format!("[{}1]", "1,".repeat(9_000)))]), result(2, "a", "write", "")];
+        let messages =
+            [calls(1, &[("a", "write", &format!("[{}1]", "1,".repeat(9_000)))]), result(2, "a", "write", "")];
         assert_eq!(group(&messages, 500, &Ruler), None);
     }
 }

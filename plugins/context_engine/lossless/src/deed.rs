@@ -17,11 +17,21 @@ const ERROR: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Deed {
     /// Part of a file, from a line (counted from 0), or all of it.
-    Read { path: String, from: usize, whole: bool },
+    Read {
+        path: String,
+        from: usize,
+        whole: bool,
+    },
     /// A file's new content.
-    Write { path: String, content: String },
+    Write {
+        path: String,
+        content: String,
+    },
     /// A passage of a file replaced by others.
-    Edit { path: String, changes: Vec<(String, String)> },
+    Edit {
+        path: String,
+        changes: Vec<(String, String)>,
+    },
     Command(String),
     /// Anything else, with the argument that tells most.
     Other(Option<String>),
@@ -77,7 +87,9 @@ impl Deed {
             None => {
                 let telling = text(&arguments, &TELLING).or_else(|| text(&arguments, &PATHS));
                 Self::Other(
-                    telling.map(str::to_owned).or_else(|| arguments.values().find_map(Value::as_str).map(str::to_owned)),
+                    telling
+                        .map(str::to_owned)
+                        .or_else(|| arguments.values().find_map(Value::as_str).map(str::to_owned)),
                 )
             }
         }
@@ -122,8 +134,7 @@ pub(crate) fn outcome(deed: &Deed, result: &str) -> Outcome {
     }
     let code = code.or_else(|| announced_code(body));
     let is_command = matches!(deed, Deed::Command(_));
-    let begins_as_error =
-        ["error", "failed", "traceback", "fatal"].iter().any(|word| starts_with_word(body, word));
+    let begins_as_error = ["error", "failed", "traceback", "fatal"].iter().any(|word| starts_with_word(body, word));
     let failed = code.is_some_and(|code| code != 0) || begins_as_error;
     let mut told = Vec::new();
     if let Some(code) = code {
@@ -151,7 +162,7 @@ pub(crate) fn outcome(deed: &Deed, result: &str) -> Outcome {
         let lines = body.lines().count();
         match body.len() {
             0 => told.push("no output".to_owned()),
-            length if length <= 160 && !deed.changes_something() && is_command => told.push(quoted(body)),
+            length if length <= 160 && is_command => told.push(quoted(body)),
             _ if deed.changes_something() => told.push("done".to_owned()),
             length => told.push(format!("{lines} lines, {length} bytes")),
         }
@@ -260,7 +271,7 @@ mod tests {
             (&command, "ok", false, "`ok`"),
             (&command, r#"{"exit_code":101,"output":"error[E0425]: x\nwarning"}"#, true, "exit 101: `error[E0425]: x`"),
             (&command, r#"{"exit_code":0,"output":"done"}"#, false, "exit 0: `done`"),
-            (&command, "boom\n\nCommand exited with code 2", true, "exit 2"),
+            (&command, "boom\n\nCommand exited with code 2", true, "exit 2: `boom Command exited with code 2`"),
             (&command, "test a failed\ntest a failed\ntest b failed", true, "`test a failed` · `test b failed`"),
             (&command, "12 passed; 0 failed", false, "`12 passed; 0 failed`"),
             (&read, &"error handling\n".repeat(20), true, "`error handling`"),

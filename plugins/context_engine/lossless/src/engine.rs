@@ -1,6 +1,6 @@
 //! The engine apart from the host: what it remembers between calls, and what it answers.
 
-use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request, Timing};
+use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request};
 use hermes_plugin::{Error, Header, MessageId, Progress, log};
 use serde_json::json;
 
@@ -231,6 +231,3 @@ impl<S: Source, D: Database> Engine<S, D> {
         self.state = Some(state);
     }
 }
-
-/// Nothing to do.
-pub(crate) const IDLE: Advice = Advice { prepare: false, propose: Timing::NotNow };

@@ -40,16 +40,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Names,
-        Self::Look,
-        Self::Words,
-        Self::Reply,
-        Self::Command,
-        Self::Change,
-        Self::Failure,
-        Self::User,
-    ];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Names, Self::Look, Self::Words, Self::Reply, Self::Command, Self::Change, Self::Failure, Self::User];
 
     pub(crate) fn number(self) -> u8 {
         self as u8
@@ -126,7 +118,8 @@ impl Reader {
                     }
                 }
                 for (n, call) in (1..).zip(&message.tool_calls) {
-                    let open = Open { n, caller: message.id, group, call: call.clone(), deed: Deed::of(&call.arguments) };
+                    let open =
+                        Open { n, caller: message.id, group, call: call.clone(), deed: Deed::of(&call.arguments) };
                     self.open.insert(call.id.clone(), open);
                 }
             }
@@ -161,7 +154,14 @@ impl Reader {
             .map(|(_, open)| {
                 let told = told(&open.call, &open.deed);
                 let text = format!("{told} → no result");
-                Fact { id: open.caller, n: open.n, group: open.group, kind: Kind::Failure, same: fnv(told.bytes()), text }
+                Fact {
+                    id: open.caller,
+                    n: open.n,
+                    group: open.group,
+                    kind: Kind::Failure,
+                    same: fnv(told.bytes()),
+                    text,
+                }
             })
             .collect();
         facts.sort_unstable_by_key(|fact| (fact.id, fact.n));
@@ -223,7 +223,8 @@ mod tests {
 
     fn read(messages: &[Message]) -> Vec<(MessageId, Kind, String)> {
         let mut reader = Reader::default();
-        let mut facts: Vec<Fact> = messages.iter().flat_map(|message| reader.read(message, message.id, |_| {})).collect();
+        let mut facts: Vec<Fact> =
+            messages.iter().flat_map(|message| reader.read(message, message.id, |_| {})).collect();
         facts.extend(reader.close());
         facts.sort_by_key(|fact| (fact.id, fact.n));
         facts.into_iter().map(|fact| (fact.id, fact.kind, fact.text)).collect()
@@ -233,10 +234,7 @@ mod tests {
     fn every_message_leaves_what_matters_of_it() {
         let facts = read(&[
             user(1, "Fix the build.\nNo new dependencies."),
-            calls(
-                2,
-                &[("a", "bash", r#"{"command":"cargo build"}"#), ("b", "read", r#"{"path":"src/main.rs"}"#)],
-            ),
+            calls(2, &[("a", "bash", r#"{"command":"cargo build"}"#), ("b", "read", r#"{"path":"src/main.rs"}"#)]),
             result(3, "a", "bash", r#"{"exit_code":101,"output":"error[E0425]: no"}"#),
             result(4, "b", "read", "fn main() {}\n"),
             assistant(5, "It lacks an import. See src/lib.rs and run_all."),

@@ -160,7 +160,10 @@ fn read_lines(result: &str, from: usize) -> (usize, Vec<String>) {
     let wrapped = unwrapped.as_ref().and_then(|fields| fields.get("content")?.as_str());
     let text = wrapped.unwrap_or(result);
     let mut lines: Vec<&str> = text.lines().take(LINES).collect();
-    if lines.last().is_some_and(|last| last.contains("more lines") || last.starts_with("... (") || last.starts_with('[')) {
+    if lines
+        .last()
+        .is_some_and(|last| last.contains("more lines") || last.starts_with("... (") || last.starts_with('['))
+    {
         lines.pop();
     }
     let numbered: Option<Vec<(usize, &str)>> = lines.iter().map(|line| number(line)).collect();

@@ -11,12 +11,16 @@ mod cut;
 mod deed;
 mod desk;
 mod engine;
+mod expand;
 mod fact;
 mod files;
 mod ground;
 mod layout;
+mod outline;
 mod plan;
 mod policy;
+mod recall;
+mod reference;
 mod segment;
 mod shelf;
 mod source;
@@ -28,7 +32,8 @@ mod work;
 mod working;
 
 use hermes_plugin::context_engine::{Advice, Outcome, Plan, Pressure, Request};
-use hermes_plugin::{ContextEngine, Error, Header, MessageId, Model, Plugin, Progress, Session, Start};
+use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
+use hermes_plugin::{ContextEngine, Error, Header, MessageId, Model, Plugin, Progress, Session, Start, Tools};
 
 use crate::config::Config;
 use crate::engine::Engine;
@@ -86,4 +91,27 @@ impl ContextEngine for Lossless {
     }
 }
 
-hermes_plugin::export!(Lossless: ContextEngine);
+impl Tools for Lossless {
+    fn catalog(&self) -> Vec<Tool> {
+        let tool = |name: &str, description: &str, parameters: serde_json::Value| {
+            Tool::new(name, description, parameters).toolset("context").effect(Effect::Reads).parallel(true)
+        };
+        vec![
+            tool("recall", recall::DESCRIPTION, recall::parameters()),
+            tool("expand", expand::DESCRIPTION, expand::parameters()),
+            tool("outline", outline::DESCRIPTION, outline::parameters()),
+        ]
+    }
+
+    fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+        let answer = match invocation.name.as_str() {
+            "recall" => recall::run(&invocation.parse()?, &Host),
+            "expand" => expand::run(&invocation.parse()?, &Host),
+            "outline" => outline::run(&invocation.parse()?, self.0.state().folded, &Host),
+            _ => Err(invocation.unknown()),
+        };
+        answer.map(Output::text)
+    }
+}
+
+hermes_plugin::export!(Lossless: ContextEngine, Tools);

@@ -131,8 +131,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
 
         let left = (ground.first_shown..ground.len()).filter(|at| ground.is_shown(*at) && !layout.kept[*at]);
         let left: Vec<usize> = left.collect();
-        let what =
-            if left.len() == 1 { "1 message was".to_owned() } else { format!("{} messages were", left.len()) };
+        let what = if left.len() == 1 { "1 message was".to_owned() } else { format!("{} messages were", left.len()) };
         let reason = if excerpts.is_empty() {
             format!("{what} folded ({leaving} tokens); recall and expand bring back any of it")
         } else {

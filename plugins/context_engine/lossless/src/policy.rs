@@ -121,7 +121,14 @@ impl Shares {
     /// The same where little of it fits.
     pub(crate) fn tightened(&self, by: f64) -> Self {
         let of = |tokens: u32| share(tokens, by);
-        Self { tail: of(self.tail), working: of(self.working), prefix: of(self.prefix), segments: of(self.segments), head: 0, ..*self }
+        Self {
+            tail: of(self.tail),
+            working: of(self.working),
+            prefix: of(self.prefix),
+            segments: of(self.segments),
+            head: 0,
+            ..*self
+        }
     }
 }
 

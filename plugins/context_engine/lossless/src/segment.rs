@@ -297,8 +297,7 @@ mod tests {
 
     #[test]
     fn a_fitted_text_is_within_its_tokens() {
-        let facts: Vec<Fact> =
-            (1..=400).map(|id| fact(id, Kind::Command, &format!("f({id})=[{id},{id}];"))).collect();
+        let facts: Vec<Fact> = (1..=400).map(|id| fact(id, Kind::Command, &format!("f({id})=[{id},{id}];"))).collect();
         let text = fit(900, &Ruler, |bytes| render(&head(), &facts, &[], bytes));
         let tokens = Ruler.count(&text);
         assert!((600..=900).contains(&tokens), "{tokens}");

@@ -174,7 +174,8 @@ impl<D: Database> Shelf<D> {
             let params = vec![range.first.into(), range.last.into(), MOST.into()];
             for row in self.open()?.query(sql, params)?.rows {
                 let Some([id, n, first, kind, same]) = integers(&row) else { continue };
-                let (Some(text), Some([last, mark])) = (row.get(5).and_then(Value::as_text), integers(&row[6..])) else {
+                let (Some(text), Some([last, mark])) = (row.get(5).and_then(Value::as_text), integers(&row[6..]))
+                else {
                     continue;
                 };
                 let group = first.cast_unsigned();
@@ -310,7 +311,8 @@ mod tests {
     fn of_a_long_stretch_the_weightiest_come() {
         let rows = rows(5_000);
         let kind = |id: u64| if id % 100 == 0 { Kind::User } else { Kind::Look };
-        let groups: Vec<_> = (0..5_000).map(|at| (at..at + 1, vec![fact(at as u64 + 1, kind(at as u64 + 1))])).collect();
+        let groups: Vec<_> =
+            (0..5_000).map(|at| (at..at + 1, vec![fact(at as u64 + 1, kind(at as u64 + 1))])).collect();
         let mut shelf = Shelf::new(Sqlite::new());
         shelf.keep(&rows, &groups).unwrap();
         let facts = shelf.facts(&rows, &[MessageRange::new(1, 5_000)]).unwrap();

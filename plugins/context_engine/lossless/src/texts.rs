@@ -25,7 +25,12 @@ const LEAST: u32 = 150;
 pub(crate) enum Text<'a> {
     Kept(&'a ShownSummary),
     /// `ready` says that nothing had to be read for it.
-    New { content: String, covers: Vec<MessageRange>, tokens: u32, ready: bool },
+    New {
+        content: String,
+        covers: Vec<MessageRange>,
+        tokens: u32,
+        ready: bool,
+    },
 }
 
 impl Text<'_> {
@@ -128,7 +133,8 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         if !self.focus.is_empty() {
             promote(&mut facts, self.focus);
         }
-        let content = fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &facts, notes, bytes));
+        let content =
+            fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &facts, notes, bytes));
         let tokens = self.source.count(&content).saturating_add(FRAME);
         Ok(Text::New { content, covers, tokens, ready })
     }
@@ -206,7 +212,8 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
     /// Tokens for a digest of these messages: a share of them, and what the user said.
     fn room(&self, covers: &[MessageRange]) -> u32 {
         let spans = covers.iter().map(|range| self.ground.rows.span(*range));
-        let all = spans.flat_map(|span| self.ground.rows.slice(span)).map(|row| row.tokens).fold(0, u32::saturating_add);
+        let all =
+            spans.flat_map(|span| self.ground.rows.slice(span)).map(|row| row.tokens).fold(0, u32::saturating_add);
         share(all, policy::DIGEST).saturating_add(self.said(covers)).saturating_add(FRAME + 60)
     }
 
