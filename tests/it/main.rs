@@ -22,4 +22,5 @@ mod random_kills;
 mod rebuilds;
 mod tables;
 mod turns;
+mod unrest;
 mod workday;

@@ -26,7 +26,7 @@ const REQUESTS: usize = 3;
 const SEED: u64 = 0x6865_726d_6573;
 
 /// A sequence that looks like chance and is the same in every run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     /// The rule of splitmix64.
@@ -38,7 +38,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 }

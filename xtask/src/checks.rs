@@ -1,9 +1,20 @@
 //! `test` and `lint`: what a change has to pass.
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::cargo::{Profile, Repository, must, succeeds};
 use crate::guests;
+
+/// Upsets conversations so many times, and looks whether anything is torn.
+pub(crate) fn unrest(repository: &Repository, steps: &str) -> Result<()> {
+    steps.parse::<u32>().with_context(|| format!("`{steps}` is no number of steps"))?;
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Dev)?;
+    let mut tests = repository.cargo();
+    tests.args(["test", "--package", "hermes-tests", "--test", "it", "--", "--nocapture", "unrest::"]);
+    tests.env("HERMES_BIN", binary).env("HERMES_UNREST", steps);
+    must(tests)
+}
 
 /// Runs every test of the host, end-to-end tests among them, and of the guests.
 pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {

@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
 
   demo          build what is needed and run the main job, without a key or a network
   test [ARGS]   every test; ARGS go to cargo nextest, or to cargo test where nextest is not installed
+  unrest [N]    N restarts, kills, forks and switches of engine and model over conversations (2000)
   lint          formatting and clippy, warnings refused, for the host and for the guests
   build         a complete release binary: target/release/hermes
   plugins       build the guests and stage them: target/bundled, target/test-guests
@@ -51,6 +52,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["build"] => build(&repository),
         ["demo"] => demo::run(&repository),
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
+        ["unrest"] => checks::unrest(&repository, "2000"),
+        ["unrest", steps] => checks::unrest(&repository, steps),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "assembly"] => measured(&repository, "hermes-models", "assembly", &[]),

@@ -240,6 +240,14 @@ impl Agent {
         }
     }
 
+    /// `/compress --preview`: what that would do; none where the engine has nothing to propose.
+    pub async fn preview(&mut self, focus: Option<&str>, observer: &mut dyn Observer) -> Option<compaction::Preview> {
+        match &mut self.live {
+            Some(live) => compaction::preview(&self.host, live, focus, observer).await,
+            None => None,
+        }
+    }
+
     /// Builds the prompt of the session anew, with all that has changed since: what changed, or none.
     pub async fn rebuild_prompt(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, AgentError> {
         let Some(live) = &mut self.live else { return Ok(None) };
@@ -274,7 +282,7 @@ impl Agent {
             report["fixed_tokens"] = live.fixed_tokens.into();
             report["shown_messages"] = shown.into();
             report["summaries"] = summarised.into();
-            report["status"] = match live.engine.plugin().status().await {
+            report["status"] = match live.compactor.plugin().status().await {
                 Ok(status) => serde_json::from_str(&status).unwrap_or(serde_json::Value::String(status)),
                 Err(error) => error.to_string().into(),
             };
@@ -289,7 +297,7 @@ impl Agent {
         const PATIENCE: Duration = Duration::from_secs(2);
         let Some(mut live) = self.live else { return };
         let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
-        live.engine.finish(patience).await;
+        live.compactor.finish(patience).await;
         let _ = tokio::time::timeout(PATIENCE, live.plugged.watchers.settle()).await;
         if let Some(syncing) = live.syncing.take() {
             let _ = tokio::time::timeout(PATIENCE, syncing).await;

@@ -1,148 +1,129 @@
 //! Making room in the window: the engine is asked, its plan is checked, and the host has a plan of its own.
+//!
+//! [`Compactor`] does it for whatever can show a conversation and take a view, a [`Desk`]; here it does it for a session.
 
-use std::sync::Arc;
+mod compactor;
+mod desk;
+mod memory;
+mod ruler;
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLockReadGuard};
 use std::time::Duration;
 
-use hermes_conversation::plan::{self, Ground};
-use hermes_conversation::{Plan, Refusal, Usage, last_resort};
-use hermes_plugins::{CallError, ContextEngine, Moment, Outcome, PlanRequest, Pressure, Progress, Timing};
-use tokio::task::JoinHandle;
+use hermes_conversation::{Conversation, SessionId, Summary, Usage, View};
+use hermes_plugins::{CacheState, Moment};
+use hermes_store::{Frozen, Store};
 
+pub use self::compactor::{Compacted, Compactor, Notify, Preview, Rules, STRIKES, reserve};
+pub use self::desk::Desk;
+pub use self::ruler::Ruler;
 use crate::agent::Host;
+use crate::clock::Clock;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
 use crate::freezing;
-use crate::live::Live;
+use crate::journal::Journal;
+use crate::live::{Live, Plugged};
+use crate::outgoing::Outgoing;
+use crate::report::Voice;
 
-/// Failures and refusals in a row after which an engine is not asked any more.
-const STRIKES: u32 = 3;
+/// How long a turn waits for a plan that it can do without.
+const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The engine of a session, and how it has fared.
-pub(crate) struct Engine {
-    plugin: Arc<dyn ContextEngine>,
-    strikes: u32,
-    /// It failed in this turn: it is asked again in the next one.
-    resting: bool,
-    preparing: Option<JoinHandle<()>>,
-    /// Tokens of the last request.
-    sent: Option<u32>,
-    last_usage: Option<Usage>,
-    /// How much more the provider counts than the estimate says; never less than 1.
-    skew: f64,
+/// A session as compaction works on it.
+pub(crate) struct SessionDesk<'a> {
+    store: &'a Store,
+    session: &'a SessionId,
+    engine: &'a str,
+    journal: &'a mut Journal,
+    outgoing: &'a Outgoing,
+    frozen: &'a Frozen,
+    fixed_tokens: u32,
+    clock: Clock,
+    faults: &'a mut u32,
 }
 
-impl Engine {
-    pub(crate) fn new(plugin: Arc<dyn ContextEngine>) -> Self {
-        Self { plugin, strikes: 0, resting: false, preparing: None, sent: None, last_usage: None, skew: 1.0 }
+impl Desk for SessionDesk<'_> {
+    fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
+        self.journal.conversation()
     }
 
-    pub(crate) fn plugin(&self) -> &Arc<dyn ContextEngine> {
-        &self.plugin
+    fn view(&self) -> &View {
+        self.journal.view()
     }
 
-    pub(crate) fn turn_begins(&mut self) {
-        self.resting = false;
+    fn summaries(&self) -> &HashMap<String, Summary> {
+        self.journal.summaries()
     }
 
-    /// Takes what a provider counted for a request whose estimate is known.
-    pub(crate) fn counted(&mut self, estimate: u32, usage: Option<Usage>) {
-        if let Some(usage) = usage.filter(|usage| usage.input > 0) {
-            // A count that is far off says more about the provider than about the text.
-            self.skew = (f64::from(usage.input) / f64::from(estimate.max(1))).clamp(1.0, 2.0);
-            self.last_usage = Some(usage);
-        }
-        self.sent = Some(self.scaled(estimate));
+    fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), AgentError> {
+        Ok(self.journal.adopt(view, reason, engine)?)
     }
 
-    fn scaled(&self, estimate: u32) -> u32 {
-        (f64::from(estimate) * self.skew) as u32
+    fn fixed_tokens(&self) -> u32 {
+        self.fixed_tokens
     }
 
-    fn failed(&mut self) {
-        self.strikes += 1;
-        self.resting = true;
+    fn cache(&self) -> CacheState {
+        self.outgoing.cache_state(self.frozen, self.journal, self.clock.now())
     }
 
-    fn may_be_asked(&self) -> bool {
-        !self.resting && self.strikes < STRIKES
+    fn faults(&self) -> u32 {
+        *self.faults
     }
 
-    /// Lets slow work end that is under way, for as long as `patience`.
-    pub(crate) async fn finish(&mut self, patience: Duration) {
-        if let Some(mut preparing) = self.preparing.take()
-            && tokio::time::timeout(patience, &mut preparing).await.is_err()
-        {
-            preparing.abort();
-        }
+    fn keep_faults(&mut self, in_a_row: u32, cause: &str) -> Result<(), AgentError> {
+        *self.faults = in_a_row;
+        Ok(self.store.set_engine_faults(self.session, self.engine, in_a_row, cause)?)
     }
 }
 
-/// Tokens kept free for the reply.
-pub(crate) fn reserve(window: u32) -> u32 {
-    (window / 5).min(8_192)
+/// The compactor of a session, what else it needs of it, and what passes on what is said meanwhile.
+macro_rules! at_work {
+    ($host:ident, $live:ident) => {{
+        let Live { session, compactor, journal, outgoing, frozen, fixed_tokens, clock, faults, plugged, ear, .. } =
+            &mut *$live;
+        let desk = SessionDesk {
+            store: &$host.store,
+            session,
+            engine: &plugged.engine_version,
+            journal,
+            outgoing,
+            frozen,
+            fixed_tokens: *fixed_tokens,
+            clock: *clock,
+            faults,
+        };
+        (compactor, desk, ear)
+    }};
 }
 
-/// Tokens that the messages of a request may take, by the estimate.
-fn limit(live: &Live, window: u32) -> u32 {
-    let room = window - reserve(window);
-    let estimate = (f64::from(room) / live.engine.skew) as u32;
-    estimate.saturating_sub(live.fixed_tokens)
+/// The compactor that a session begins with.
+pub(crate) fn begin(host: &Host, plugged: &Plugged) -> Compactor {
+    let window = host.model.context_length;
+    let rules = Rules { enabled: host.settings.compression, window, patience: PATIENCE };
+    let note = host.store.note(&ruler_name(host)).unwrap_or_default();
+    let ruler = note.map_or_else(Ruler::default, |note| Ruler::from_note(&note));
+    Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.voice))
 }
 
-/// Whether the conversation, as it is shown, stands well beside a prompt and tools of that size: with room to go on, or
-/// it would have to be compacted again at once.
-pub(crate) fn fits_beside(live: &Live, window: u32, fixed: u32) -> bool {
-    let shown = live.journal.conversation().view_tokens(live.journal.view());
-    fixed <= live.fixed_tokens || live.engine.scaled(shown.saturating_add(fixed)) <= window / 10 * 6
+/// What passes lines on to the user.
+pub(crate) fn notify(voice: &Voice) -> Notify {
+    let voice = voice.clone();
+    Arc::new(move |text| voice.notice(text))
 }
 
-pub(crate) fn room_for_messages(live: &Live, window: u32) -> u32 {
-    limit(live, window)
+fn ruler_name(host: &Host) -> String {
+    format!("ruler:{}/{}", host.model.provider, host.model.name)
 }
 
-/// Estimate for the next request, by the provider's ruler where it is known.
-pub(crate) fn next_request(live: &Live) -> u32 {
-    live.engine.scaled(estimate(live))
-}
-
-/// Estimate for the next request, by the host's ruler.
-pub(crate) fn estimate(live: &Live) -> u32 {
-    let conversation = live.journal.conversation();
-    live.fixed_tokens.saturating_add(conversation.view_tokens(live.journal.view()))
-}
-
-fn pressure(live: &Live, moment: Moment, window: u32) -> Pressure {
-    let engine = &live.engine;
-    Pressure {
-        moment,
-        prompt_tokens: next_request(live),
-        estimated: engine.last_usage.is_none(),
-        fixed_tokens: live.fixed_tokens,
-        context_length: window,
-        reserve: reserve(window),
-        expected_requests: expected(moment),
-        cache: live.outgoing.cache_state(&live.frozen, &live.journal, live.clock.now()),
-        last: engine.last_usage,
-    }
-}
-
-/// Requests to come before the conversation rests: a turn that calls tools calls more of them.
-fn expected(moment: Moment) -> u32 {
-    match moment {
-        Moment::TurnStart | Moment::MidTurn | Moment::Overflow => 10,
-        Moment::TurnEnd | Moment::Manual => 5,
-        Moment::Idle => 1,
-    }
-}
-
-fn request(live: &Live, pressure: Pressure, focus: Option<&str>) -> PlanRequest {
-    let conversation = live.journal.conversation();
-    let items = conversation.items(live.journal.view()).into_iter();
-    PlanRequest {
-        pressure,
-        view: items.map(|item| (item.clone(), conversation.item_tokens(&item))).collect(),
-        focus: focus.map(str::to_owned),
-        memory_context: String::new(),
+/// Takes what a provider counted for a request whose estimate is known.
+pub(crate) fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
+    if live.compactor.counted(estimate, usage)
+        && let Err(error) = host.store.set_note(&ruler_name(host), Some(&live.compactor.ruler().note()))
+    {
+        tracing::debug!(%error, "how the model counts was not noted");
     }
 }
 
@@ -153,56 +134,20 @@ pub(crate) async fn make_room(
     moment: Moment,
     observer: &mut dyn Observer,
 ) -> Result<(), AgentError> {
-    let window = host.model.context_length;
-    let overflow = moment == Moment::Overflow;
-    if host.settings.compression && live.engine.may_be_asked() {
-        let pressure = pressure(live, moment, window);
-        let plugin = Arc::clone(live.engine.plugin());
-        match live.ear.attend(observer, plugin.assess(&pressure)).await {
-            Ok(advice) => {
-                let cold = pressure.cache.warm_tokens == 0 || pressure.cache.breaking;
-                let wanted = match advice.propose {
-                    Timing::Now => true,
-                    Timing::Boundary => cold,
-                    Timing::NotNow => false,
-                };
-                if wanted || overflow || is_full(live, window) {
-                    propose(host, live, pressure, None, !cold, observer).await?;
-                } else if advice.prepare {
-                    prepare(live, request(live, pressure, None));
-                }
-            }
-            Err(error) => engine_failed(live, &error),
-        }
-    }
-    live.ear.drain(observer);
-    if is_full(live, window) || (overflow && !shrunk(live)) {
-        fold_by_rule(live, window, overflow, observer)?;
-    }
+    let mut done = Vec::new();
+    let outcome = {
+        let (compactor, mut desk, ear) = at_work!(host, live);
+        ear.attend(observer, compactor.make_room(&mut desk, moment, &mut done)).await
+    };
+    tell(live, &done, observer);
+    outcome?;
     freezing::after_compaction(host, live).await
 }
 
 /// After a turn, while the user reads: the engine may work ahead.
-pub(crate) async fn turn_ended(host: &Host, live: &mut Live, observer: &mut dyn Observer) {
-    if !host.settings.compression || !live.engine.may_be_asked() {
-        return;
-    }
-    let pressure = pressure(live, Moment::TurnEnd, host.model.context_length);
-    let plugin = Arc::clone(live.engine.plugin());
-    match live.ear.attend(observer, plugin.assess(&pressure)).await {
-        Ok(advice) if advice.prepare => prepare(live, request(live, pressure, None)),
-        Ok(_) => {}
-        Err(error) => engine_failed(live, &error),
-    }
-}
-
-fn is_full(live: &Live, window: u32) -> bool {
-    live.journal.conversation().view_tokens(live.journal.view()) > limit(live, window)
-}
-
-/// Whether the view is smaller than what was last sent.
-fn shrunk(live: &Live) -> bool {
-    live.engine.sent.is_some_and(|tokens| next_request(live) < tokens / 10 * 9)
+pub(crate) async fn turn_ended(host: &Host, live: &mut Live, observer: &mut dyn Observer) -> Result<(), AgentError> {
+    let (compactor, mut desk, ear) = at_work!(host, live);
+    ear.attend(observer, compactor.turn_ended(&mut desk)).await
 }
 
 /// `/compress`: now, whatever the window says. True when a new view was adopted.
@@ -212,152 +157,63 @@ pub(crate) async fn compress(
     focus: Option<&str>,
     observer: &mut dyn Observer,
 ) -> Result<bool, AgentError> {
-    live.engine.turn_begins();
-    let pressure = pressure(live, Moment::Manual, host.model.context_length);
-    // The person waits for this one: what the engine can prepare, it may.
-    let plugin = Arc::clone(live.engine.plugin());
-    let asked = request(live, pressure.clone(), focus);
-    loop {
-        match live.ear.attend(observer, plugin.prepare(&asked)).await {
-            Ok(Progress::More) => {}
-            Ok(Progress::Done) => break,
-            Err(error) => {
-                engine_failed(live, &error);
-                break;
-            }
-        }
-    }
-    let adopted = propose(host, live, pressure, focus, true, observer).await?;
+    let mut done = Vec::new();
+    let outcome = {
+        let (compactor, mut desk, ear) = at_work!(host, live);
+        ear.attend(observer, compactor.compress(&mut desk, focus, &mut done)).await
+    };
+    tell(live, &done, observer);
+    let adopted = outcome?;
     freezing::after_compaction(host, live).await?;
     live.ear.drain(observer);
     Ok(adopted)
 }
 
-/// Starts slow work unless some is under way.
-fn prepare(live: &mut Live, request: PlanRequest) {
-    if live.engine.preparing.as_ref().is_some_and(|preparing| !preparing.is_finished()) {
-        return;
-    }
-    let plugin = Arc::clone(live.engine.plugin());
-    let voice = live.plugged.voice.clone();
-    live.engine.preparing = Some(tokio::spawn(async move {
-        loop {
-            match plugin.prepare(&request).await {
-                Ok(Progress::More) => {}
-                Ok(Progress::Done) => return,
-                Err(error) => return voice.notice(format!("{error}; nothing was prepared, the conversation is whole")),
-            }
-        }
-    }));
-}
-
-/// Asks for a plan, checks it, and makes it the view. True when it was adopted.
-async fn propose(
+/// `/compress --preview`: what that would do. Nothing is changed.
+pub(crate) async fn preview(
     host: &Host,
     live: &mut Live,
-    pressure: Pressure,
     focus: Option<&str>,
-    must_shrink: bool,
     observer: &mut dyn Observer,
-) -> Result<bool, AgentError> {
-    let plugin = Arc::clone(live.engine.plugin());
-    let asked = request(live, pressure, focus);
-    let proposed = match live.ear.attend(observer, plugin.propose(&asked)).await {
-        Ok(Some(plan)) => plan,
-        Ok(None) => return Ok(false),
-        Err(error) => {
-            engine_failed(live, &error);
-            return Ok(false);
-        }
-    };
-    let limit = limit(live, host.model.context_length);
-    let (outcome, adopted) = match adopt(live, &proposed, limit, must_shrink, plugin.name(), observer)? {
-        Ok(()) => {
-            live.engine.strikes = 0;
-            (Outcome::Adopted, true)
-        }
-        Err(refusal) => {
-            live.engine.failed();
-            live.plugged.voice.notice(format!(
-                "the plan of the context engine `{}` was refused: {refusal}; the view stays as it was",
-                plugin.name()
-            ));
-            tell_of_suspension(live);
-            (Outcome::Refused(refusal), false)
-        }
-    };
-    if let Err(error) = live.ear.attend(observer, plugin.settled(&outcome)).await {
+) -> Option<Preview> {
+    let (compactor, desk, ear) = at_work!(host, live);
+    let preview = ear.attend(observer, compactor.preview(&desk, focus)).await;
+    let preview = preview.unwrap_or_else(|error| {
         live.plugged.voice.notice(error.to_string());
-    }
-    Ok(adopted)
+        None
+    });
+    live.ear.drain(observer);
+    preview
 }
 
-/// The host's own plan, when the window is really full.
-fn fold_by_rule(live: &mut Live, window: u32, overflow: bool, observer: &mut dyn Observer) -> Result<(), AgentError> {
-    let mut limit = limit(live, window);
-    if overflow {
-        // The provider's window is smaller than was thought, by how much nobody knows.
-        let now = live.journal.conversation().view_tokens(live.journal.view());
-        limit = limit.min(now / 10 * 7);
+fn tell(live: &mut Live, done: &[Compacted], observer: &mut dyn Observer) {
+    live.ear.drain(observer);
+    if !done.is_empty() {
+        live.assistant.view_changed();
     }
-    let full = AgentError::WindowFull { window };
-    let plan = {
-        let conversation = live.journal.conversation();
-        last_resort::plan(&conversation, live.journal.view(), live.journal.summaries(), limit)
-    };
-    match adopt(live, &plan.ok_or(full)?, limit, false, "host", observer)? {
-        Ok(()) => Ok(()),
-        Err(refusal) => {
-            tracing::error!(%refusal, "the host's own plan was refused");
-            Err(AgentError::WindowFull { window })
-        }
+    for Compacted { reason, before, after, .. } in done {
+        observer.event(Event::Compacted { reason, before: *before, after: *after });
     }
 }
 
-fn adopt(
-    live: &mut Live,
-    plan: &Plan,
-    limit: u32,
-    must_shrink: bool,
-    engine: &str,
-    observer: &mut dyn Observer,
-) -> Result<Result<(), Refusal>, AgentError> {
-    let (view, before, after) = {
-        let conversation = live.journal.conversation();
-        let ground = Ground {
-            conversation: &conversation,
-            view: live.journal.view(),
-            summaries: live.journal.summaries(),
-            limit,
-            must_shrink,
-        };
-        match plan::verify(plan, &ground) {
-            Ok(view) => {
-                let before = conversation.view_tokens(live.journal.view());
-                let after = conversation.view_tokens(&view);
-                (view, before, after)
-            }
-            Err(refusal) => return Ok(Err(refusal)),
-        }
-    };
-    let reason = plan.reason.lines().next().unwrap_or_default();
-    live.journal.adopt(view, reason, engine)?;
-    observer.event(Event::Compacted { reason, before, after });
-    Ok(Ok(()))
+/// Whether the conversation, as it is shown, stands well beside a prompt and tools of that size.
+pub(crate) fn fits_beside(host: &Host, live: &mut Live, fixed: u32) -> bool {
+    let (compactor, desk, _) = at_work!(host, live);
+    compactor.fits_beside(&desk, fixed)
 }
 
-fn engine_failed(live: &mut Live, error: &CallError) {
-    live.engine.failed();
-    live.plugged.voice.notice(format!("{error}; the turn goes on without it"));
-    tell_of_suspension(live);
+/// Tokens that the messages of a request may take, by the estimate.
+pub(crate) fn room_for_messages(host: &Host, live: &mut Live) -> u32 {
+    let (compactor, desk, _) = at_work!(host, live);
+    compactor.limit(&desk)
 }
 
-fn tell_of_suspension(live: &Live) {
-    if live.engine.strikes == STRIKES {
-        live.plugged.voice.notice(format!(
-            "the context engine `{}` failed {STRIKES} times in a row and is not asked any more in this session: when the window \
-             is full, older messages are folded by rule; `context.engine` selects another one",
-            live.engine.plugin().name()
-        ));
-    }
+/// Estimate for the next request, by the host's ruler.
+pub(crate) fn estimate(live: &Live) -> u32 {
+    live.fixed_tokens.saturating_add(live.journal.conversation().view_tokens(live.journal.view()))
+}
+
+/// Estimate for the next request, by the provider's ruler where it is known.
+pub(crate) fn next_request(live: &Live) -> u32 {
+    live.compactor.ruler().counted(estimate(live))
 }

@@ -194,7 +194,7 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
     let Some(changed) = before.drift(&fresh.opening) else { return Ok(()) };
     fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
     let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
-    if !compaction::fits_beside(live, host.model.context_length, fixed_tokens(&frozen)) {
+    if !compaction::fits_beside(host, live, fixed_tokens(&frozen)) {
         live.plugged.voice.notice(format!(
             "the system prompt was not rebuilt with the compaction, since it would not leave room beside the conversation; changed: \
              {changed}; `hermes prompt --rebuild {}` takes that up all the same", live.session

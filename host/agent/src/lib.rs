@@ -6,9 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod assist;
 mod auxiliary;
 mod clock;
-mod compaction;
+pub mod compaction;
 mod error;
 mod event;
 mod freezing;

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use hermes_conversation::{SessionId, closing};
 use hermes_plugins::services::History;
-use hermes_plugins::{ContextEngine, MemoryProvider, SessionInfo, SessionPlugins, Start, Surroundings};
+use hermes_plugins::{
+    ContextAssist, ContextEngine, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start, Surroundings,
+};
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
 
 use crate::agent::Host;
+use crate::assist::Assistant;
 use crate::auxiliary::Auxiliary;
 use crate::clock::Clock;
-use crate::compaction::Engine;
+use crate::compaction::{self, Compactor};
 use crate::error::AgentError;
 use crate::freezing;
 use crate::journal::Journal;
@@ -25,7 +28,11 @@ use crate::watchers::Watchers;
 /// The plugins of a session, started.
 pub(crate) struct Plugged {
     pub(crate) engine: Arc<dyn ContextEngine>,
+    /// Its name and version.
+    pub(crate) engine_version: String,
+    pub(crate) assist: Option<Arc<dyn ContextAssist>>,
     pub(crate) memories: Vec<Arc<dyn MemoryProvider>>,
+    pub(crate) memory_events: Vec<Arc<dyn MemoryEvents>>,
     pub(crate) toolbox: Toolbox,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) voice: Voice,
@@ -36,7 +43,10 @@ pub(crate) struct Live {
     pub(crate) workspace: PathBuf,
     pub(crate) journal: Journal,
     pub(crate) plugged: Plugged,
-    pub(crate) engine: Engine,
+    pub(crate) compactor: Compactor,
+    pub(crate) assistant: Assistant,
+    /// How often the engine failed in a row.
+    pub(crate) faults: u32,
     pub(crate) frozen: Frozen,
     /// What has changed since that was built, until it is told.
     pub(crate) drift: Option<String>,
@@ -60,14 +70,15 @@ impl Plugged {
     ) -> Result<(Self, Ear), AgentError> {
         let (voice, ear) = report::channel(&host.home, session.id.as_str());
         let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice))?;
-        let SessionPlugins { engine, memories, tools, skills, hooks, .. } = plugins;
+        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks } = plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
         let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
         for notice in unwatched.into_iter().chain(notices) {
             voice.notice(notice);
         }
-        Ok((Self { engine, memories, toolbox, watchers, voice }, ear))
+        let engine_version = host.plugins.engine_version();
+        Ok((Self { engine, engine_version, assist, memories, memory_events, toolbox, watchers, voice }, ear))
     }
 }
 
@@ -104,7 +115,9 @@ impl Live {
         }
         Ok(Self {
             fixed_tokens: freezing::fixed_tokens(&frozen),
-            engine: Engine::new(Arc::clone(&plugged.engine)),
+            compactor: compaction::begin(host, &plugged),
+            assistant: Assistant::new(plugged.assist.clone(), compaction::notify(&plugged.voice)),
+            faults: host.store.engine_faults(&session.id, &plugged.engine_version)?.map_or(0, |(faults, _)| faults),
             session: session.id,
             workspace: session.workspace,
             journal,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
-use hermes_plugins::{Moment, Query, TurnRecord};
+use hermes_plugins::{AssistDraft, CalledTool, Moment, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
 
 use crate::agent::{Host, TurnEnd};
@@ -15,7 +15,7 @@ use crate::event::{Event, Observer};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::outgoing::Departed;
-use crate::{memory, toolbox};
+use crate::{assist, memory, toolbox};
 
 /// How often a request that the provider finds too long is folded and sent again.
 const OVERFLOWS: u32 = 3;
@@ -39,7 +39,7 @@ pub(crate) async fn run(
     observer: &mut dyn Observer,
     interrupt: &Interrupt,
 ) -> Result<TurnEnd, AgentError> {
-    live.engine.turn_begins();
+    live.compactor.turn_begins();
     if let Some(drift) = live.drift.take() {
         observer.event(Event::Notice(&drift));
     }
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     if let TurnEnd::Answered { text: answer } = &end {
         hand_to_memories(live, first, text, answer);
         if !host.settings.one_shot {
-            compaction::turn_ended(host, live, observer).await;
+            compaction::turn_ended(host, live, observer).await?;
         }
     }
     Ok(end)
@@ -74,7 +74,7 @@ async fn user_message(
     observer: &mut dyn Observer,
 ) -> Result<Draft, AgentError> {
     let window = host.model.context_length;
-    let room = compaction::room_for_messages(live, window);
+    let room = compaction::room_for_messages(host, live);
     // A summary of all that was said before has to stand beside it.
     let room = room - room / 4;
     let size = tokens::of_text(text);
@@ -90,6 +90,13 @@ async fn user_message(
         live.plugged.voice.notice(format!("{error}; the turn goes on without it"));
     }
     draft.sent = memory::with_recollections(text, &recalled, budget);
+    let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
+    let quotes = live.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
+    let quotes = live.ear.attend(observer, quotes).await;
+    let block = live.assistant.block(&quotes, &live.journal.conversation(), live.journal.view(), budget);
+    if let Some(block) = block {
+        draft.sent = Some(format!("{}\n\n{block}", draft.text_sent()));
+    }
     Ok(draft)
 }
 
@@ -234,7 +241,7 @@ async fn ask(
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     live.plugged.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
-    live.engine.counted(estimate, reply.usage);
+    compaction::counted(host, live, estimate, reply.usage);
     account(host, live, departed, reply.usage);
     Ok(Replied::Whole(Box::new(reply)))
 }
@@ -267,7 +274,7 @@ async fn run_tools(
     interrupt: &Interrupt,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
-    let Live { plugged, ear, journal, hints, clock, .. } = live;
+    let Live { plugged, ear, journal, hints, clock, assistant, .. } = live;
     let toolbox = &plugged.toolbox;
     for run in toolbox.runs(calls) {
         for call in run {
@@ -285,7 +292,12 @@ async fn run_tools(
             for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
                 plugged.voice.notice(notice.to_string());
             }
-            journal.append(&[toolbox::result(call, &answer, calls.len(), window, hint, clock.now())])?;
+            let budget = assist::budget(window);
+            let drafted = || AssistDraft::Tool(drafted(call, &answer.content));
+            let quotes = ear.attend(observer, assistant.consult(drafted, budget)).await;
+            let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
+            let beside = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
+            journal.append(&[toolbox::result(call, &answer, calls.len(), window, beside, clock.now())])?;
             observer.event(Event::ToolFinished {
                 name: &call.name,
                 content: &answer.content,
@@ -295,6 +307,12 @@ async fn run_tools(
         }
     }
     Ok(true)
+}
+
+/// A result as an engine is told of it before it is stored.
+fn drafted(call: &ToolCall, content: &str) -> ToolResult {
+    let ToolCall { id, name, arguments } = call.clone();
+    ToolResult { call: CalledTool { id, name, arguments }, content: content.to_owned() }
 }
 
 /// In the background, in the order of turns.

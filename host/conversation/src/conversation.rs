@@ -97,7 +97,20 @@ impl Conversation {
 
     /// Estimate of what a view costs in a request, without system prompt and tools.
     pub fn view_tokens(&self, view: &View) -> u32 {
-        self.items(view).iter().map(|item| self.item_tokens(item)).fold(0, u32::saturating_add)
+        self.priced_items(view).iter().map(|(_, tokens)| *tokens).fold(0, u32::saturating_add)
+    }
+
+    /// The items of a view, those that follow it too, with what each costs in it.
+    pub fn priced_items(&self, view: &View) -> Vec<(Item, u32)> {
+        let mut behind_summary = false;
+        let priced = self.items(view).into_iter().map(|item| {
+            let is_summary = matches!(item, Item::Summary(_));
+            let frame = if is_summary && !behind_summary { tokens::FIRST_SUMMARY } else { 0 };
+            behind_summary = is_summary;
+            let tokens = self.item_tokens(&item).saturating_add(frame);
+            (item, tokens)
+        });
+        priced.collect()
     }
 
     /// Estimate for one item.

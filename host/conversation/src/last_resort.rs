@@ -55,7 +55,11 @@ pub fn plan(
         segments.push(Segment::Restore(MessageRange::one(user.id)));
     }
     segments.extend(tail);
-    Some(Plan { segments, reason: "the window is full: older messages were folded by rule".to_owned() })
+    Some(Plan {
+        segments,
+        reason: "the window is full: older messages were folded by rule".to_owned(),
+        extra: Vec::new(),
+    })
 }
 
 /// The newest groups that fit; the newest one in any case, its results cut if they must be.

@@ -14,6 +14,7 @@ mod id;
 pub mod last_resort;
 mod message;
 mod model;
+pub mod payoff;
 pub mod plan;
 pub mod render;
 pub mod tokens;

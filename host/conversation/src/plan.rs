@@ -26,6 +26,25 @@ pub struct Plan {
     pub segments: Vec<Segment>,
     /// One line for the user: what was done and why now.
     pub reason: String,
+    /// What the engine says beside, by key: `prepared` is `n/m` where n of m new texts were ready before they were asked
+    /// for.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Plan {
+    /// The plan over a conversation that has grown since it was made: what was said after `through` follows as it is.
+    ///
+    /// None where the conversation is not the one that it was made for, since messages were taken back.
+    pub fn rebase(mut self, through: Option<MessageId>, conversation: &Conversation) -> Option<Self> {
+        let start = match through {
+            Some(through) => conversation.position(through)? + 1,
+            None => 0,
+        };
+        if let [first, .., last] | [first @ last] = &conversation.messages()[start..] {
+            self.segments.push(Segment::Keep(MessageRange::new(first.id, last.id)));
+        }
+        Some(self)
+    }
 }
 
 /// What a plan is checked against.

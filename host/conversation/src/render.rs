@@ -24,6 +24,8 @@ pub struct Shown {
 
 const SUMMARY_OPENS: &str = "[Summary of earlier messages of this conversation. They are kept in full and are left out here to save \
      room. This is background: whatever is said after it is newer and counts more.]";
+/// Of a summary right behind another one.
+const SUMMARY_GOES_ON: &str = "[Summary of the messages after those.]";
 const SUMMARY_ENDS: &str = "[End of the summary.]";
 /// Between two messages of the user's side.
 const NOTED: &str = "Understood.";
@@ -33,7 +35,10 @@ const GO_ON: &str = "Please go on.";
 /// The messages of a view, in order: a person's first, roles in turn, results right behind their calls.
 pub fn render(conversation: &Conversation, view: &View) -> Vec<Shown> {
     let mut shown = Vec::new();
+    let mut behind_summary = false;
     for item in conversation.items(view) {
+        let opens = if behind_summary { SUMMARY_GOES_ON } else { SUMMARY_OPENS };
+        behind_summary = matches!(item, Item::Summary(_));
         match item {
             Item::Messages(range) => {
                 for message in &conversation.messages()[conversation.span(range)] {
@@ -45,7 +50,7 @@ pub fn render(conversation: &Conversation, view: &View) -> Vec<Shown> {
                     push(&mut shown, of_excerpt(message, &excerpt));
                 }
             }
-            Item::Summary(summary) => push(&mut shown, of_summary(&summary)),
+            Item::Summary(summary) => push(&mut shown, of_summary(opens, &summary)),
         }
     }
     shown
@@ -109,6 +114,6 @@ pub(crate) fn shortened_call(call: &ToolCall, excerpt: &Excerpt) -> ToolCall {
     call
 }
 
-fn of_summary(summary: &Summary) -> Shown {
-    host_words(Role::User, &format!("{SUMMARY_OPENS}\n\n{}\n\n{SUMMARY_ENDS}", summary.content.trim()))
+fn of_summary(opens: &str, summary: &Summary) -> Shown {
+    host_words(Role::User, &format!("{opens}\n\n{}\n\n{SUMMARY_ENDS}", summary.content.trim()))
 }

@@ -9,7 +9,9 @@ use crate::{Excerpt, Message, Summary, ToolCall};
 /// What a provider adds around each message for role and separators.
 const PER_MESSAGE: u32 = 5;
 /// The host's frame around a summary and the reply that may have to stand beside it.
-const PER_SUMMARY: u32 = 110;
+const PER_SUMMARY: u32 = 50;
+/// What the first of several in a row says more.
+pub(crate) const FIRST_SUMMARY: u32 = 60;
 
 /// Estimate for a text.
 ///
@@ -91,7 +93,7 @@ pub fn of_excerpt(message: &Message, excerpt: &Excerpt) -> u32 {
     of_linkage(message) + of_text(text) + of_calls(&calls)
 }
 
-/// Estimate for a summary in its frame.
+/// Estimate for a summary in its frame, behind another one.
 pub fn of_summary(summary: &Summary) -> u32 {
     PER_SUMMARY + of_text(&summary.content)
 }

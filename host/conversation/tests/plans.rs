@@ -82,7 +82,7 @@ fn plan(conversation: &Conversation, segments: &[(u8, usize, usize)]) -> Plan {
             _ => Segment::Keep(range(a, b)),
         })
         .collect();
-    Plan { segments, reason: "test".to_owned() }
+    Plan { segments, reason: "test".to_owned(), extra: Vec::new() }
 }
 
 fn assert_nothing_is_lost(conversation: &Conversation, view: &View) {
@@ -158,6 +158,34 @@ proptest! {
     }
 
     #[test]
+    fn a_plan_that_was_accepted_is_accepted_over_what_was_said_meanwhile(
+        (all, segments) in turns().prop_flat_map(|all| {
+            let length = conversation(&all[..all.len().div_ceil(2)]).messages().len();
+            (Just(all), segments(length))
+        }),
+    ) {
+        let short = conversation(&all[..all.len().div_ceil(2)]);
+        let whole = conversation(&all);
+        let (view, summaries) = (View::default(), HashMap::new());
+        let ground = |conversation| Ground {
+            conversation, view: &view, summaries: &summaries, limit: u32::MAX, must_shrink: true,
+        };
+        let plan = plan(&short, &segments);
+        let through = short.messages().last().map(|message| message.id);
+        if verify(&plan, &ground(&short)).is_ok() {
+            // The last words of the user have to stand as they were said, and what came meanwhile does.
+            let rebased = plan.clone().rebase(through, &whole).unwrap();
+            let accepted = verify(&rebased, &ground(&whole)).unwrap();
+            assert_nothing_is_lost(&whole, &accepted);
+            let new = &whole.messages()[short.messages().len()..];
+            let shown = render::render(&whole, &accepted);
+            prop_assert!(new.iter().all(|new| shown.iter().any(|shown| shown.id == Some(new.id) && shown.content == new.text_sent())));
+        }
+        // What was taken back takes the plan with it.
+        prop_assert_eq!(plan.rebase(Some(MessageId(u64::MAX)), &whole), None);
+    }
+
+    #[test]
     fn a_conversation_cut_off_anywhere_is_closed_by_appending(all in turns(), at in 0..200usize) {
         let whole = conversation(&all);
         let cut = &whole.messages()[..at.min(whole.messages().len())];
@@ -183,7 +211,7 @@ fn refusal(segments: Vec<Segment>) -> Refusal {
     let (view, summaries) = (View::default(), HashMap::new());
     let ground =
         Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
-    verify(&Plan { segments, reason: String::new() }, &ground).unwrap_err()
+    verify(&Plan { segments, reason: String::new(), extra: Vec::new() }, &ground).unwrap_err()
 }
 
 fn keep(first: u64, last: u64) -> Segment {
@@ -240,7 +268,7 @@ fn a_key_means_one_text_for_ever() {
     let view = View::default();
     let ground =
         Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
-    let plan = |first| Plan { segments: vec![first, keep(15, 18)], reason: String::new() };
+    let plan = |first| Plan { segments: vec![first, keep(15, 18)], reason: String::new(), extra: Vec::new() };
     assert_eq!(verify(&plan(summary("a", 3, 12)), &ground).unwrap_err().code(), "key-changed");
     let view = verify(&plan(Segment::KeepSummary("a".to_owned())), &ground).unwrap();
     assert_eq!(view.summaries().next().unwrap().content, "first text");
@@ -252,7 +280,7 @@ fn what_the_view_folded_can_be_restored_but_not_kept() {
     let summaries = HashMap::new();
     let ground =
         |view| Ground { conversation: &conversation, view, summaries: &summaries, limit: 10_000, must_shrink: false };
-    let plan = |segments| Plan { segments, reason: String::new() };
+    let plan = |segments| Plan { segments, reason: String::new(), extra: Vec::new() };
     let view = View::default();
     let folded = verify(&plan(vec![summary("a", 3, 12), keep(15, 18)]), &ground(&view)).unwrap();
     assert_eq!(verify(&plan(vec![keep(3, 18)]), &ground(&folded)).unwrap_err().code(), "not-in-view");

@@ -140,6 +140,11 @@ impl Plugins {
         std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::name).collect()
     }
 
+    /// Name and version of the context engine.
+    pub fn engine_version(&self) -> String {
+        format!("{}@{}", self.engine.name(), self.engine.found.manifest.version)
+    }
+
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
         let engine = self.engine.start(surroundings, true)?;

@@ -152,7 +152,7 @@ pub(crate) fn plan_back(plan: engine::Plan) -> Plan {
             engine::Segment::KeepSummary(key) => Segment::KeepSummary(key),
         })
         .collect();
-    Plan { segments, reason: plan.reason }
+    Plan { segments, reason: plan.reason, extra: plan.extra }
 }
 
 pub(crate) fn outcome(outcome: &Outcome) -> engine::Outcome {

@@ -35,6 +35,7 @@ mod catalog;
 mod database;
 mod deletion;
 mod error;
+mod faults;
 mod frozen;
 mod header;
 mod health;

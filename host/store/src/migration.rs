@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// One step; its number is the schema version that it leads to.
 pub(crate) struct Migration {
@@ -17,6 +17,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, sql: include_str!("../schema/0002.sql") },
     Migration { number: 3, sql: include_str!("../schema/0003.sql") },
     Migration { number: 4, sql: include_str!("../schema/0004.sql") },
+    Migration { number: 5, sql: include_str!("../schema/0005.sql") },
 ];
 
 /// The schema version of a database, its write-ahead log included.

@@ -13,7 +13,7 @@ use crate::error::Fault;
 use crate::{Store, StoreError};
 
 /// Those that others name first.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "sessions",
     "messages",
     "prompts",
@@ -24,6 +24,7 @@ const TABLES: [&str; 10] = [
     "requests",
     "rewound",
     "state_meta",
+    "engine_faults",
 ];
 /// Without all of their rows a view would leave messages out.
 const OF_VIEWS: [&str; 3] = ["views", "summaries", "view_items"];

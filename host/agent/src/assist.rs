@@ -1,0 +1,208 @@
+//! What a context engine brings back by itself: passages of folded messages, put behind a message before that takes its
+//! final form.
+//!
+//! The engine only points; the words are those of the log. What it points at that the view shows anyway is left out.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_conversation::{Conversation, Item, Message, MessageId, Role, View, tokens};
+use hermes_plugins::{AssistDraft, ContextAssist, Place, Quote};
+
+use crate::compaction::Notify;
+
+const OPENS: &str = "<earlier-context>";
+const ENDS: &str = "</earlier-context>";
+const NOTE: &str =
+    "[Word for word from earlier messages of this conversation that are not shown any more. Not a new message.]";
+/// How long a message waits; what comes later is dropped.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Failures after which an engine is not consulted any more.
+const STRIKES: u32 = 3;
+/// Quotes that are looked at.
+const MOST: usize = 32;
+
+/// Consults the engine of a session, if it does that.
+pub struct Assistant {
+    plugin: Option<Arc<dyn ContextAssist>>,
+    notify: Notify,
+    patience: Duration,
+    failures: u32,
+    /// What was brought back under the view in force.
+    given: HashSet<(MessageId, Option<String>, u32, u32)>,
+}
+
+/// Tokens that passages may take behind one message.
+pub fn budget(window: u32) -> u32 {
+    (window / 50).min(1_500)
+}
+
+impl Assistant {
+    /// None brings nothing back.
+    pub fn new(plugin: Option<Arc<dyn ContextAssist>>, notify: Notify) -> Self {
+        Self { plugin, notify, patience: PATIENCE, failures: 0, given: HashSet::new() }
+    }
+
+    /// The same, waiting longer: for laboratories, where nothing may depend on the machine.
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Another view is in force: what was brought back may be gone again.
+    pub fn view_changed(&mut self) {
+        self.given.clear();
+    }
+
+    /// What the engine points at for a message that is about to be stored. Never an error: a message can do without.
+    pub async fn consult(&mut self, draft: impl FnOnce() -> AssistDraft, budget: u32) -> Vec<Quote> {
+        let Some(plugin) = self.plugin.as_ref().filter(|_| self.failures < STRIKES) else { return Vec::new() };
+        match tokio::time::timeout(self.patience, plugin.assist(draft(), budget)).await {
+            Ok(Ok(quotes)) => {
+                self.failures = 0;
+                quotes
+            }
+            Ok(Err(error)) => {
+                self.failures += 1;
+                (self.notify)(format!("{error}; nothing was brought back from earlier messages"));
+                Vec::new()
+            }
+            Err(_) => {
+                self.failures += 1;
+                tracing::debug!(engine = plugin.name(), "passages came too late");
+                Vec::new()
+            }
+        }
+    }
+
+    /// The block to put behind the message, or none.
+    pub fn block(&mut self, quotes: &[Quote], conversation: &Conversation, view: &View, budget: u32) -> Option<String> {
+        if quotes.is_empty() {
+            return None;
+        }
+        let shown = Shown::of(conversation, view);
+        let mut left = budget;
+        let mut block = String::new();
+        for quote in quotes.iter().take(MOST) {
+            let id = MessageId(quote.id);
+            let Some(message) = conversation.get(id).filter(|_| !shown.contains(id)) else { continue };
+            let Some((label, text)) = passage(message, quote) else { continue };
+            let key = (id, call_of(quote), quote.start, quote.length);
+            let piece = format!("{label}\n{}\n\n", defused(text));
+            let cost = tokens::of_text(&piece);
+            if cost > left || text.trim().is_empty() || !self.given.insert(key) {
+                continue;
+            }
+            left -= cost;
+            block.push_str(&piece);
+        }
+        (!block.is_empty()).then(|| format!("{OPENS}\n{NOTE}\n\n{}\n{ENDS}", block.trim_end()))
+    }
+}
+
+/// Messages that the view shows as they were said, as ranges in order.
+struct Shown(Vec<(MessageId, MessageId)>);
+
+impl Shown {
+    fn of(conversation: &Conversation, view: &View) -> Self {
+        let ranges = conversation.items(view).into_iter().filter_map(|item| match item {
+            Item::Messages(range) => Some((range.first, range.last)),
+            _ => None,
+        });
+        Self(ranges.collect())
+    }
+
+    fn contains(&self, id: MessageId) -> bool {
+        self.0.iter().any(|&(first, last)| (first..=last).contains(&id))
+    }
+}
+
+fn call_of(quote: &Quote) -> Option<String> {
+    if let Place::Arguments(call) = &quote.place { Some(call.clone()) } else { None }
+}
+
+/// What a quote points at, and where it was said.
+fn passage<'a>(message: &'a Message, quote: &Quote) -> Option<(String, &'a str)> {
+    let text = match &quote.place {
+        Place::Text => message.content.as_str(),
+        Place::Arguments(call) => message.tool_calls.iter().find(|known| known.id == *call)?.arguments.as_str(),
+    };
+    let start = boundary(text, quote.start as usize);
+    let end = boundary(text, (quote.start as usize).saturating_add(quote.length as usize));
+    let text = text.get(start..end).filter(|text| !text.is_empty())?;
+    let mut label = format!("From message {}, ", message.id);
+    let _ = match (message.role, &quote.place) {
+        (Role::User, _) => write!(label, "the user:"),
+        (Role::Tool, _) => write!(label, "a result of {}:", message.tool_name.as_deref().unwrap_or("a tool")),
+        (_, Place::Arguments(_)) => write!(label, "the arguments of a call:"),
+        _ => write!(label, "the assistant:"),
+    };
+    Some((label, text))
+}
+
+/// The next beginning of a character.
+fn boundary(text: &str, mut at: usize) -> usize {
+    while at < text.len() && !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at.min(text.len())
+}
+
+/// A passage cannot close the fence it stands in.
+fn defused(text: &str) -> String {
+    text.replace(OPENS, "< earlier-context>").replace(ENDS, "< /earlier-context>")
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::{Draft, MessageRange, Summary};
+
+    use super::*;
+
+    fn conversation() -> Conversation {
+        let texts = ["first words", "grün und </earlier-context> weg", "third", "fourth"];
+        Conversation::new(
+            texts.iter().zip(1..).map(|(text, id)| Message { id: MessageId(id), draft: Draft::user(*text, id) }),
+        )
+    }
+
+    fn folded(last: u64) -> View {
+        let covers = vec![MessageRange::new(MessageId(1), MessageId(last))];
+        let summary = Summary { key: "k".to_owned(), content: "s".to_owned(), covers };
+        View { items: vec![Item::Summary(summary)], through: Some(MessageId(last)) }
+    }
+
+    fn quote(id: u64, start: u32, length: u32) -> Quote {
+        Quote { id, place: Place::Text, start, length }
+    }
+
+    fn assistant() -> Assistant {
+        Assistant::new(None, Arc::new(|_| {}))
+    }
+
+    #[test]
+    fn passages_are_the_words_of_the_log_and_stay_in_their_fence() {
+        let mut assistant = assistant();
+        // The second begins in the middle of `ü`, and the third is no message.
+        let quotes = [quote(1, 0, 5), quote(2, 3, 9_999), quote(9, 0, 5)];
+        let block = assistant.block(&quotes, &conversation(), &folded(2), 500).unwrap_or_default();
+        assert!(block.contains("From message 1, the user:\nfirst\n"), "{block}");
+        assert!(block.contains("From message 2, the user:\nn und < /earlier-context> weg"), "{block}");
+        assert_eq!(block.matches(ENDS).count(), 1);
+        assert!(block.ends_with(ENDS));
+    }
+
+    #[test]
+    fn what_is_shown_what_was_given_and_what_does_not_fit_is_left_out() {
+        let mut assistant = assistant();
+        let conversation = conversation();
+        assert_eq!(assistant.block(&[quote(3, 0, 5)], &conversation, &folded(2), 500), None);
+        assert_eq!(assistant.block(&[quote(1, 0, 5)], &conversation, &folded(2), 3), None);
+        assert!(assistant.block(&[quote(1, 0, 5)], &conversation, &folded(2), 500).is_some());
+        assert_eq!(assistant.block(&[quote(1, 0, 5)], &conversation, &folded(2), 500), None);
+        assistant.view_changed();
+        assert!(assistant.block(&[quote(1, 0, 5)], &conversation, &folded(2), 500).is_some());
+    }
+}

@@ -1,0 +1,606 @@
+//! The engine is asked, its plan is checked, and the host has a plan of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_conversation::payoff::Payoff;
+use hermes_conversation::plan::{self, Ground};
+use hermes_conversation::{MessageId, MessageRange, Plan, Refusal, Usage, View, last_resort};
+use hermes_plugins::{
+    CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
+};
+use tokio::task::JoinHandle;
+
+use super::desk::Desk;
+use super::memory;
+use super::ruler::Ruler;
+use crate::error::AgentError;
+
+/// Failures and refusals in a row after which an engine is not asked any more.
+pub const STRIKES: u32 = 3;
+/// Share of the window above which a turn does not begin, in hundredths: whatever the engine thinks.
+const HEAVY: u32 = 85;
+/// Share of the window that is left then, in hundredths.
+const RELIEVED: u32 = 60;
+/// Fewer messages than these are not folded for their weight alone.
+const LEAST_MESSAGES: usize = 4;
+
+/// What compaction obeys.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Whether the engine is asked. A window that is really full is folded by rule in any case.
+    pub enabled: bool,
+    /// The model's window in tokens.
+    pub window: u32,
+    /// How long a turn waits for a plan that it can do without; one that comes later is taken up at the next request.
+    pub patience: Duration,
+}
+
+/// A view that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compacted {
+    /// The engine's line, or the host's.
+    pub reason: String,
+    /// Who made the view: the engine's name or `host`.
+    pub by: String,
+    /// Estimated tokens of the messages before.
+    pub before: u32,
+    /// Estimated tokens of the messages after.
+    pub after: u32,
+    /// What the plan says beside.
+    pub extra: Vec<(String, String)>,
+}
+
+/// What a compaction would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The engine's line.
+    pub reason: String,
+    /// The view that it would make.
+    pub view: View,
+    /// Estimated tokens of the messages before.
+    pub before: u32,
+    /// Estimated tokens of the messages after.
+    pub after: u32,
+}
+
+/// Takes a line for the user.
+pub type Notify = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Why a plan is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    /// It is taken if it pays over so many requests.
+    Boundary { requests: u32 },
+    /// The user asked for it.
+    Asked,
+    /// It is taken.
+    Now,
+    /// The window is full, too heavy to begin a turn with, or the provider said so.
+    Demanded,
+}
+
+/// A plan on its way that the turn did not wait for.
+struct Late {
+    plan: JoinHandle<Result<Option<Plan>, CallError>>,
+    view: View,
+    through: Option<MessageId>,
+    want: Want,
+}
+
+/// The context engine of a session, and how it has fared.
+pub struct Compactor {
+    plugin: Arc<dyn ContextEngine>,
+    memories: Vec<Arc<dyn MemoryEvents>>,
+    rules: Rules,
+    notify: Notify,
+    ruler: Ruler,
+    /// It failed in this turn: it is asked again in the next one.
+    resting: bool,
+    /// The user was told that it is not asked any more.
+    told: bool,
+    preparing: Option<JoinHandle<()>>,
+    late: Option<Late>,
+    /// Tokens of the last request.
+    sent: Option<u32>,
+    last_usage: Option<Usage>,
+}
+
+impl Compactor {
+    /// One that has asked nothing yet. `memories` are heard before messages are folded.
+    pub fn new(
+        plugin: Arc<dyn ContextEngine>,
+        memories: Vec<Arc<dyn MemoryEvents>>,
+        rules: Rules,
+        ruler: Ruler,
+        notify: Notify,
+    ) -> Self {
+        Self {
+            plugin,
+            memories,
+            rules,
+            notify,
+            ruler,
+            resting: false,
+            told: false,
+            preparing: None,
+            late: None,
+            sent: None,
+            last_usage: None,
+        }
+    }
+
+    /// The engine.
+    pub fn plugin(&self) -> &Arc<dyn ContextEngine> {
+        &self.plugin
+    }
+
+    /// A new turn: an engine that failed in the one before is asked again.
+    pub fn turn_begins(&mut self) {
+        self.resting = false;
+    }
+
+    /// Takes what a provider counted for a request whose estimate is known. True when its ruler is another one now.
+    pub fn counted(&mut self, estimate: u32, usage: Option<Usage>) -> bool {
+        let moved = usage.is_some_and(|usage| self.ruler.read(estimate, &usage));
+        if let Some(usage) = usage.filter(|usage| usage.input > 0) {
+            self.last_usage = Some(usage);
+        }
+        self.sent = Some(self.ruler.counted(estimate));
+        moved
+    }
+
+    /// How the model's provider counts.
+    pub fn ruler(&self) -> &Ruler {
+        &self.ruler
+    }
+
+    /// Whether slow work is under way.
+    pub fn is_preparing(&self) -> bool {
+        self.preparing.as_ref().is_some_and(|preparing| !preparing.is_finished())
+    }
+
+    /// Lets slow work end that is under way, for as long as `patience`.
+    pub async fn finish(&mut self, patience: Duration) {
+        if let Some(late) = self.late.take() {
+            late.plan.abort();
+        }
+        if let Some(mut preparing) = self.preparing.take()
+            && tokio::time::timeout(patience, &mut preparing).await.is_err()
+        {
+            preparing.abort();
+        }
+    }
+
+    /// Estimate for the next request, by the host's ruler.
+    pub fn estimate(&self, desk: &dyn Desk) -> u32 {
+        desk.fixed_tokens().saturating_add(desk.conversation().view_tokens(desk.view()))
+    }
+
+    /// Estimate for the next request, by the provider's ruler where it is known.
+    pub fn next_request(&self, desk: &dyn Desk) -> u32 {
+        self.ruler.counted(self.estimate(desk))
+    }
+
+    /// Tokens that the messages of a request may take, by the estimate.
+    pub fn limit(&self, desk: &dyn Desk) -> u32 {
+        self.ruler.estimated(self.rules.window - reserve(self.rules.window)).saturating_sub(desk.fixed_tokens())
+    }
+
+    /// Whether the conversation, as it is shown, stands well beside a prompt and tools of that size: with room to go
+    /// on, or it would have to be compacted again at once.
+    pub fn fits_beside(&self, desk: &dyn Desk, fixed: u32) -> bool {
+        let shown = desk.conversation().view_tokens(desk.view());
+        fixed <= desk.fixed_tokens()
+            || self.ruler.counted(shown.saturating_add(fixed)) <= self.rules.window / 100 * RELIEVED
+    }
+
+    /// Before a request: the engine is heard, and the window has room afterwards. What was done is in `done`, also where
+    /// an error ends it.
+    pub async fn make_room(
+        &mut self,
+        desk: &mut dyn Desk,
+        moment: Moment,
+        done: &mut Vec<Compacted>,
+    ) -> Result<(), AgentError> {
+        let overflow = moment == Moment::Overflow;
+        if self.rules.enabled && self.may_be_asked(desk) {
+            self.take_late(desk, done).await?;
+            let pressure = self.pressure(desk, moment);
+            let plugin = Arc::clone(&self.plugin);
+            match plugin.assess(&pressure).await {
+                Ok(advice) => {
+                    let demanded = overflow || self.is_full(desk) || self.is_heavy(desk, moment);
+                    let want = match advice.propose {
+                        _ if demanded => Some(Want::Demanded),
+                        Timing::Now => Some(Want::Now),
+                        Timing::Boundary => Some(Want::Boundary { requests: pressure.expected_requests }),
+                        Timing::NotNow => None,
+                    };
+                    if let Some(want) = want {
+                        self.propose(desk, pressure.clone(), None, want, done).await?;
+                    }
+                    if advice.prepare {
+                        self.prepare(desk, pressure);
+                    }
+                }
+                Err(error) => self.engine_failed(desk, &error)?,
+            }
+        }
+        if self.is_full(desk) || (overflow && !self.has_shrunk(desk)) {
+            return self.fold_by_rule(desk, overflow, done);
+        }
+        if self.rules.enabled && self.is_heavy(desk, moment) {
+            // The second layer: whatever the engine thinks. Where it brings nothing, there is room still.
+            self.lighten(desk, done)?;
+        }
+        Ok(())
+    }
+
+    /// After a turn, while the user reads: the engine may work ahead.
+    pub async fn turn_ended(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
+        if !self.rules.enabled || !self.may_be_asked(desk) {
+            return Ok(());
+        }
+        let pressure = self.pressure(desk, Moment::TurnEnd);
+        let plugin = Arc::clone(&self.plugin);
+        match plugin.assess(&pressure).await {
+            Ok(advice) if advice.prepare => self.prepare(desk, pressure),
+            Ok(_) => {}
+            Err(error) => self.engine_failed(desk, &error)?,
+        }
+        Ok(())
+    }
+
+    /// `/compress`: now, whatever the window says, also of an engine that is not asked by itself any more. True when a
+    /// new view was adopted.
+    pub async fn compress(
+        &mut self,
+        desk: &mut dyn Desk,
+        focus: Option<&str>,
+        done: &mut Vec<Compacted>,
+    ) -> Result<bool, AgentError> {
+        self.resting = false;
+        self.take_late(desk, done).await?;
+        let pressure = self.pressure(desk, Moment::Manual);
+        let mut asked = self.request(desk, pressure.clone(), focus);
+        // The person waits for this one: what the engine can prepare, it may.
+        asked.memory_context = memory::keepsakes(&self.memories, foldable(desk), &self.notify).await;
+        let plugin = Arc::clone(&self.plugin);
+        loop {
+            match plugin.prepare(&asked).await {
+                Ok(Progress::More) => {}
+                Ok(Progress::Done) => break,
+                Err(error) => {
+                    self.engine_failed(desk, &error)?;
+                    break;
+                }
+            }
+        }
+        self.propose(desk, pressure, focus, Want::Asked, done).await
+    }
+
+    /// What [`Compactor::compress`] would do with what is prepared by now; nothing is changed and no model is asked.
+    pub async fn preview(&mut self, desk: &dyn Desk, focus: Option<&str>) -> Result<Option<Preview>, CallError> {
+        let asked = self.request(desk, self.pressure(desk, Moment::Manual), focus);
+        let plugin = Arc::clone(&self.plugin);
+        let Some(plan) = plugin.propose(&asked).await? else { return Ok(None) };
+        let (outcome, preview) = match self.check(desk, &plan, true) {
+            Ok(view) => {
+                let conversation = desk.conversation();
+                let (before, after) = (conversation.view_tokens(desk.view()), conversation.view_tokens(&view));
+                (Outcome::Deferred, Some(Preview { reason: first_line(&plan), view, before, after }))
+            }
+            Err(refusal) => {
+                (self.notify)(refused(plugin.name(), &refusal));
+                (Outcome::Refused(refusal), None)
+            }
+        };
+        self.settle(&outcome).await;
+        Ok(preview)
+    }
+
+    fn may_be_asked(&mut self, desk: &dyn Desk) -> bool {
+        let faults = desk.faults();
+        if faults >= STRIKES && !self.told {
+            self.told = true;
+            (self.notify)(format!(
+                "the context engine `{}` failed {faults} times in a row and is not asked any more in this session: when the \
+                 window is full, older messages are folded by rule; /compress tries it again, `context.engine` or --engine \
+                 selects another one",
+                self.plugin.name()
+            ));
+        }
+        !self.resting && faults < STRIKES
+    }
+
+    fn failed(&mut self, desk: &mut dyn Desk, cause: &str) -> Result<(), AgentError> {
+        self.resting = true;
+        let faults = desk.faults().saturating_add(1);
+        desk.keep_faults(faults, cause)?;
+        self.may_be_asked(desk);
+        Ok(())
+    }
+
+    fn engine_failed(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
+        (self.notify)(format!("{error}; the turn goes on without it"));
+        self.failed(desk, &error.to_string())
+    }
+
+    fn pressure(&self, desk: &dyn Desk, moment: Moment) -> Pressure {
+        Pressure {
+            moment,
+            prompt_tokens: self.next_request(desk),
+            estimated: !self.ruler.is_calibrated(),
+            fixed_tokens: desk.fixed_tokens(),
+            context_length: self.rules.window,
+            reserve: reserve(self.rules.window),
+            expected_requests: expected(moment),
+            cache: desk.cache(),
+            last: self.last_usage,
+        }
+    }
+
+    fn request(&self, desk: &dyn Desk, pressure: Pressure, focus: Option<&str>) -> PlanRequest {
+        PlanRequest {
+            pressure,
+            view: desk.conversation().priced_items(desk.view()),
+            focus: focus.map(str::to_owned),
+            memory_context: String::new(),
+        }
+    }
+
+    fn is_full(&self, desk: &dyn Desk) -> bool {
+        desk.conversation().view_tokens(desk.view()) > self.limit(desk)
+    }
+
+    /// Whether a turn would begin with a window that has hardly any room.
+    fn is_heavy(&self, desk: &dyn Desk, moment: Moment) -> bool {
+        moment == Moment::TurnStart
+            && desk.conversation().messages().len() >= LEAST_MESSAGES
+            && self.next_request(desk) > self.rules.window / 100 * HEAVY
+    }
+
+    /// Whether the view is smaller than what was last sent.
+    fn has_shrunk(&self, desk: &dyn Desk) -> bool {
+        self.sent.is_some_and(|tokens| self.next_request(desk) < tokens / 10 * 9)
+    }
+
+    /// Starts slow work unless some is under way.
+    fn prepare(&mut self, desk: &dyn Desk, pressure: Pressure) {
+        if self.is_preparing() {
+            return;
+        }
+        let mut request = self.request(desk, pressure, None);
+        let folds = foldable(desk);
+        let (plugin, memories, notify) = (Arc::clone(&self.plugin), self.memories.clone(), Arc::clone(&self.notify));
+        self.preparing = Some(tokio::spawn(async move {
+            request.memory_context = memory::keepsakes(&memories, folds, &notify).await;
+            loop {
+                match plugin.prepare(&request).await {
+                    Ok(Progress::More) => {}
+                    Ok(Progress::Done) => return,
+                    Err(error) => return notify(format!("{error}; nothing was prepared, the conversation is whole")),
+                }
+            }
+        }));
+    }
+
+    /// Asks for a plan, checks it, and makes it the view. True when it was adopted.
+    async fn propose(
+        &mut self,
+        desk: &mut dyn Desk,
+        pressure: Pressure,
+        focus: Option<&str>,
+        want: Want,
+        done: &mut Vec<Compacted>,
+    ) -> Result<bool, AgentError> {
+        let plugin = Arc::clone(&self.plugin);
+        let asked = self.request(desk, pressure, focus);
+        if !matches!(want, Want::Boundary { .. }) {
+            let proposed = plugin.propose(&asked).await;
+            return self.take(desk, proposed, want, done).await;
+        }
+        if self.late.is_some() {
+            return Ok(false);
+        }
+        // Kept before it is waited for: whoever stops waiting leaves it here.
+        let through = desk.conversation().messages().last().map(|message| message.id);
+        let plan = tokio::spawn(async move { plugin.propose(&asked).await });
+        let late = self.late.insert(Late { plan, view: desk.view().clone(), through, want });
+        match tokio::time::timeout(self.rules.patience, &mut late.plan).await {
+            Ok(proposed) => {
+                self.late = None;
+                self.take(desk, proposed.unwrap_or(Ok(None)), want, done).await
+            }
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Takes up a plan that the turn did not wait for, if it has come: over what was said meanwhile.
+    async fn take_late(&mut self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+        let Some(Late { plan, view, through, want }) = self.late.take_if(|late| late.plan.is_finished()) else {
+            return Ok(());
+        };
+        let proposed = match plan.await {
+            Ok(Ok(Some(plan))) => {
+                let rebased = plan.rebase(through, &desk.conversation()).filter(|_| *desk.view() == view);
+                if rebased.is_none() {
+                    self.settle(&Outcome::Stale).await;
+                    return Ok(());
+                }
+                Ok(rebased)
+            }
+            Ok(other) => other,
+            Err(_) => return Ok(()),
+        };
+        self.take(desk, proposed, want, done).await?;
+        Ok(())
+    }
+
+    /// Checks what the engine proposed and makes it the view. True when it was adopted.
+    async fn take(
+        &mut self,
+        desk: &mut dyn Desk,
+        proposed: Result<Option<Plan>, CallError>,
+        want: Want,
+        done: &mut Vec<Compacted>,
+    ) -> Result<bool, AgentError> {
+        let plan = match proposed {
+            Ok(Some(plan)) => plan,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                self.engine_failed(desk, &error)?;
+                return Ok(false);
+            }
+        };
+        let cache = desk.cache();
+        let is_free = cache.warm_tokens == 0 || cache.breaking;
+        let pays = |view: &View| {
+            let Want::Boundary { requests } = want else { return true };
+            let payoff = Payoff::of(&desk.conversation(), desk.view(), view);
+            is_free || payoff.pays(requests, f64::from(cache.read_price), f64::from(cache.write_price))
+        };
+        let outcome = match self.check(desk, &plan, !is_free || want == Want::Asked) {
+            Ok(view) => {
+                if !pays(&view) {
+                    Outcome::Deferred
+                } else {
+                    let name = self.plugin.name().to_owned();
+                    self.adopt(desk, view, &plan, &name, done)?;
+                    if desk.faults() > 0 {
+                        desk.keep_faults(0, "")?;
+                    }
+                    Outcome::Adopted
+                }
+            }
+            Err(refusal) => {
+                (self.notify)(refused(self.plugin.name(), &refusal));
+                self.failed(desk, &refusal.to_string())?;
+                Outcome::Refused(refusal)
+            }
+        };
+        self.settle(&outcome).await;
+        Ok(matches!(outcome, Outcome::Adopted))
+    }
+
+    async fn settle(&self, outcome: &Outcome) {
+        let plugin = Arc::clone(&self.plugin);
+        if let Err(error) = plugin.settled(outcome).await {
+            (self.notify)(error.to_string());
+        }
+    }
+
+    fn check(&self, desk: &dyn Desk, plan: &Plan, must_shrink: bool) -> Result<View, Refusal> {
+        let conversation = desk.conversation();
+        plan::verify(
+            plan,
+            &Ground {
+                conversation: &conversation,
+                view: desk.view(),
+                summaries: desk.summaries(),
+                limit: self.limit(desk),
+                must_shrink,
+            },
+        )
+    }
+
+    fn adopt(
+        &self,
+        desk: &mut dyn Desk,
+        view: View,
+        plan: &Plan,
+        by: &str,
+        done: &mut Vec<Compacted>,
+    ) -> Result<(), AgentError> {
+        let (before, after) = {
+            let conversation = desk.conversation();
+            (conversation.view_tokens(desk.view()), conversation.view_tokens(&view))
+        };
+        let reason = first_line(plan);
+        desk.adopt(view, &reason, by)?;
+        done.push(Compacted { reason, by: by.to_owned(), before, after, extra: plan.extra.clone() });
+        Ok(())
+    }
+
+    /// The host's own plan, when the window is really full.
+    fn fold_by_rule(&self, desk: &mut dyn Desk, overflow: bool, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+        let mut limit = self.limit(desk);
+        if overflow {
+            // The provider's window is smaller than was thought, by how much nobody knows.
+            let now = desk.conversation().view_tokens(desk.view());
+            limit = limit.min(now / 10 * 7);
+        }
+        if self.fold_to(desk, limit, done)? {
+            Ok(())
+        } else {
+            Err(AgentError::WindowFull { window: self.rules.window })
+        }
+    }
+
+    /// The host's own plan for a window that leaves a turn hardly any room.
+    fn lighten(&self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+        let goal = self.ruler.estimated(self.rules.window / 100 * RELIEVED).saturating_sub(desk.fixed_tokens());
+        let limit = goal.min(self.limit(desk));
+        self.fold_to(desk, limit, done).map(|_| ())
+    }
+
+    fn fold_to(&self, desk: &mut dyn Desk, limit: u32, done: &mut Vec<Compacted>) -> Result<bool, AgentError> {
+        let plan = last_resort::plan(&desk.conversation(), desk.view(), desk.summaries(), limit);
+        let Some(plan) = plan else { return Ok(false) };
+        let verified = {
+            let conversation = desk.conversation();
+            let ground = Ground {
+                conversation: &conversation,
+                view: desk.view(),
+                summaries: desk.summaries(),
+                limit,
+                must_shrink: false,
+            };
+            plan::verify(&plan, &ground)
+        };
+        match verified {
+            Ok(view) => self.adopt(desk, view, &plan, "host", done).map(|()| true),
+            Err(refusal) => {
+                tracing::error!(%refusal, "the host's own plan was refused");
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Tokens kept free for the reply.
+pub fn reserve(window: u32) -> u32 {
+    (window / 5).min(8_192)
+}
+
+/// Requests to come before the conversation rests: a turn that calls tools calls more of them.
+fn expected(moment: Moment) -> u32 {
+    match moment {
+        Moment::TurnStart | Moment::MidTurn | Moment::Overflow => 10,
+        Moment::TurnEnd | Moment::Manual => 5,
+        Moment::Idle => 1,
+    }
+}
+
+/// The messages that a plan may fold: all that is shown but the last turn.
+fn foldable(desk: &dyn Desk) -> Option<MessageRange> {
+    let conversation = desk.conversation();
+    let turn = conversation.headers().last()?.turn;
+    let end = conversation.headers().partition_point(|header| header.turn < turn);
+    let last = conversation.headers()[..end].last()?.id;
+    let first = conversation.items(desk.view()).iter().find_map(|item| match item {
+        hermes_conversation::Item::Messages(range) => Some(range.first),
+        hermes_conversation::Item::Excerpt(excerpt) => Some(excerpt.id),
+        hermes_conversation::Item::Summary(_) => None,
+    })?;
+    (first <= last).then(|| MessageRange::new(first, last))
+}
+
+fn first_line(plan: &Plan) -> String {
+    plan.reason.lines().next().unwrap_or_default().to_owned()
+}
+
+fn refused(engine: &str, refusal: &Refusal) -> String {
+    format!("the plan of the context engine `{engine}` was refused: {refusal}; the view stays as it was")
+}
