@@ -1,27 +1,37 @@
-//! What the instance that serves the turns has read: the facts of messages that are still shown, the newest text of files, the
-//! calls made lately. It reads each message once, and a stretch of the newest ones when it begins.
+//! What the instance that serves the turns has read: the facts of messages that are still shown, the newest text of files,
+//! calls and texts of the assistant. It reads each message once, and a stretch of the newest ones when it begins.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use hermes_plugin::{Error, Message, MessageId, MessageRange};
+use hermes_plugin::{Error, Message, MessageId, MessageRange, Role};
+use serde_json::Value;
 
+use crate::deed::Deed;
 use crate::fact::{Done, Fact, Kind, Reader};
-use crate::files::Files;
-use crate::ground::Rows;
+use crate::files::{Files, line_hash};
+use crate::ground::{Row, Rows};
 use crate::policy;
 use crate::source::Source;
 
 /// Bytes that one catching up reads at most.
 const MOST: usize = 6 << 20;
-/// Calls that are remembered.
-const CALLS: usize = 64;
+/// Calls, failures and texts that are remembered, and bytes of one text.
+const CALLS: usize = 256;
+const FAILURES: usize = 16;
+const TEXTS: usize = 100;
+const TEXT: usize = 32_000;
+/// Bytes of what a call is about, where it is remembered.
+const CALL: usize = 600;
 
-/// A call that was made, word for word.
+/// What a call was about, word for word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Made {
     pub(crate) id: MessageId,
     pub(crate) name: String,
-    pub(crate) arguments: String,
+    pub(crate) about: String,
+    pub(crate) times: u32,
+    /// Replies before it.
+    pub(crate) replies: u32,
 }
 
 /// What was read.
@@ -29,15 +39,21 @@ pub(crate) struct Made {
 pub(crate) struct Desk {
     reader: Reader,
     pub(crate) files: Files,
-    /// Short calls, each once, the newest at the end.
     pub(crate) calls: Vec<Made>,
-    /// Failures that nothing has undone since, oldest first, by what was tried.
-    pub(crate) failures: Vec<(u64, Fact)>,
+    /// Failures that the same call has not undone since, oldest first.
+    pub(crate) failures: Vec<Fact>,
+    /// What the assistant wrote into files, oldest first.
+    pub(crate) texts: VecDeque<(MessageId, String)>,
     facts: Vec<Fact>,
     /// Where reading began, and the newest message that was read.
     from: MessageId,
     through: Option<MessageId>,
-    groups: HashMap<MessageId, MessageId>,
+    /// Lines of the messages that are shown, by message.
+    shown: VecDeque<(MessageId, u32, Vec<u64>)>,
+    counts: HashMap<u64, u32>,
+    /// Tokens and replies of all that was read.
+    tokens: u64,
+    replies: u32,
 }
 
 impl Desk {
@@ -56,10 +72,11 @@ impl Desk {
             None => {
                 *self = Self::default();
                 let mut start = rows.len();
-                let mut tokens = 0;
+                let mut tokens = 0_u32;
                 while start > 0 && tokens < policy::LOOK_BACK {
-                    start = rows.group(start - 1).start;
-                    tokens += rows.get(start).tokens;
+                    let group = rows.group(start - 1);
+                    start = group.start;
+                    tokens = rows.slice(group).iter().map(|row| row.tokens).fold(tokens, u32::saturating_add);
                 }
                 start
             }
@@ -73,41 +90,85 @@ impl Desk {
                 break;
             }
         }
-        if start >= rows.len() {
-            return Ok(());
-        }
-        if self.through.is_none() {
+        let begins = self.through.is_none();
+        if begins {
             self.from = rows.get(start).id;
         }
         for message in read(source, MessageRange::new(rows.get(start).id, last.id))? {
             let Some(at) = rows.position(message.id) else { continue };
-            self.take(&message, rows.get(rows.group(at).start).id);
+            self.take(&message, rows.get(at), rows.get(rows.group(at).start).id);
+            if begins {
+                self.as_if_folded();
+            }
         }
         self.through = Some(last.id);
         Ok(())
     }
 
-    fn take(&mut self, message: &Message, group: MessageId) {
-        let (files, calls) = (&mut self.files, &mut self.calls);
-        let facts = self.reader.read(message, group, |done| {
-            files.take(done);
-            remember(calls, done);
+    fn take(&mut self, message: &Message, row: Row, group: MessageId) {
+        self.tokens += u64::from(row.tokens);
+        let lines = typed(message);
+        if message.role == Role::Assistant {
+            self.replies += 1;
+            let missing: Vec<u64> = lines.iter().copied().filter(|line| !self.counts.contains_key(line)).collect();
+            self.files.credit(&missing, self.tokens);
+        }
+        let Self { reader, files, calls, texts, tokens, replies, .. } = self;
+        let facts = reader.read(message, group, |done| {
+            files.take(done, *tokens);
+            remember(calls, done, *replies);
+            write_down(texts, done);
         });
         for fact in &facts {
-            self.failures.retain(|(same, _)| *same != fact.same || fact.same == 0);
+            self.failures.retain(|failure| failure.same != fact.same);
             if fact.kind == Kind::Failure {
-                self.failures.push((fact.same, fact.clone()));
-                let many = self.failures.len().saturating_sub(CALLS);
+                self.failures.push(fact.clone());
+                let many = self.failures.len().saturating_sub(FAILURES);
                 self.failures.drain(..many);
             }
         }
         self.facts.extend(facts);
-        self.groups.insert(message.id, group);
+        for line in &lines {
+            *self.counts.entry(*line).or_insert(0) += 1;
+        }
+        self.shown.push_back((message.id, row.tokens, lines));
     }
 
-    /// Lets go of facts that stand in segments by now.
+    /// Lets go of what stands in segments by now.
     pub(crate) fn folded(&mut self, before: MessageId) {
         self.facts.retain(|fact| fact.id >= before);
+        self.from = self.from.max(before);
+        self.hide(|id, _| id < before);
+    }
+
+    /// An instance that begins anew reads as if views had been made on the way, so that it comes to the same of what was
+    /// needed again.
+    fn as_if_folded(&mut self) {
+        let tokens: u32 = self.shown.iter().map(|(_, tokens, _)| *tokens).fold(0, u32::saturating_add);
+        if tokens > policy::TAIL + policy::FOLD {
+            let mut left = tokens;
+            self.hide(|_, tokens| {
+                let hides = left > policy::TAIL;
+                left = left.saturating_sub(tokens);
+                hides
+            });
+        }
+    }
+
+    fn hide(&mut self, mut hides: impl FnMut(MessageId, u32) -> bool) {
+        while let Some((id, tokens, _)) = self.shown.front() {
+            if !hides(*id, *tokens) {
+                break;
+            }
+            for line in self.shown.pop_front().map(|(_, _, lines)| lines).unwrap_or_default() {
+                if let Some(count) = self.counts.get_mut(&line) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.counts.remove(&line);
+                    }
+                }
+            }
+        }
     }
 
     /// Whether all messages from this one on were read and are still at hand.
@@ -122,18 +183,66 @@ impl Desk {
         facts.sort_unstable_by_key(|fact| (fact.id, fact.n));
         facts
     }
+
+    /// Tokens of all that was read: the clock by which credit fades.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens
+    }
 }
 
-fn remember(calls: &mut Vec<Made>, done: &Done<'_>) {
-    const LONGEST: usize = 1_200;
-    let arguments = &done.call.arguments;
-    if arguments.len() > LONGEST || done.deed.changes_something() {
+/// Hashes of the lines of a message that tell it from others, each once.
+fn typed(message: &Message) -> Vec<u64> {
+    let mut lines: Vec<u64> = message.content.lines().filter_map(line_hash).collect();
+    for call in &message.tool_calls {
+        if let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) {
+            each_text(&arguments, &mut |text| lines.extend(text.lines().filter_map(line_hash)));
+        }
+    }
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+/// Every text in a JSON value.
+pub(crate) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Array(values) => values.iter().for_each(|value| each_text(value, take)),
+        Value::Object(values) => values.values().for_each(|value| each_text(value, take)),
+        _ => {}
+    }
+}
+
+fn remember(calls: &mut Vec<Made>, done: &Done<'_>, replies: u32) {
+    let about = match done.deed {
+        Deed::Read { path, .. } | Deed::Write { path, .. } | Deed::Edit { path, .. } => path,
+        Deed::Command(about) | Deed::Other(Some(about)) => about,
+        Deed::Other(None) => return,
+    };
+    if about.len() > CALL || about.trim().is_empty() {
         return;
     }
-    calls.retain(|made| made.name != done.call.name || made.arguments != *arguments);
-    calls.push(Made { id: done.caller, name: done.call.name.clone(), arguments: arguments.clone() });
+    let times = match calls.iter().position(|made| made.about == *about) {
+        Some(at) => calls.remove(at).times + 1,
+        None => 1,
+    };
+    calls.push(Made { id: done.caller, name: done.call.name.clone(), about: about.clone(), times, replies });
     let many = calls.len().saturating_sub(CALLS);
     calls.drain(..many);
+}
+
+fn write_down(texts: &mut VecDeque<(MessageId, String)>, done: &Done<'_>) {
+    let mut add = |text: &str| {
+        texts.push_back((done.caller, text[..crate::clip::floor(text, TEXT)].to_owned()));
+        if texts.len() > TEXTS {
+            texts.pop_front();
+        }
+    };
+    match done.deed {
+        Deed::Write { content, .. } => add(content),
+        Deed::Edit { changes, .. } => changes.iter().for_each(|(_, new)| add(new)),
+        _ => {}
+    }
 }
 
 /// All messages of a range, page by page.

@@ -1,6 +1,8 @@
 //! The engine apart from the host: what it remembers between calls, and what it answers.
 
-use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request};
+use std::collections::HashMap;
+
+use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request, Segment};
 use hermes_plugin::{Error, Header, MessageId, Progress, log};
 use serde_json::json;
 
@@ -35,6 +37,8 @@ pub(crate) struct Engine<S, D> {
     /// The plan that waits for its verdict.
     proposed: Option<Draft>,
     marks: Option<(Marks, Shares)>,
+    /// Texts of segments in the view, by key: those that this instance made.
+    texts: HashMap<String, String>,
 }
 
 impl<S: Source, D: Database> Engine<S, D> {
@@ -52,6 +56,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             asked: 0,
             proposed: None,
             marks: None,
+            texts: HashMap::new(),
         }
     }
 
@@ -91,22 +96,23 @@ impl<S: Source, D: Database> Engine<S, D> {
         }
         let state = self.state();
         let (folded, texts) = (state.folded, state.prefix.saturating_add(state.working));
-        let (shown, _) = backlog(&self.rows, folded, 0);
-        let marks = Marks::of(&self.config, pressure, shown.saturating_add(texts));
+        let backlog = backlog(&self.rows, folded);
+        let marks = Marks::of(&self.config, pressure, backlog.shown.saturating_add(texts));
         let shares = Shares::of(&self.config, &marks, pressure.moment);
         self.marks = Some((marks, shares));
-        let (_, leaving) = backlog(&self.rows, folded, shares.tail);
-        let cold = pressure.cache.warm_tokens == 0 || pressure.cache.breaking;
         // A cache that is cold anyway makes a smaller fold worth it.
-        let fold = if cold { shares.fold / 2 } else { shares.fold };
-        let propose = timing::propose(pressure, &marks, &mut self.quiet, leaving >= fold);
+        let pays = if is_cold(pressure) {
+            backlog.shown >= shares.tail.saturating_add(shares.fold / 2)
+        } else {
+            backlog.ripe >= shares.tail.saturating_add(shares.fold)
+        };
+        let propose = timing::propose(pressure, &marks, &mut self.quiet, pays);
         Advice { prepare: self.is_worth_reading(pressure), propose }
     }
 
     fn is_worth_reading(&mut self, pressure: &Pressure) -> bool {
         let Some(last) = self.rows.last().filter(|last| last.id > self.asked) else { return false };
-        let (new, _) = backlog(&self.rows, self.asked, 0);
-        let worth = new >= AHEAD || pressure.moment == Moment::Manual;
+        let worth = backlog(&self.rows, self.asked).shown >= AHEAD || pressure.moment == Moment::Manual;
         if worth {
             self.asked = last.id;
         }
@@ -134,8 +140,7 @@ impl<S: Source, D: Database> Engine<S, D> {
         if ground.first_shown < ground.len() {
             self.desk.folded(self.rows.get(ground.first_shown).id);
         }
-        let cold = pressure.cache.warm_tokens == 0 || pressure.cache.breaking;
-        let shares = if cold { Shares { fold: shares.fold / 2, ..shares } } else { shares };
+        self.texts.retain(|key, _| ground.summaries.iter().any(|shown| shown.key == *key));
         let mut planner = Planner {
             ground: &ground,
             config: &self.config,
@@ -146,6 +151,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             needed: timing::is_needed(pressure, &marks),
             focus: request.focus.as_deref().unwrap_or_default().trim(),
             memory: &request.memory_context,
+            known: &self.texts,
         };
         let draft = planner.plan()?;
         match draft.filter(|draft| refused.is_none() || refused != Some(draft.fingerprint())) {
@@ -171,6 +177,11 @@ impl<S: Source, D: Database> Engine<S, D> {
         match outcome {
             Outcome::Adopted => {
                 self.quiet = Quiet::Measuring;
+                for segment in &proposed.plan.segments {
+                    if let Segment::Summary(summary) = segment {
+                        self.texts.insert(summary.key.clone(), summary.content.clone());
+                    }
+                }
                 self.change(|state| {
                     state.folded = proposed.folded.max(state.folded);
                     state.prefix = proposed.prefix;
@@ -192,7 +203,7 @@ impl<S: Source, D: Database> Engine<S, D> {
 
     pub(crate) fn status(&self) -> String {
         let state = self.state.clone().unwrap_or_default();
-        let (shown, _) = backlog(&self.rows, state.folded, 0);
+        let shown = backlog(&self.rows, state.folded).shown;
         let mut status = json!({
             "segments": state.segments,
             "tokens": { "segments": state.prefix, "working_set": state.working, "messages": shown },
@@ -230,4 +241,8 @@ impl<S: Source, D: Database> Engine<S, D> {
         }
         self.state = Some(state);
     }
+}
+
+fn is_cold(pressure: &Pressure) -> bool {
+    pressure.cache.warm_tokens == 0 || pressure.cache.breaking
 }

@@ -1,10 +1,14 @@
 //! The newest text of files, as far as the conversation shows it: from what was read, written and edited.
 
+use std::collections::HashMap;
+
 use hermes_plugin::MessageId;
 use serde_json::{Map, Value};
 
 use crate::deed::Deed;
 use crate::fact::Done;
+use crate::ground::fnv;
+use crate::policy;
 
 /// Files that are kept, and lines of one.
 const FILES: usize = 48;
@@ -12,14 +16,44 @@ const LINES: usize = 20_000;
 /// Messages that a file's text is known from, the newest ones.
 const SOURCES: usize = 12;
 
+/// Shorter lines stand everywhere.
+const TELLING: usize = 24;
+
+/// What tells a line from others; none where it is too short to tell anything.
+pub(crate) fn line_hash(line: &str) -> Option<u64> {
+    let line = line.trim();
+    (line.len() >= TELLING).then(|| fnv(line.bytes()))
+}
+
+/// How much a file was needed after it had left the view.
+#[derive(Debug, Clone, Default)]
+struct Credit {
+    value: f64,
+    /// On the clock of tokens.
+    at: u64,
+}
+
+impl Credit {
+    fn value(&self, now: u64) -> f64 {
+        self.value * 0.5_f64.powf(now.saturating_sub(self.at) as f64 / policy::HALF_LIFE)
+    }
+
+    fn add(&mut self, now: u64) {
+        *self = Self { value: self.value(now) + 1.0, at: now };
+    }
+}
+
 /// What is known of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct File {
     pub(crate) path: String,
     /// None where nothing was seen of a line.
     pub(crate) lines: Vec<Option<String>>,
-    /// Where it was last changed: from a line to the one behind.
-    pub(crate) edited: Option<(usize, usize)>,
+    /// Where it was last taken up: what comes next is likely to be taken up next.
+    pub(crate) place: Option<usize>,
+    credit: Credit,
+    /// Lines by their hash, once somebody asked.
+    index: Option<HashMap<u64, usize>>,
     /// The newest messages that it is known from, oldest first.
     pub(crate) sources: Vec<MessageId>,
 }
@@ -33,8 +67,33 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// Gives credit for lines that were written again though nothing showed them: to the file that has most of them.
+    pub(crate) fn credit(&mut self, lines: &[u64], now: u64) {
+        let mut best: Option<(usize, usize, usize)> = None;
+        for (at, file) in self.files.iter_mut().enumerate() {
+            let index = file.index();
+            let places = lines.iter().filter_map(|line| index.get(line).copied());
+            let (count, last) = places.fold((0, 0), |(count, last), place| (count + 1, last.max(place)));
+            if count > 0 && best.is_none_or(|(known, ..)| count > known) {
+                best = Some((count, at, last));
+            }
+        }
+        if let Some((_, at, last)) = best {
+            self.files[at].credit.add(now);
+            self.files[at].place = Some(last);
+        }
+    }
+
+    /// Files with credit, those with most of it first.
+    pub(crate) fn credited(&self, now: u64) -> Vec<(&File, f64)> {
+        let mut files: Vec<(&File, f64)> = self.files.iter().map(|file| (file, file.credit.value(now))).collect();
+        files.retain(|(_, value)| *value >= policy::LEAST_CREDIT);
+        files.sort_by(|a, b| b.1.total_cmp(&a.1));
+        files
+    }
+
     /// Takes a call and its result.
-    pub(crate) fn take(&mut self, done: &Done<'_>) {
+    pub(crate) fn take(&mut self, done: &Done<'_>, now: u64) {
         let Some(path) = done.deed.path().filter(|_| !done.failed) else { return };
         let at = self.files.iter().position(|file| file.path == path);
         let mut file = match at {
@@ -49,7 +108,8 @@ impl Files {
             }
             Deed::Write { content, .. } => {
                 file.lines = content.lines().take(LINES).map(|line| Some(line.to_owned())).collect();
-                file.edited = Some((0, 0));
+                file.place = Some(0);
+                file.credit.add(now);
                 done.caller
             }
             Deed::Edit { changes, .. } => {
@@ -60,6 +120,7 @@ impl Files {
             }
             Deed::Command(_) | Deed::Other(_) => return,
         };
+        file.index = None;
         file.sources.retain(|known| *known != source);
         file.sources.push(source);
         let many = file.sources.len().saturating_sub(SOURCES);
@@ -133,7 +194,21 @@ impl File {
             }
         };
         self.lines.truncate(LINES);
-        self.edited = Some((at, at + count));
+        self.place.get_or_insert(at);
+    }
+
+    /// Where its lines stand, the first of equal ones.
+    fn index(&mut self) -> &HashMap<u64, usize> {
+        let lines = &self.lines;
+        self.index.get_or_insert_with(|| {
+            let mut index = HashMap::new();
+            for (at, line) in lines.iter().enumerate() {
+                if let Some(hash) = line.as_deref().and_then(line_hash) {
+                    index.entry(hash).or_insert(at);
+                }
+            }
+            index
+        })
     }
 
     fn text(&self, at: usize) -> &str {
@@ -193,7 +268,7 @@ mod tests {
     fn take(files: &mut Files, reader: &mut Reader, arguments: &str, answer: &str, id: u64) {
         let pair: [Message; 2] = [calls(id, &[("a", "tool", arguments)]), result(id + 1, "a", "tool", answer)];
         for message in &pair {
-            reader.read(message, id, |done| files.take(done));
+            reader.read(message, id, |done| files.take(done, 0));
         }
     }
 
@@ -209,7 +284,7 @@ mod tests {
         take(&mut files, &mut reader, r#"{"path":"a","oldText":"ree\nfo","newText":"i\ns\nfi"}"#, "done", 3);
         let file = files.get("a").unwrap();
         assert_eq!(text(file), ["?", "?", "thi", "s", "fiur"]);
-        assert_eq!((file.edited, file.sources.as_slice()), (Some((2, 5)), &[2, 3][..]));
+        assert_eq!((file.place, file.sources.as_slice()), (Some(2), &[2, 3][..]));
         take(&mut files, &mut reader, r#"{"path":"a","oldText":"unknown","newText":"loose"}"#, "done", 5);
         assert_eq!(text(files.get("a").unwrap()), ["?", "?", "thi", "s", "fiur", "?", "loose"]);
         take(&mut files, &mut reader, r#"{"path":"a"}"#, "one\ntwo", 7);
@@ -219,6 +294,20 @@ mod tests {
         assert_eq!(text(files.get("b").unwrap()), ["x", "y"], "what failed changed nothing");
         let edited: Vec<&str> = files.edited().map(|file| file.path.as_str()).collect();
         assert_eq!(edited, ["b", "a"]);
+    }
+
+    #[test]
+    fn a_file_gains_credit_where_its_lines_are_written_again_and_loses_it_with_time() {
+        let (mut files, mut reader) = (Files::default(), Reader::default());
+        let plan: String = (0..50).map(|n| format!("this is step number {n} of the plan\\n")).collect();
+        take(&mut files, &mut reader, &format!(r#"{{"path":"plan","content":"{plan}"}}"#), "done", 1);
+        take(&mut files, &mut reader, r#"{"path":"other"}"#, "this is step number 7 of the plan", 3);
+        assert!(files.credited(0).is_empty(), "one credit for having been written is not enough");
+        let line = |n: usize| line_hash(&format!("  this is step number {n} of the plan")).unwrap();
+        files.credit(&[line(7), line(9), 12345], 0);
+        let credited = files.credited(0);
+        assert_eq!((credited.len(), credited[0].0.path.as_str(), credited[0].0.place), (1, "plan", Some(9)));
+        assert!(files.credited(100_000).is_empty());
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Which messages stay in the view as they are: protected first ones, the user's newest words always, the newest groups as
 //! far as the room goes.
 
+use hermes_plugin::{MessageRange, Role};
+
 use crate::ground::{Ground, Rows, Standing};
+use crate::policy;
 
 /// The messages that stay, by position.
 #[derive(Debug, Clone)]
@@ -99,27 +102,37 @@ fn cost(ground: &Ground<'_>, layout: &Layout, group: std::ops::Range<usize>) -> 
     group.filter(|at| !layout.kept[*at]).map(|at| ground.cost(at)).fold(0, u32::saturating_add)
 }
 
-/// Tokens of the messages behind `folded`, and of them those that a tail of so many tokens has no room for.
-pub(crate) fn backlog(rows: &Rows, folded: u64, tail: u32) -> (u32, u32) {
-    let mut all = 0_u32;
-    let mut staying = 0_u32;
-    let mut open = true;
-    let mut end = rows.len();
-    while end > 0 && rows.get(end - 1).id > folded {
-        let group = rows.group(end - 1);
-        let cost = rows.slice(group.clone()).iter().map(|row| row.tokens).fold(0, u32::saturating_add);
-        all = all.saturating_add(cost);
-        open &= staying == 0 || staying.saturating_add(cost) <= tail;
-        if open {
-            staying = staying.saturating_add(cost);
+/// What stands behind the newest message that left the view, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    /// All of it.
+    pub(crate) shown: u32,
+    /// Without large results that are about to be worked with.
+    pub(crate) ripe: u32,
+}
+
+/// Of a conversation.
+pub(crate) fn backlog(rows: &Rows, folded: u64) -> Backlog {
+    let mut backlog = Backlog::default();
+    let mut replies = 0;
+    let behind = rows.span(MessageRange::new(folded.saturating_add(1), u64::MAX));
+    for row in rows.slice(behind).iter().rev() {
+        backlog.shown = backlog.shown.saturating_add(row.tokens);
+        if row.role != Role::Tool || row.tokens <= policy::LARGE || replies >= policy::YOUNG {
+            backlog.ripe = backlog.ripe.saturating_add(row.tokens);
         }
-        end = group.start;
+        replies += u32::from(row.role == Role::Assistant);
     }
-    (all, all - staying)
+    if backlog.shown > policy::PATIENCE {
+        backlog.ripe = backlog.shown;
+    }
+    backlog
 }
 
 #[cfg(test)]
 mod tests {
+    use hermes_plugin::Header;
+
     use super::*;
     use crate::testing::headers;
 
@@ -153,11 +166,18 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_is_what_the_tail_has_no_room_for() {
-        let rows = rows();
-        assert_eq!(backlog(&rows, 0, 450), (2_000, 1_600));
-        assert_eq!(backlog(&rows, 15, 450), (500, 100));
-        assert_eq!(backlog(&rows, 0, 0), (2_000, 1_900));
-        assert_eq!(backlog(&rows, 20, 450), (0, 0));
+    fn a_large_result_counts_once_it_was_worked_with() {
+        let row = |id, role, tokens| Header { role, tokens, ..headers(&[(id, 1)]).remove(0) };
+        let mut all = vec![row(1, Role::User, 100), row(2, Role::Assistant, 50), row(3, Role::Tool, 9_000)];
+        let of = |all: &[Header]| {
+            let mut rows = Rows::default();
+            rows.observe(all);
+            (backlog(&rows, 0), backlog(&rows, 2).shown)
+        };
+        assert_eq!(of(&all), (Backlog { shown: 9_150, ripe: 150 }, 9_000));
+        all.extend((4..12).map(|id| row(id, Role::Assistant, 50)));
+        assert_eq!(of(&all).0, Backlog { shown: 9_550, ripe: 9_550 });
+        all.push(row(12, Role::Tool, 40_000));
+        assert_eq!(of(&all).0, Backlog { shown: 49_550, ripe: 49_550 });
     }
 }

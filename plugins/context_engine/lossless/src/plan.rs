@@ -2,7 +2,7 @@
 //!
 //! Tried from comfortable to tight; the first that leaves room to go on wins. Whatever leaves the view is covered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use hermes_plugin::context_engine::{Excerpt, Plan, Segment};
@@ -13,15 +13,19 @@ use crate::cut;
 use crate::desk::{Desk, read};
 use crate::ground::{Ground, fnv};
 use crate::layout::{Layout, Wish};
-use crate::policy::{BYTES, Shares, share};
+use crate::policy::{self, BYTES, Shares, share};
 use crate::segment::{SEGMENT, WORKING, fit, summary};
 use crate::shelf::Shelf;
 use crate::source::{Database, Source};
 use crate::texts::Text;
-use crate::working::{self, Room};
+use crate::working::{self, Room, Seen};
 
 /// What the host puts around a summary.
-pub(crate) const FRAME: u32 = 115;
+pub(crate) const FRAME: u32 = 55;
+/// What it puts around the first of them beside that.
+const FIRST_FRAME: u32 = 65;
+/// Tokens below which a working set says too little.
+const LEAST_WORKING: u32 = 200;
 
 /// What a plan is made from.
 pub(crate) struct Planner<'a, S, D> {
@@ -37,6 +41,8 @@ pub(crate) struct Planner<'a, S, D> {
     pub(crate) focus: &'a str,
     /// What memories want kept.
     pub(crate) memory: &'a str,
+    /// Texts of segments that stand in the view, by key, as far as they are known.
+    pub(crate) known: &'a HashMap<String, String>,
 }
 
 /// A plan and what is known of it.
@@ -94,14 +100,14 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let ground = self.ground;
         let wish = Wish {
             tail: shares.tail,
-            groups: if shares.tail > 0 { 2 } else { 1 },
+            groups: if shares.tail > 0 { policy::GROUPS } else { 1 },
             last: if shares.tail > 0 { self.config.protect_last_n } else { 0 },
             head: shares.head,
             first: self.config.protect_first_n,
         };
         let mut layout = Layout::choose(ground, wish);
         let leaving = layout.leaving(ground);
-        if leaving < shares.fold && !self.needed {
+        if leaving < (shares.fold / 2).max(1) && !self.needed {
             return Ok(None);
         }
         let excerpts = if cuts { self.cut(shares, &mut layout)? } else { BTreeMap::new() };
@@ -114,6 +120,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let made = texts.iter().filter(|text| !text.is_kept()).count();
         let ready = texts.iter().filter(|text| text.is_ready()).count();
 
+        let contents: Vec<String> = texts.iter().filter_map(|text| self.content(text)).collect();
         let mut segments = self.messages(&layout, &excerpts, 0..layout.head);
         segments.extend(texts.into_iter().map(|text| match text {
             Text::Kept(shown) => Segment::KeepSummary(shown.key.clone()),
@@ -123,7 +130,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
             }
         }));
         let mut of_working = 0;
-        if let Some((content, covers)) = self.working(shares, &layout)? {
+        if let Some((content, covers)) = self.working(shares, &layout, prefix, &contents)? {
             of_working = self.source.count(&content).saturating_add(FRAME);
             segments.push(Segment::Summary(summary(WORKING, content, covers, 0)));
         }
@@ -140,7 +147,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let extra = vec![("prepared".to_owned(), format!("{ready}/{made}"))];
         Ok(Some(Draft {
             plan: Plan { segments, reason, extra },
-            tokens: layout.tokens.saturating_add(prefix).saturating_add(of_working),
+            tokens: layout.tokens.saturating_add(prefix).saturating_add(of_working).saturating_add(FIRST_FRAME),
             prefix,
             working: of_working,
             segments: segments_count,
@@ -148,9 +155,23 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         }))
     }
 
-    /// What is in play and not among what stays.
-    fn working(&self, shares: &Shares, layout: &Layout) -> Result<Option<(String, Vec<MessageRange>)>, Error> {
-        if shares.working == 0 {
+    fn content(&self, text: &Text<'_>) -> Option<String> {
+        match text {
+            Text::Kept(shown) => self.known.get(&shown.key).cloned(),
+            Text::New { content, .. } => Some(content.clone()),
+        }
+    }
+
+    /// What is in play and not among what stays, in what the segments leave of the prefix.
+    fn working(
+        &self,
+        shares: &Shares,
+        layout: &Layout,
+        segments: u32,
+        texts: &[String],
+    ) -> Result<Option<(String, Vec<MessageRange>)>, Error> {
+        let most = shares.working.min(shares.prefix.saturating_sub(segments)).saturating_sub(FRAME);
+        if most < LEAST_WORKING {
             return Ok(None);
         }
         let rows = self.ground.rows;
@@ -158,13 +179,15 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         for range in rows.ranges(layout.tail..rows.len(), |_| true) {
             tail.extend(read(self.source, range)?);
         }
+        let seen = Seen::of(&tail, texts, self.memory);
+        let whole = f64::from(self.config.working_tokens.max(1)) * BYTES;
         let made = |bytes: usize| {
-            let room = Room { all: bytes, bytes: BYTES * bytes as f64 / (f64::from(shares.working) * BYTES) };
-            working::render(self.desk, &tail, self.memory, room).unwrap_or_default()
+            let share = (bytes as f64 / whole).min(1.0);
+            working::render(self.desk, &seen, Room { bytes, share }).unwrap_or_default()
         };
-        let content = fit(shares.working.saturating_sub(FRAME), self.source, |bytes| made(bytes).0);
-        // The sources are those of the text at its full length: restating less of them does no harm.
-        let sources = made((f64::from(shares.working) * BYTES) as usize).1;
+        let content = fit(most, self.source, |bytes| made(bytes).0);
+        // The sources are those of the text at its full length: to name more of them does no harm.
+        let sources = made((f64::from(most) * BYTES) as usize).1;
         let covers = sources.iter().filter(|id| rows.position(**id).is_some()).map(|id| MessageRange::one(*id));
         let covers: Vec<MessageRange> = covers.collect();
         Ok((!content.trim().is_empty() && !covers.is_empty()).then_some((content, covers)))

@@ -10,25 +10,38 @@ use crate::config::Config;
 
 /// A window is never filled beyond this share.
 pub(crate) const HIGHEST: f64 = 0.85;
-/// Tokens of the newest messages.
+/// Tokens of the newest messages, and how many groups stay whatever they take.
 pub(crate) const TAIL: u32 = 6_000;
-/// Tokens that have to have left the tail before they are folded.
+pub(crate) const GROUPS: usize = 2;
+/// Tokens beyond the tail at which there is something to fold.
 pub(crate) const FOLD: u32 = 16_000;
-/// Tokens of the working set.
-pub(crate) const WORKING: u32 = 14_000;
-/// Tokens of all segments together, whatever is configured.
+/// A result of more tokens does not count towards that until so many replies came after it: what was just read is about to
+/// be worked with.
+pub(crate) const LARGE: u32 = 4_000;
+pub(crate) const YOUNG: u32 = 8;
+/// Beyond so many tokens of messages it counts.
+pub(crate) const PATIENCE: u32 = 45_000;
+/// Tokens of segments and working set together, whatever is configured.
 pub(crate) const PREFIX: u32 = 12_000;
-/// Above this the oldest segments become one.
-pub(crate) const SEGMENTS: u32 = 4_000;
+/// Beside what the user said, above this the oldest segments become one.
+pub(crate) const SEGMENTS: u32 = 3_000;
 /// A segment takes this share of what it stands for, and what the user said.
 pub(crate) const DIGEST: f64 = 0.05;
-/// Files whose place of work is shown, lines before the last edit, and tokens of each.
-pub(crate) const PLACES: usize = 3;
-pub(crate) const BEFORE: usize = 30;
-pub(crate) const PLACE: u32 = 4_000;
-/// Tokens of calls made lately, word for word, and of open items.
-pub(crate) const CALLS: u32 = 600;
-pub(crate) const ITEMS: u32 = 1_000;
+/// Tokens of the working set.
+pub(crate) const WORKING: u32 = 10_000;
+/// Of it: calls word for word, files, open items, and what the assistant wrote last.
+pub(crate) const CALLS: u32 = 2_000;
+pub(crate) const FILES: u32 = 5_000;
+pub(crate) const ITEMS: u32 = 500;
+pub(crate) const TEXTS: u32 = 2_500;
+/// A call that was made before counts as so many replies newer each time, three times at most.
+pub(crate) const AGAIN: u32 = 40;
+/// A file needs so much credit, gets as many tokens for each, and is shown from a little before its place on. Credit
+/// halves with as many tokens of conversation.
+pub(crate) const LEAST_CREDIT: f64 = 1.9;
+pub(crate) const PER_CREDIT: f64 = 1_000.0;
+pub(crate) const BEFORE: usize = 15;
+pub(crate) const HALF_LIFE: f64 = 20_000.0;
 /// Tokens of what memories want kept.
 pub(crate) const MEMORY: u32 = 800;
 /// Bytes of a token, to begin with: the ruler has the last word.
@@ -111,8 +124,8 @@ impl Shares {
             goal: share(room, 0.7),
             tail,
             fold: if demanded { 1 } else { of(config.fold_tokens, 0.3) },
-            working: of(config.working_tokens, 0.15),
-            prefix: of(config.prefix_tokens.min(PREFIX), 0.2),
+            working: of(config.working_tokens, 0.2),
+            prefix: of(config.prefix_tokens.min(PREFIX), 0.3),
             segments: of(SEGMENTS.min(config.prefix_tokens), 0.12),
             head: share(room, 0.1),
         }
@@ -153,7 +166,8 @@ mod tests {
             let pressure = pressure(window, window / 8, fixed);
             let marks = Marks::of(&config, &pressure, 0);
             let shares = Shares::of(&config, &marks, Moment::MidTurn);
-            let after = shares.tail + shares.working + shares.prefix;
+            // The working set takes what segments leave of the prefix.
+            let after = shares.tail + shares.prefix;
             assert!(after <= shares.goal && shares.goal + fixed < marks.hard, "{window}, {fixed}: {shares:?}");
             assert!(after + shares.fold <= marks.hard - fixed, "{window}, {fixed}: {shares:?}");
         }

@@ -81,7 +81,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
             let parts: Vec<MessageRange> = kept[..half].iter().flat_map(|shown| shown.covers.iter().copied()).collect();
             let covers = self.united(&parts);
             let room = most.saturating_sub(sum(&kept[half..])).saturating_sub(new);
-            let wanted = share(shares.segments, 0.4).saturating_add(self.said(&covers).min(shares.prefix / 2));
+            let wanted = (shares.segments / 2).saturating_add(self.said(&covers).min(shares.prefix / 2));
             let before = sum(&kept[..half]);
             let merged = wanted.min(room).min(share(before, 0.8)).max(LEAST);
             // One that is small already is not made anew for nothing.

@@ -1,200 +1,269 @@
 //! The working set: what is in play and has left the view, word for word. It is made anew at each publication and is the last
 //! of the summaries, so that its change costs only itself and what follows.
+//!
+//! What is shown of files goes by credit: a file gains it when the assistant writes lines of it again that nothing showed.
 
 use std::collections::HashSet;
 
 use hermes_guest_secrets::redact;
 use hermes_plugin::{Message, MessageId};
 
-use crate::clip::{ends, line};
+use crate::clip::{ends, floor, line};
 use crate::deed::Deed;
 use crate::desk::Desk;
-use crate::files::File;
+use crate::files::{File, line_hash};
 use crate::policy;
 
-/// Lines shorter than this are not looked for: they stand everywhere.
-const TELLING: usize = 12;
-/// As many visible lines in a row are left out of a place.
-const RUN: usize = 3;
 /// Characters of a line.
 const LINE: usize = 600;
 /// Failures that are told.
 const FAILURES: usize = 3;
+/// Files whose open items are told.
+const FILES: usize = 4;
 
-/// What it may take, in bytes.
+/// What it may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    pub(crate) all: usize,
-    /// Bytes of a token.
-    pub(crate) bytes: f64,
+    pub(crate) bytes: usize,
+    /// Of what it would take at its largest.
+    pub(crate) share: f64,
 }
 
 /// The text and the messages that it restates; none when nothing is in play.
-pub(crate) fn render(desk: &Desk, tail: &[Message], memory: &str, room: Room) -> Option<(String, Vec<MessageId>)> {
-    let seen = Seen::of(tail);
-    let mut left = room.all;
-    let mut sources = Vec::new();
-    let mut parts = Vec::new();
-    let of = |tokens: u32, left: usize| ((f64::from(tokens) * room.bytes) as usize).min(left);
-
-    let memory = memory.trim();
-    if !memory.is_empty() {
-        let text = format!("Kept for a memory:\n{}", ends(memory, of(policy::MEMORY, left), "the memory itself"));
-        left = left.saturating_sub(text.len() + 2);
-        parts.push(text);
-    }
-
-    let failures = desk.failures.iter().rev().filter(|(_, fact)| !seen.ids.contains(&fact.id)).take(FAILURES);
-    let mut lines: Vec<(MessageId, String)> =
-        failures.map(|(_, fact)| (fact.id, format!("#{} {}", fact.id, fact.text))).collect();
-    lines.reverse();
-    section(&mut parts, &mut sources, "Failed and not tried again since:", lines, &mut left, usize::MAX);
-
-    let calls = desk.calls.iter().rev().filter(|made| !seen.calls.contains(made.arguments.as_str()));
-    let mut some = Vec::new();
-    let mut of_calls = of(policy::CALLS, left);
-    for made in calls {
-        let text = format!("#{} {} {}", made.id, line(&made.name, 64), made.arguments.replace(['\n', '\r'], " "));
-        if text.len() + 1 > of_calls {
-            break;
-        }
-        of_calls -= text.len() + 1;
-        some.push((made.id, text));
-    }
-    some.reverse();
-    section(&mut parts, &mut sources, "Calls made lately, word for word:", some, &mut left, usize::MAX);
-
-    let mut shown: HashSet<String> = HashSet::new();
-    for file in desk.files.edited().take(policy::PLACES) {
-        let most = of(policy::PLACE, left);
-        let Some((from, lines)) = place(file, &seen, &shown, most) else { continue };
-        let about = format!(
-            "{} from line {} on, as last seen ({}):",
-            line(&file.path, 200),
-            from + 1,
-            file.sources.iter().rev().take(3).map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
-        );
-        shown.extend(lines.iter().map(|line| line.trim().to_owned()));
-        let text = format!("{about}\n{}", lines.join("\n"));
-        left = left.saturating_sub(text.len() + 2);
-        sources.extend(file.sources.iter().copied());
-        parts.push(text);
-    }
-
-    let mut items: Vec<(MessageId, String)> = Vec::new();
-    for file in desk.files.edited().take(policy::PLACES) {
-        let Some(source) = file.sources.last() else { continue };
-        let open = file.lines.iter().flatten().map(|line| line.trim()).filter(|line| line.starts_with("- [ ] "));
-        let open = open.filter(|line| !seen.lines.contains(*line) && !shown.contains(*line));
-        items.extend(open.map(|text| (*source, line(text, LINE))));
-    }
-    let mut known = HashSet::new();
-    items.retain(|(_, text)| known.insert(text.clone()));
-    let most = of(policy::ITEMS, left);
-    section(&mut parts, &mut sources, "Open items of these files:", items, &mut left, most);
-
-    if parts.is_empty() {
+pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String, Vec<MessageId>)> {
+    let mut made =
+        Made { seen: seen.clone(), parts: Vec::new(), sources: Vec::new(), left: room.bytes, share: room.share };
+    made.memory(seen.memory);
+    made.failures(desk);
+    made.calls(desk);
+    made.files(desk);
+    made.items(desk);
+    made.texts(desk);
+    if made.sources.is_empty() {
         return None;
     }
-    sources.sort_unstable();
-    sources.dedup();
-    let text = format!("In play; all of it stands in the log under the numbers given.\n\n{}", parts.join("\n\n"));
-    Some((redact(&text).into_owned(), sources))
+    made.sources.sort_unstable();
+    made.sources.dedup();
+    let text = format!("In play; all of it stands in the log under the numbers given.\n\n{}", made.parts.join("\n\n"));
+    Some((redact(&text).into_owned(), made.sources))
 }
 
-fn section(
-    parts: &mut Vec<String>,
-    sources: &mut Vec<MessageId>,
-    title: &str,
-    lines: Vec<(MessageId, String)>,
-    left: &mut usize,
-    most: usize,
-) {
-    let mut text = title.to_owned();
-    let mut some = false;
-    for (id, line) in lines {
-        if text.len() + line.len() + 3 > most.min(*left) {
-            break;
+struct Made<'a> {
+    seen: Seen<'a>,
+    parts: Vec<String>,
+    sources: Vec<MessageId>,
+    left: usize,
+    share: f64,
+}
+
+impl Made<'_> {
+    fn room(&self, tokens: u32) -> usize {
+        ((f64::from(tokens) * policy::BYTES * self.share) as usize).min(self.left)
+    }
+
+    fn put(&mut self, part: String, sources: impl IntoIterator<Item = MessageId>) {
+        self.left = self.left.saturating_sub(part.len() + 2);
+        self.parts.push(part);
+        self.sources.extend(sources);
+    }
+
+    fn memory(&mut self, memory: &str) {
+        if !memory.trim().is_empty() {
+            let text = ends(memory.trim(), self.room(policy::MEMORY), "the memory itself");
+            self.put(format!("Kept for a memory:\n{text}"), None);
         }
-        text.push('\n');
-        text.push_str(&line);
-        sources.push(id);
-        some = true;
     }
-    if some {
-        *left = left.saturating_sub(text.len() + 2);
-        parts.push(text);
-    }
-}
 
-/// The lines of a file from a little before its last change on, without those that the tail shows.
-fn place(file: &File, seen: &Seen<'_>, shown: &HashSet<String>, most: usize) -> Option<(usize, Vec<String>)> {
-    let (changed, _) = file.edited?;
-    let start = changed.saturating_sub(policy::BEFORE);
-    let visible = |text: &str| {
-        let text = text.trim();
-        text.len() < TELLING || seen.lines.contains(text) || shown.contains(text)
-    };
-    let mut lines = Vec::new();
-    let mut used = 0;
-    let mut news = false;
-    let mut from = None;
-    let mut at = start;
-    while at < file.lines.len() {
-        let gap = file.lines[at..].iter().take_while(|line| line.is_none()).count();
-        let run = file.lines[at..].iter().map_while(|line| line.as_deref().filter(|text| visible(text))).count();
-        if gap > 0 || run >= RUN || at + run + gap == file.lines.len() {
-            if from.is_some() {
-                lines.push("…".to_owned());
-                used += 4;
+    fn failures(&mut self, desk: &Desk) {
+        let failures = desk.failures.iter().rev().filter(|fact| !self.seen.ids.contains(&fact.id)).take(FAILURES);
+        let mut lines: Vec<(MessageId, String)> =
+            failures.map(|fact| (fact.id, format!("#{} {}", fact.id, fact.text))).collect();
+        lines.reverse();
+        self.list("Failed and not tried again since:", lines, usize::MAX);
+    }
+
+    /// Those made last, and often, word for word.
+    fn calls(&mut self, desk: &Desk) {
+        let mut calls: Vec<_> = desk.calls.iter().collect();
+        let rank = |made: &crate::desk::Made| made.replies + policy::AGAIN * (made.times - 1).min(3);
+        calls.sort_by_key(|made| std::cmp::Reverse((rank(made), made.id)));
+        let mut left = self.room(policy::CALLS);
+        let mut lines = Vec::new();
+        for made in calls {
+            if self.seen.shows_call(&made.about) {
+                continue;
             }
-            at += gap.max(run).max(1);
-            continue;
+            let text = format!("#{} {}: {}", made.id, line(&made.name, 64), made.about);
+            if text.len() + 1 > left {
+                break;
+            }
+            left -= text.len() + 1;
+            lines.push((made.id, text));
         }
-        let text = file.lines[at].as_deref().unwrap_or_default();
-        let text: String = if text.len() > LINE { line(text, LINE) } else { text.to_owned() };
-        if used + text.len() + 1 > most {
-            break;
+        lines.sort();
+        self.list("Calls made lately, word for word:", lines, usize::MAX);
+    }
+
+    fn files(&mut self, desk: &Desk) {
+        // What was written last has its share in any case.
+        let mut left = self.room(policy::FILES).min(self.left.saturating_sub(self.room(policy::TEXTS) / 2));
+        for (file, credit) in desk.files.credited(desk.tokens()) {
+            let most = ((policy::PER_CREDIT * credit * policy::BYTES * self.share) as usize).min(left);
+            let place = file.place.unwrap_or_default().saturating_sub(policy::BEFORE);
+            let mut text = self.window(file, place..file.lines.len(), most);
+            if most.saturating_sub(text.len()) > 300 {
+                let before = self.window(file, 0..place, most - text.len());
+                text = format!("{before}{}{text}", if before.is_empty() || text.is_empty() { "" } else { "\n" });
+            }
+            if !text.is_empty() {
+                left = left.saturating_sub(text.len());
+                self.put(text, file.sources.iter().copied());
+            }
         }
-        used += text.len() + 1;
-        news |= !visible(&text);
-        from.get_or_insert(at);
-        lines.push(text);
-        at += 1;
     }
-    while lines.last().is_some_and(|line| line == "…") {
-        lines.pop();
+
+    /// Lines of a file that are not shown elsewhere.
+    fn window(&mut self, file: &File, span: std::ops::Range<usize>, most: usize) -> String {
+        let sources: Vec<String> = file.sources.iter().rev().take(3).map(|id| format!("#{id}")).collect();
+        let mut text = String::new();
+        for at in span {
+            let Some(known) = file.lines[at].as_deref().filter(|line| !line.trim().is_empty()) else { continue };
+            if self.seen.shows(known) {
+                continue;
+            }
+            let known = if known.len() > LINE { &known[..floor(known, LINE)] } else { known };
+            if text.is_empty() {
+                text = format!(
+                    "{} from line {} on, as last seen ({}):",
+                    line(&file.path, 200),
+                    at + 1,
+                    sources.join(", ")
+                );
+            }
+            if text.len() + known.len() + 1 > most {
+                break;
+            }
+            text.push('\n');
+            text.push_str(known);
+            self.seen.add(known);
+        }
+        if text.contains('\n') { text } else { String::new() }
     }
-    Some((from?, lines)).filter(|_| news)
-}
 
-/// What the tail shows.
-struct Seen<'a> {
-    ids: HashSet<MessageId>,
-    lines: HashSet<String>,
-    calls: HashSet<&'a str>,
-}
-
-impl<'a> Seen<'a> {
-    fn of(tail: &'a [Message]) -> Self {
-        let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), calls: HashSet::new() };
-        let mut add = |text: &str| seen.lines.extend(text.lines().map(|line| line.trim().to_owned()));
-        for message in tail {
-            add(&message.content);
-            for call in &message.tool_calls {
-                match Deed::of(&call.arguments) {
-                    Deed::Write { content, .. } => add(&content),
-                    Deed::Edit { changes, .. } => changes.iter().for_each(|(old, new)| {
-                        add(old);
-                        add(new);
-                    }),
-                    _ => {}
+    /// Boxes that are not ticked yet.
+    fn items(&mut self, desk: &Desk) {
+        let mut items = Vec::new();
+        for file in desk.files.edited().take(FILES) {
+            let Some(source) = file.sources.last() else { continue };
+            let lines = file.lines.iter().flatten().map(|line| line.trim());
+            for text in lines.filter(|line| line.starts_with("- [ ] ") || line.starts_with("* [ ] ")) {
+                if !self.seen.shows(text) {
+                    self.seen.add(text);
+                    items.push((*source, line(text, LINE)));
                 }
             }
         }
-        seen.ids = tail.iter().map(|message| message.id).collect();
-        seen.calls = tail.iter().flat_map(|message| &message.tool_calls).map(|call| call.arguments.as_str()).collect();
+        let most = self.room(policy::ITEMS);
+        self.list("Open items of files that were changed last:", items, most);
+    }
+
+    /// What the assistant wrote last into files.
+    fn texts(&mut self, desk: &Desk) {
+        let mut left = self.room(policy::TEXTS);
+        let mut written: Vec<(MessageId, String)> = Vec::new();
+        for (id, text) in desk.texts.iter().rev() {
+            let mut new = String::new();
+            for known in text.lines().filter(|line| line_hash(line).is_some()) {
+                if self.seen.shows(known) {
+                    continue;
+                }
+                let known = &known[..floor(known, LINE)];
+                if known.len() + 1 > left {
+                    break;
+                }
+                left -= known.len() + 1;
+                self.seen.add(known);
+                new.push('\n');
+                new.push_str(known);
+            }
+            if !new.is_empty() {
+                written.push((*id, format!("(#{id}){new}")));
+            }
+            if left < 120 {
+                break;
+            }
+        }
+        written.reverse();
+        self.list("Written lately, lines that stand nowhere above:", written, usize::MAX);
+    }
+
+    fn list(&mut self, title: &str, lines: Vec<(MessageId, String)>, most: usize) {
+        let most = most.min(self.left);
+        let mut text = title.to_owned();
+        let mut sources = Vec::new();
+        for (id, line) in lines {
+            if text.len() + line.len() + 3 > most {
+                break;
+            }
+            text.push('\n');
+            text.push_str(&line);
+            sources.push(id);
+        }
+        if !sources.is_empty() {
+            self.put(text, sources);
+        }
+    }
+}
+
+/// What is shown already.
+#[derive(Clone)]
+pub(crate) struct Seen<'a> {
+    ids: HashSet<MessageId>,
+    lines: HashSet<u64>,
+    calls: HashSet<String>,
+    segments: &'a [String],
+    memory: &'a str,
+}
+
+impl<'a> Seen<'a> {
+    /// What a new view shows beside the working set: the newest messages, segments, and what memories want kept.
+    pub(crate) fn of(tail: &[Message], segments: &'a [String], memory: &'a str) -> Self {
+        let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), calls: HashSet::new(), segments, memory };
+        seen.lines.extend(segments.iter().flat_map(|text| text.lines()).filter_map(line_hash));
+        for message in tail {
+            seen.ids.insert(message.id);
+            seen.lines.extend(message.content.lines().filter_map(line_hash));
+            for call in &message.tool_calls {
+                match Deed::of(&call.arguments) {
+                    Deed::Write { path, content } => {
+                        seen.lines.extend(content.lines().filter_map(line_hash));
+                        seen.calls.insert(path);
+                    }
+                    Deed::Edit { path, changes } => {
+                        let lines = changes.iter().flat_map(|(old, new)| old.lines().chain(new.lines()));
+                        seen.lines.extend(lines.filter_map(line_hash));
+                        seen.calls.insert(path);
+                    }
+                    Deed::Read { path: about, .. } | Deed::Command(about) | Deed::Other(Some(about)) => {
+                        seen.calls.insert(about);
+                    }
+                    Deed::Other(None) => {}
+                }
+            }
+        }
         seen
+    }
+
+    fn shows_call(&self, about: &str) -> bool {
+        self.calls.contains(about) || self.segments.iter().any(|text| text.contains(about))
+    }
+
+    fn shows(&self, line: &str) -> bool {
+        line_hash(line).is_some_and(|hash| self.lines.contains(&hash))
+    }
+
+    fn add(&mut self, line: &str) {
+        self.lines.extend(line_hash(line));
     }
 }
 
@@ -203,9 +272,13 @@ impl<'a> Seen<'a> {
 mod tests {
     use super::*;
     use crate::ground::Rows;
-    use crate::testing::{Log, calls, result};
+    use crate::testing::{Log, assistant, calls, result};
 
-    const ROOM: Room = Room { all: 40_000, bytes: 2.9 };
+    const ROOM: Room = Room { bytes: 40_000, share: 1.0 };
+
+    fn nothing() -> Seen<'static> {
+        Seen::of(&[], &[], "")
+    }
 
     fn desk(messages: Vec<Message>) -> Desk {
         let log = Log::new(messages);
@@ -217,43 +290,43 @@ mod tests {
     }
 
     fn plan() -> String {
-        (1..=200).map(|n| format!("step number {n} of the plan\\n- [ ] do the thing {n}\\n")).collect()
+        (1..=600).map(|n| format!("this is step number {n} of the plan\\n- [ ] do the thing number {n}\\n")).collect()
     }
 
-    fn edit(n: u32) -> String {
-        format!(r#"{{"path":"plan.md","oldText":"- [ ] do the thing {n}\n","newText":"- [x] do the thing {n}\n"}}"#)
-    }
-
-    #[test]
-    fn it_goes_on_from_where_a_file_was_edited_last() {
-        let desk = desk(vec![
+    /// A plan is written, a long time goes by, and its hundredth step is taken up.
+    fn taken_up() -> Vec<Message> {
+        let mut talk = vec![
             calls(1, &[("a", "write", &format!(r#"{{"path":"plan.md","content":"{}"}}"#, plan()))]),
             result(2, "a", "write", "done"),
-            calls(3, &[("b", "edit", &edit(100))]),
-            result(4, "b", "edit", "done"),
-        ]);
-        let (text, sources) = render(&desk, &[], "", ROOM).unwrap();
-        assert!(text.contains("plan.md from line 170 on, as last seen (#3, #1):"), "{text}");
-        assert!(text.contains("- [x] do the thing 100") && text.contains("step number 101 of the plan"), "{text}");
-        assert!(!text.contains("step number 80 of"), "{text}");
-        assert!(text.contains("Open items of these files:\n- [ ] do the thing 1\n"), "{text}");
-        assert_eq!(sources, [1, 3]);
-    }
-
-    #[test]
-    fn what_the_tail_shows_is_left_out() {
-        let log = vec![
-            calls(1, &[("a", "write", &format!(r#"{{"path":"plan.md","content":"{}"}}"#, plan()))]),
-            result(2, "a", "write", "done"),
-            calls(3, &[("b", "bash", r#"{"command":"make"}"#)]),
-            result(4, "b", "bash", "exit code 2"),
         ];
-        let tail = [log[2].clone(), log[3].clone()];
-        let desk = desk(log);
-        let (text, _) = render(&desk, &[], "", ROOM).unwrap();
-        assert!(text.contains("Failed and not tried again since:\n#3 bash") && text.contains("Calls made lately"));
-        let (text, _) = render(&desk, &tail, "", ROOM).unwrap();
-        assert!(!text.contains("#3") && text.contains("step number 1 of the plan"), "{text}");
+        talk.extend((3..20).map(|id| assistant(id, &"so much else was said. ".repeat(400))));
+        talk.extend((20..23).map(|id| assistant(id, &format!("this is step number {} of the plan", id + 78))));
+        talk
+    }
+
+    #[test]
+    fn a_file_is_shown_from_where_it_was_taken_up_again() {
+        let (text, sources) = render(&desk(taken_up()), &nothing(), ROOM).unwrap();
+        let shown = "plan.md from line 184 on, as last seen (#1):\n- [ ] do the thing number 92\n";
+        assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
+        assert!(!text.contains("step number 91 of"), "{text}");
+        assert!(text.contains("Open items of files that were changed last:\n- [ ] do the thing number 1\n"), "{text}");
+        assert_eq!(sources, [1]);
+    }
+
+    #[test]
+    fn what_stands_elsewhere_is_left_out() {
+        let mut talk = taken_up();
+        talk.push(calls(30, &[("b", "bash", r#"{"command":"make the ferry"}"#)]));
+        talk.push(result(31, "b", "bash", "exit code 2"));
+        let tail = [talk[talk.len() - 2].clone(), talk[talk.len() - 1].clone()];
+        let desk = desk(talk);
+        let (text, _) = render(&desk, &nothing(), ROOM).unwrap();
+        assert!(text.contains("Failed and not tried again since:\n#30 bash"), "{text}");
+        assert!(text.contains("word for word:\n#1 write: plan.md\n#30 bash: make the ferry"), "{text}");
+        let segments = ["#1 write plan.md".to_owned()];
+        let (text, _) = render(&desk, &Seen::of(&tail, &segments, "likes tea"), ROOM).unwrap();
+        assert!(!text.contains("#30") && !text.contains("#1 write:") && text.contains("likes tea"), "{text}");
     }
 
     #[test]
@@ -262,22 +335,37 @@ mod tests {
             vec![calls(id, &[(call, "bash", r#"{"command":"make"}"#)]), result(id + 1, call, "bash", answer)]
         };
         let failed = desk(call(1, "a", "exit code 2"));
-        assert!(render(&failed, &[], "", ROOM).unwrap().0.contains("Failed and"));
+        assert!(render(&failed, &nothing(), ROOM).unwrap().0.contains("Failed and"));
         let fixed = desk([call(1, "a", "exit code 2"), call(3, "b", "ok")].concat());
-        assert!(!render(&fixed, &[], "", ROOM).unwrap().0.contains("Failed and"));
+        assert!(!render(&fixed, &nothing(), ROOM).unwrap().0.contains("Failed and"));
     }
 
     #[test]
     fn it_keeps_to_its_room_and_holds_no_secret() {
-        let secret = plan() + "token ghp_0123456789abcdefghij0123456789";
+        let secret = plan() + "the token is ghp_0123456789abcdefghij0123456789";
         let desk = desk(vec![
             calls(1, &[("a", "write", &format!(r#"{{"path":"p","content":"{secret}"}}"#))]),
             result(2, "a", "write", "done"),
         ]);
-        for all in [0, 50, 500, 2_000, 40_000] {
-            if let Some((text, _)) = render(&desk, &[], "", Room { all, bytes: 100.0 }) {
-                assert!(text.len() < all + 200 && !text.contains("ghp_"), "{all}: {}", text.len());
+        for bytes in [0, 50, 500, 2_000, 40_000] {
+            if let Some((text, _)) = render(&desk, &nothing(), Room { bytes, share: 100.0 }) {
+                assert!(text.len() < bytes + 200 && !text.contains("ghp_"), "{bytes}: {}", text.len());
             }
         }
+    }
+
+    #[test]
+    fn an_instance_that_begins_anew_comes_to_the_same() {
+        let talk = taken_up();
+        let log = Log::new(talk);
+        let mut rows = Rows::default();
+        let mut desk = Desk::default();
+        for header in log.headers() {
+            rows.observe(&[header]);
+            desk.catch_up(&rows, &log).unwrap();
+            desk.folded(rows.last().unwrap().id);
+        }
+        let anew = render(&super::tests::desk(log.messages.clone()), &nothing(), ROOM);
+        assert_eq!(render(&desk, &nothing(), ROOM).unwrap().0, anew.unwrap().0);
     }
 }
