@@ -17,8 +17,8 @@ use crate::source::{Database, Source};
 use crate::timing::{self, Quiet};
 use crate::work::{self, Bookmark};
 
-/// Tokens of new messages that are worth reading ahead.
-const AHEAD: u32 = 4_000;
+/// Tokens of new messages that are worth reading ahead, as a part of what is folded at once.
+const AHEAD: u32 = 4;
 
 /// An engine over a log and a database.
 pub(crate) struct Engine<S, D> {
@@ -37,6 +37,8 @@ pub(crate) struct Engine<S, D> {
     /// The plan that waits for its verdict.
     proposed: Option<Draft>,
     marks: Option<(Marks, Shares)>,
+    /// Tokens of the next request when a plan was asked for.
+    read_at: u32,
     /// Texts of segments in the view, by key: those that this instance made.
     texts: HashMap<String, String>,
 }
@@ -56,6 +58,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             asked: 0,
             proposed: None,
             marks: None,
+            read_at: 0,
             texts: HashMap::new(),
         }
     }
@@ -107,12 +110,12 @@ impl<S: Source, D: Database> Engine<S, D> {
             backlog.ripe >= shares.tail.saturating_add(shares.fold)
         };
         let propose = timing::propose(pressure, &marks, &mut self.quiet, pays);
-        Advice { prepare: self.is_worth_reading(pressure), propose }
+        Advice { prepare: self.is_worth_reading(pressure, shares.fold / AHEAD), propose }
     }
 
-    fn is_worth_reading(&mut self, pressure: &Pressure) -> bool {
+    fn is_worth_reading(&mut self, pressure: &Pressure, least: u32) -> bool {
         let Some(last) = self.rows.last().filter(|last| last.id > self.asked) else { return false };
-        let worth = backlog(&self.rows, self.asked).shown >= AHEAD || pressure.moment == Moment::Manual;
+        let worth = backlog(&self.rows, self.asked).shown >= least || pressure.moment == Moment::Manual;
         if worth {
             self.asked = last.id;
         }
@@ -130,6 +133,7 @@ impl<S: Source, D: Database> Engine<S, D> {
         if let Err(error) = self.desk.catch_up(&self.rows, &self.source) {
             log::debug(error);
         }
+        self.read_at = pressure.prompt_tokens;
         let refused = self.state().refused.clone();
         let ground = Ground::new(&self.rows, &request.view);
         let folded = ground.standings.iter().rposition(|standing| *standing == Standing::Folded);
@@ -196,8 +200,9 @@ impl<S: Source, D: Database> Engine<S, D> {
                 log::warn(format!("the host refused a plan ({}): {error}; the view stays as it is", error.code));
                 self.change(|state| state.refused = Some(proposed.fingerprint()));
             }
-            // The next question brings the conversation and the prices as they are then.
-            Outcome::Stale | Outcome::Deferred => {}
+            Outcome::Deferred => self.quiet = Quiet::after_deferral(self.read_at),
+            // The next question brings the conversation as it is then.
+            Outcome::Stale => {}
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Tried from comfortable to tight; the first that leaves room to go on wins. Whatever leaves the view is covered.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -181,13 +182,15 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         }
         let seen = Seen::of(&tail, texts, self.memory);
         let whole = f64::from(self.config.working_tokens.max(1)) * BYTES;
-        let made = |bytes: usize| {
+        let sources = RefCell::new(Vec::new());
+        let content = fit(most, self.source, |bytes| {
             let share = (bytes as f64 / whole).min(1.0);
-            working::render(self.desk, &seen, Room { bytes, share }).unwrap_or_default()
-        };
-        let content = fit(most, self.source, |bytes| made(bytes).0);
-        // The sources are those of the text at its full length: to name more of them does no harm.
-        let sources = made((f64::from(most) * BYTES) as usize).1;
+            let made = working::render(self.desk, &seen, Room { bytes, share });
+            let (content, of) = made.unwrap_or_default();
+            sources.replace(of);
+            content
+        });
+        let sources = sources.into_inner();
         let covers = sources.iter().filter(|id| rows.position(**id).is_some()).map(|id| MessageRange::one(*id));
         let covers: Vec<MessageRange> = covers.collect();
         Ok((!content.trim().is_empty() && !covers.is_empty()).then_some((content, covers)))

@@ -56,7 +56,7 @@ impl Head {
     }
 }
 
-/// A text within `tokens`, as near as the ruler allows: `make` is given bytes.
+/// A text within `tokens`, as near as the ruler allows, and without secrets: `make` is given bytes.
 pub(crate) fn fit(tokens: u32, source: &impl Source, make: impl Fn(usize) -> String) -> String {
     let mut bytes = f64::from(tokens) * BYTES;
     let mut text = make(bytes as usize);
@@ -72,7 +72,7 @@ pub(crate) fn fit(tokens: u32, source: &impl Source, make: impl Fn(usize) -> Str
         }
         text = shorter;
     }
-    text
+    redact(&text).into_owned()
 }
 
 /// The text of these facts, oldest first, in about so many bytes.
@@ -117,7 +117,7 @@ pub(crate) fn render(head: &Head, facts: &[Fact], notes: &[Note], bytes: usize) 
     if omitted > 0 {
         text.push_str(&format!("\nNot listed: {omitted} more lines; outline and expand show them."));
     }
-    redact(&text).into_owned()
+    text
 }
 
 fn with_notes(notes: &[Note], bytes: usize) -> (String, usize) {
@@ -290,7 +290,8 @@ mod tests {
     fn secrets_do_not_pass_and_notes_stand_beside_what_was_said() {
         let facts = [fact(1, Kind::User, "my key is ghp_0123456789abcdefghij0123456789")];
         let note = Note { first: 1, last: 4, text: "They set up the key.".into() };
-        let text = render(&head(), &facts, &[note], 1_000);
+        let notes = [note];
+        let text = fit(400, &Ruler, |bytes| render(&head(), &facts, &notes, bytes));
         assert!(text.contains("[REDACTED]") && !text.contains("ghp_"), "{text}");
         assert!(text.contains("Notes on #1-#4, written by a model:\nThey set up the key.\n#1 user: my key"), "{text}");
     }

@@ -68,28 +68,31 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
             let room = self.room(&open).clamp(LEAST, (shares.prefix / 3).max(LEAST));
             texts.push(self.segment(open, room, &[])?);
         }
-        let sum = |kept: &[&ShownSummary]| kept.iter().map(|shown| shown.tokens).fold(0, u32::saturating_add);
-        let new = texts.iter().map(Text::tokens).fold(0, u32::saturating_add);
-        let all: Vec<MessageRange> = kept.iter().flat_map(|shown| shown.covers.iter().copied()).collect();
-        let most = shares.segments.saturating_add(self.said(&all).min(shares.prefix / 2)).min(shares.prefix);
-        if !kept.is_empty() && sum(&kept).saturating_add(new) > most {
-            // The oldest half becomes one, or more of them where that is not enough.
-            let mut half = kept.len().div_ceil(2).max(2).min(kept.len());
-            while half < kept.len() && sum(&kept[half..]).saturating_add(new) > share(most, 0.6) {
+        // Beside what the user said, which stays as long as it fits at all.
+        let lines = |tokens: u32, covers: &[MessageRange]| tokens.saturating_sub(self.said(covers));
+        let of_kept = |kept: &[&ShownSummary]| {
+            kept.iter().map(|shown| lines(shown.tokens, &shown.covers)).fold(0, u32::saturating_add)
+        };
+        let of_new = texts.iter().map(|text| lines(text.tokens(), text.covers())).fold(0, u32::saturating_add);
+        let all =
+            kept.iter().map(|shown| shown.tokens).chain(texts.iter().map(Text::tokens)).fold(0, u32::saturating_add);
+        if !kept.is_empty() && (of_kept(&kept).saturating_add(of_new) > shares.segments || all > shares.prefix) {
+            // The oldest half becomes one, or as many as it takes for this not to come again soon.
+            let mut half = kept.len().div_ceil(2);
+            while half < kept.len() && of_kept(&kept[half..]).saturating_add(of_new) > shares.segments / 3 {
                 half += 1;
             }
             let parts: Vec<MessageRange> = kept[..half].iter().flat_map(|shown| shown.covers.iter().copied()).collect();
+            let rest = of_kept(&kept[half..]).saturating_add(of_new);
+            let whole = kept[half..].iter().map(|shown| shown.tokens).chain(texts.iter().map(Text::tokens));
+            let room = shares.prefix.saturating_sub(whole.fold(0, u32::saturating_add));
             let covers = self.united(&parts);
-            let room = most.saturating_sub(sum(&kept[half..])).saturating_sub(new);
-            let wanted = (shares.segments / 2).saturating_add(self.said(&covers).min(shares.prefix / 2));
-            let before = sum(&kept[..half]);
-            let merged = wanted.min(room).min(share(before, 0.8)).max(LEAST);
-            // One that is small already is not made anew for nothing.
-            if half > 1 || merged < share(before, 0.8) {
-                let notes = self.notes(&covers);
-                texts.insert(0, self.segment(covers, merged, &notes)?);
-                kept.drain(..half);
-            }
+            let tokens = (shares.segments / 2).saturating_sub(rest / 2).saturating_add(self.said(&covers));
+            // What the user said gives way where it would fill the prefix by itself.
+            let tokens = tokens.min(share(shares.prefix, 0.7)).min(room).max(LEAST);
+            let notes = self.notes(&covers);
+            texts.insert(0, self.segment(covers, tokens, &notes)?);
+            kept.drain(..half);
         }
         texts.extend(kept.into_iter().map(Text::Kept));
         texts.sort_by_key(|text| (newest(text.covers()), text.covers().first().map(|range| range.first)));

@@ -13,12 +13,19 @@ pub(crate) enum Quiet {
     Measuring,
     /// Until the window holds so many tokens.
     Until(u32),
+    /// The same, as long as the cache is warm: what does not pay yet pays once it is cold.
+    Warm(u32),
 }
 
 impl Quiet {
     /// Nothing was to be gained at so many tokens.
     pub(crate) fn after_nothing(pressure: &Pressure, marks: &Marks) -> Self {
         Self::Until(pressure.prompt_tokens.saturating_add(share(marks.usable, 0.02).clamp(64, 4_000)))
+    }
+
+    /// A plan does not pay yet at so many tokens.
+    pub(crate) fn after_deferral(tokens: u32) -> Self {
+        Self::Warm(tokens.saturating_add(1_500))
     }
 
     /// Takes a reading; says whether to be quiet at it.
@@ -32,6 +39,10 @@ impl Quiet {
             Self::Until(until) if tokens >= until => {
                 *self = Self::Off;
                 false
+            }
+            Self::Warm(until) => {
+                let warm = pressure.cache.warm_tokens > 0 && !pressure.cache.breaking;
+                warm && tokens < until && tokens < marks.hard
             }
             Self::Until(_) => tokens < marks.brim,
             _ => false,
@@ -101,6 +112,20 @@ mod tests {
             let (pressure, marks) = at(tokens, Moment::MidTurn);
             assert_eq!(propose(&pressure, &marks, &mut quiet, true), expected, "{tokens}");
         }
+    }
+
+    #[test]
+    fn what_does_not_pay_yet_is_not_proposed_at_every_request() {
+        let mut quiet = Quiet::after_deferral(30_000);
+        for (tokens, warm, expected) in
+            [(30_500, 9_000, Timing::NotNow), (30_600, 0, Timing::Boundary), (31_500, 9_000, Timing::Boundary)]
+        {
+            let (mut pressure, marks) = at(tokens, Moment::MidTurn);
+            pressure.cache.warm_tokens = warm;
+            assert_eq!(propose(&pressure, &marks, &mut quiet, true), expected, "{tokens}");
+        }
+        let (full, marks) = at(60_000, Moment::MidTurn);
+        assert_eq!(propose(&full, &marks, &mut Quiet::Warm(61_000), true), Timing::Now);
     }
 
     #[test]

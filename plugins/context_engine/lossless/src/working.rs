@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 
-use hermes_guest_secrets::redact;
 use hermes_plugin::{Message, MessageId};
 
 use crate::clip::{ends, floor, line};
@@ -18,6 +17,8 @@ use crate::policy;
 const LINE: usize = 600;
 /// Failures that are told.
 const FAILURES: usize = 3;
+/// Bytes of texts that are looked through for lines that stand nowhere else.
+const LOOKED_AT: usize = 100_000;
 /// Files whose open items are told.
 const FILES: usize = 4;
 
@@ -45,7 +46,7 @@ pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String
     made.sources.sort_unstable();
     made.sources.dedup();
     let text = format!("In play; all of it stands in the log under the numbers given.\n\n{}", made.parts.join("\n\n"));
-    Some((redact(&text).into_owned(), made.sources))
+    Some((text, made.sources))
 }
 
 struct Made<'a> {
@@ -171,7 +172,12 @@ impl Made<'_> {
     fn texts(&mut self, desk: &Desk) {
         let mut left = self.room(policy::TEXTS);
         let mut written: Vec<(MessageId, String)> = Vec::new();
+        let mut looked_at = 0;
         for (id, text) in desk.texts.iter().rev() {
+            looked_at += text.len();
+            if looked_at > LOOKED_AT {
+                break;
+            }
             let mut new = String::new();
             for known in text.lines().filter(|line| line_hash(line).is_some()) {
                 if self.seen.shows(known) {
@@ -309,7 +315,8 @@ mod tests {
         let (text, sources) = render(&desk(taken_up()), &nothing(), ROOM).unwrap();
         let shown = "plan.md from line 184 on, as last seen (#1):\n- [ ] do the thing number 92\n";
         assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
-        assert!(!text.contains("step number 91 of"), "{text}");
+        let of_file = text.split("Open items").next().unwrap();
+        assert!(!of_file.contains("step number 91 of"), "{text}");
         assert!(text.contains("Open items of files that were changed last:\n- [ ] do the thing number 1\n"), "{text}");
         assert_eq!(sources, [1]);
     }
@@ -341,15 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_to_its_room_and_holds_no_secret() {
-        let secret = plan() + "the token is ghp_0123456789abcdefghij0123456789";
+    fn it_keeps_to_its_room() {
         let desk = desk(vec![
-            calls(1, &[("a", "write", &format!(r#"{{"path":"p","content":"{secret}"}}"#))]),
+            calls(1, &[("a", "write", &format!(r#"{{"path":"p","content":"{}"}}"#, plan()))]),
             result(2, "a", "write", "done"),
         ]);
         for bytes in [0, 50, 500, 2_000, 40_000] {
             if let Some((text, _)) = render(&desk, &nothing(), Room { bytes, share: 100.0 }) {
-                assert!(text.len() < bytes + 200 && !text.contains("ghp_"), "{bytes}: {}", text.len());
+                assert!(text.len() < bytes + 200, "{bytes}: {}", text.len());
             }
         }
     }

@@ -519,3 +519,103 @@ fn one_publication_makes_room_for_many_turns() {
     let turns = world.log.0.borrow().headers().last().unwrap().turn;
     assert!(turns >= 24 && world.by_host == 0, "{turns} turns took 8 publications, {} of the host", world.by_host);
 }
+
+#[test]
+fn after_fifty_publications_the_users_words_are_shown_or_one_call_away() {
+    let database = Sqlite::new();
+    let mut world = World::new(30_000, 3_000, Config::default(), &database);
+    world.push(Said::user("Count the ferries, berth by berth. Never touch the chart.", 0));
+    world.push(Said::assistant("I will.", Vec::new(), 0));
+    hold(&mut world, 50);
+    let shown: String = world.view.summaries().map(|summary| summary.content.clone() + "\n").collect();
+    let conversation = world.log.0.borrow();
+    let items = conversation.items(&world.view);
+    let (mut folded, mut verbatim) = (0, 0);
+    for message in conversation.messages().iter().filter(|message| message.role == host::Role::User) {
+        let is_shown = items.iter().any(|item| matches!(item, Item::Messages(range) if range.contains(message.id)));
+        if is_shown {
+            continue;
+        }
+        folded += 1;
+        let whole = shown.contains(&message.content);
+        verbatim += usize::from(whole);
+        // Its number stands there, or the stretch that it lies in.
+        let number = format!("#{}", message.id.0);
+        let numbered = shown.split(|sign: char| !sign.is_ascii_digit() && sign != '#').any(|word| word == number);
+        let stretch = world.view.summaries().any(|s| s.covers.iter().any(|range| range.contains(message.id)));
+        assert!(whole || numbered || stretch, "{number}");
+        let reference = serde_json::from_value(serde_json::json!({ "ref": number })).unwrap();
+        let expanded = crate::expand::run(&reference, &world.log).unwrap();
+        assert!(expanded.ends_with(&message.content), "{number} is not one call away");
+    }
+    assert!(folded > 100 && verbatim > 0, "{verbatim} of {folded}");
+    assert!(world.by_host == 0, "the host had to step in {} times", world.by_host);
+}
+
+#[test]
+fn what_another_engine_wrote_is_kept_until_its_messages_are_told_anew() {
+    let database = Sqlite::new();
+    let mut world = World::new(12_000, 1_000, Config::default(), &database);
+    for number in 0..12 {
+        world.push(Said::user(words(40, number), 0));
+        world.push(Said::assistant(words(120, number), Vec::new(), 0));
+    }
+    let covers = {
+        let conversation = world.log.0.borrow();
+        let half = &conversation.messages()[..conversation.messages().len() / 2];
+        vec![host::MessageRange::new(half[0].id, half[half.len() - 1].id)]
+    };
+    let other = host::Summary { key: "compressor:summary:1".into(), content: "They counted ferries.".into(), covers };
+    let rest = {
+        let conversation = world.log.0.borrow();
+        let messages = conversation.messages();
+        host::MessageRange::new(messages[messages.len() / 2].id, messages[messages.len() - 1].id)
+    };
+    let taken = host::Plan {
+        segments: vec![host::Segment::Summary(other.clone()), host::Segment::Keep(rest)],
+        reason: "another engine".into(),
+        extra: Vec::new(),
+    };
+    world.adopt(&taken, true);
+    world.pressure.moment = wit::Moment::Manual;
+    assert!(world.propose());
+    assert!(world.view.summaries().any(|summary| *summary == other), "{:?}", world.view.items);
+    assert!(world.view.summaries().any(|summary| summary.key.starts_with(SEGMENT)));
+    world.pressure.moment = wit::Moment::MidTurn;
+    hold(&mut world, 15);
+    assert!(!world.view.summaries().any(|summary| *summary == other), "it became part of a segment");
+}
+
+#[test]
+fn a_lost_database_costs_time_and_nothing_else() {
+    let database = Sqlite::new();
+    let mut world = World::new(12_000, 1_000, Config::default(), &database);
+    hold(&mut world, 6);
+    world.restart();
+    database.broken.set(true);
+    hold(&mut world, 12);
+    assert_eq!(world.by_host, 0);
+}
+
+#[test]
+fn texts_that_were_read_ahead_are_used() {
+    let database = Sqlite::new();
+    let mut world = World::new(12_000, 1_000, Config::default(), &database);
+    hold(&mut world, 6);
+    // Another instance has read nothing of what stands in old segments: the database has.
+    world.restart();
+    for number in 0..60 {
+        say(&mut world, &ordinary(number), number, 1);
+        world.tell();
+        let request = world.request();
+        if world.engine.assess(&request.pressure).propose == Timing::NotNow {
+            continue;
+        }
+        if let Some(plan) = world.engine.propose(&request).unwrap() {
+            let prepared = plan.extra.iter().find(|(key, _)| key == "prepared").map(|(_, value)| value.clone());
+            let prepared = prepared.unwrap();
+            let (ready, made) = prepared.split_once('/').unwrap();
+            assert_eq!(ready, made);
+        }
+    }
+}
