@@ -23,7 +23,6 @@ pub(crate) fn group(messages: &[Message], tokens: u32, source: &impl Source) -> 
                 }
                 excerpt(message, most, source).unwrap_or((None, message.tokens))
             })
-            .map(|(excerpt, tokens)| (excerpt, tokens))
             .collect();
         let sum = shown.iter().map(|(_, tokens)| *tokens).fold(0, u32::saturating_add);
         if sum <= tokens {

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::desk::Desk;
 use crate::ground::{Ground, Rows, Standing};
 use crate::layout::backlog;
+use crate::note::{self, Writer};
 use crate::plan::{Draft, Planner};
 use crate::policy::{Marks, Shares};
 use crate::shelf::{Shelf, State};
@@ -126,6 +127,20 @@ impl<S: Source, D: Database> Engine<S, D> {
     pub(crate) fn read_ahead(&mut self) -> Result<Progress, Error> {
         work::step(&mut self.bookmark, &self.rows, &mut self.shelf, &self.source)
             .map_err(|error| error.context("keeping what was read of the conversation"))
+    }
+
+    /// One step of work ahead: what is new is read, then a model may write a note on what is folded.
+    pub(crate) fn prepare(&mut self, request: &Request, writer: &impl Writer) -> Result<Progress, Error> {
+        if self.read_ahead()? == Progress::More {
+            return Ok(Progress::More);
+        }
+        if self.config.notes {
+            let ground = Ground::new(&self.rows, &request.view);
+            let folded = ground.standings.iter().rposition(|standing| *standing == Standing::Folded);
+            let folded = folded.map_or(0, |at| at + 1);
+            note::write(&self.rows, folded, &self.session, &mut self.shelf, &self.source, writer)?;
+        }
+        Ok(Progress::Done)
     }
 
     pub(crate) fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {

@@ -5,6 +5,7 @@
 //! search, expand and outline the log. The rules are plain functions over headers and texts; only this file and [`source`]
 //! speak with the host.
 
+mod assist;
 mod clip;
 mod config;
 mod cut;
@@ -16,6 +17,7 @@ mod fact;
 mod files;
 mod ground;
 mod layout;
+mod note;
 mod outline;
 mod plan;
 mod policy;
@@ -31,9 +33,12 @@ mod timing;
 mod work;
 mod working;
 
+use hermes_plugin::context_assist::{Draft, Quote};
 use hermes_plugin::context_engine::{Advice, Outcome, Plan, Pressure, Request};
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{ContextEngine, Error, Header, MessageId, Model, Plugin, Progress, Session, Start, Tools};
+use hermes_plugin::{
+    ContextAssist, ContextEngine, Error, Header, MessageId, Model, Plugin, Progress, Session, Start, Tools,
+};
 
 use crate::config::Config;
 use crate::engine::Engine;
@@ -73,8 +78,8 @@ impl ContextEngine for Lossless {
         self.0.assess(pressure)
     }
 
-    fn prepare(&mut self, _: &Request) -> Result<Progress, Error> {
-        self.0.read_ahead()
+    fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
+        self.0.prepare(request, &Host)
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
@@ -88,6 +93,16 @@ impl ContextEngine for Lossless {
 
     fn status(&self) -> String {
         self.0.status()
+    }
+}
+
+impl ContextAssist for Lossless {
+    fn assist(&mut self, draft: &Draft, budget: u32) -> Result<Vec<Quote>, Error> {
+        if !self.0.config.assist {
+            return Ok(Vec::new());
+        }
+        let folded = self.0.state().folded;
+        assist::quotes(draft, budget, &self.0.rows, folded, &Host)
     }
 }
 
@@ -114,4 +129,4 @@ impl Tools for Lossless {
     }
 }
 
-hermes_plugin::export!(Lossless: ContextEngine, Tools);
+hermes_plugin::export!(Lossless: ContextEngine, ContextAssist, Tools);

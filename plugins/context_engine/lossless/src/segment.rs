@@ -98,7 +98,7 @@ pub(crate) fn render(head: &Head, facts: &[Fact], notes: &[Note], bytes: usize) 
             omitted += 1;
         }
     }
-    lines.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    lines.sort_by_key(|(id, n, _)| (*id, *n));
 
     let Head { first, last, count, from, to } = head;
     let mut text = format!("Messages #{first}-#{last} ({count}), {} to {} UTC.", time(*from), time(*to));

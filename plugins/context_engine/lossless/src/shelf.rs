@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn of_a_long_stretch_the_weightiest_come() {
         let rows = rows(5_000);
-        let kind = |id: u64| if id % 100 == 0 { Kind::User } else { Kind::Look };
+        let kind = |id: u64| if id.is_multiple_of(100) { Kind::User } else { Kind::Look };
         let groups: Vec<_> =
             (0..5_000).map(|at| (at..at + 1, vec![fact(at as u64 + 1, kind(at as u64 + 1))])).collect();
         let mut shelf = Shelf::new(Sqlite::new());
