@@ -6,7 +6,7 @@ use hermes_plugin::{Message, Role, ToolCall};
 use serde_json::Value;
 
 use crate::notes::{Entries, Notes};
-use crate::secrets::{inert, redact};
+use hermes_guest_secrets::{inert, redact};
 
 /// Signs of a reply's first line, of what a call is about, and of an error.
 const REPLY: usize = 160;

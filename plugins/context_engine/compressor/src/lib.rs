@@ -14,7 +14,6 @@ mod notes;
 mod plan;
 mod preparation;
 mod prompt;
-mod secrets;
 mod set;
 mod shelf;
 mod shorter;

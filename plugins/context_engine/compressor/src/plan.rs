@@ -13,12 +13,12 @@ use crate::digest::digest;
 use crate::excerpt;
 use crate::ground::Ground;
 use crate::notes::{Notes, Room};
-use crate::secrets::inert;
 use crate::set::Set;
 use crate::shelf::{Prepared, fnv};
 use crate::shorter::Shorter;
 use crate::source::Source;
 use crate::stay::Stay;
+use hermes_guest_secrets::inert;
 
 /// Keys of digests begin with it.
 const BY_RULE: &str = "compressor:digest:";

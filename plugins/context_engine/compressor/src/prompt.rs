@@ -6,9 +6,9 @@ use hermes_plugin::{Message, Role};
 use crate::budget::FRAME;
 use crate::dates::{day, time};
 use crate::excerpt::shorten;
-use crate::secrets::{inert, redact, replace_ignoring_case};
 use crate::source::Source;
 use crate::work::{Portion, Work};
+use hermes_guest_secrets::{inert, redact, replace_ignoring_case};
 
 /// The task by which users choose the model.
 pub(crate) const TASK: &str = "compression";

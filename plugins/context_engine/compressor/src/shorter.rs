@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{about, outcome};
 use crate::excerpt::{mark, shorten_arguments};
-use crate::secrets::inert;
 use crate::shelf::fnv;
 use crate::source::Source;
+use hermes_guest_secrets::inert;
 
 /// Bytes of a result and of a call's arguments that are worth it.
 const RESULT: usize = 200;

@@ -106,7 +106,7 @@ fn plan_back(plan: &Plan) -> host::Plan {
         }),
         Segment::KeepSummary(key) => host::Segment::KeepSummary(key),
     };
-    host::Plan { segments: plan.segments.iter().map(segment).collect(), reason: plan.reason.clone() }
+    host::Plan { segments: plan.segments.iter().map(segment).collect(), reason: plan.reason.clone(), extra: Vec::new() }
 }
 
 impl World {

@@ -68,7 +68,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// The text with every secret that is known by its looks replaced.
-pub(crate) fn redact(text: &str) -> Cow<'_, str> {
+pub fn redact(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let mut copied = 0;
     let mut at = 0;
@@ -192,7 +192,7 @@ fn run(text: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
 const FRAMES: &[&str] = &["[End of the summary", "[Summary of earlier messages", "<memory-context", "</memory-context"];
 
 /// The text with nothing in it that passes for the host's own frames, and no control signs.
-pub(crate) fn inert(text: &str) -> Cow<'_, str> {
+pub fn inert(text: &str) -> Cow<'_, str> {
     let is_odd = |sign: char| sign.is_control() && sign != '\n' && sign != '\t';
     let mut clean = Cow::Borrowed(text);
     if text.contains(is_odd) {
@@ -208,7 +208,7 @@ pub(crate) fn inert(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with each of these ASCII words replaced; none where there is none.
-pub(crate) fn replace_ignoring_case(text: &str, word: &str, by: &str) -> Option<String> {
+pub fn replace_ignoring_case(text: &str, word: &str, by: &str) -> Option<String> {
     let first = word.as_bytes()[0];
     let mut replaced = String::new();
     let mut copied = 0;
