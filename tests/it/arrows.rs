@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-cli",
         &[
+            "hermes-lab",
             "hermes-agent",
             "hermes-plugins",
             "hermes-prompt",
@@ -22,6 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-runtime",
             "hermes-conversation",
         ],
+    ),
+    (
+        "hermes-lab",
+        &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-conversation"],
     ),
     ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
     ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),

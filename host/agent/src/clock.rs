@@ -1,5 +1,6 @@
 //! The time of day as the loop sees it.
 
+use hermes_plugins::services;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
@@ -28,6 +29,16 @@ impl Clock {
     /// The same in the user's time zone.
     pub(crate) fn local(self) -> Zoned {
         self.timestamp().to_zoned(TimeZone::system())
+    }
+}
+
+impl services::Clock for Clock {
+    fn now(&self) -> u64 {
+        Clock::now(*self)
+    }
+
+    fn utc_offset(&self) -> i32 {
+        self.local().offset().seconds() / 60
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
 
 use crate::failure::{Failure, Kind};
+use crate::lab::LabCommand;
 use crate::sessions::changes::{Consent, PruneArguments};
 use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
@@ -98,6 +99,11 @@ pub(crate) enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Compare context engines on recorded conversations, without a model
+    Lab {
+        #[command(subcommand)]
+        command: LabCommand,
     },
     /// What fills the model's window, and what became of the rest
     Context {
@@ -313,6 +319,7 @@ impl Command {
             Self::Sessions { .. } => "sessions",
             Self::Prompt(_) => "prompt",
             Self::Cache { .. } => "cache",
+            Self::Lab { .. } => "lab",
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
             Self::Config { .. } => "config",

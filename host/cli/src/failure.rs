@@ -58,7 +58,7 @@ impl Failure {
     }
 
     /// From a sentence that ends in `; what to do`, as the errors of the libraries do where there is something to do.
-    fn from_sentence(kind: Kind, what: &str, sentence: &str, otherwise: &str) -> Self {
+    pub(crate) fn from_sentence(kind: Kind, what: &str, sentence: &str, otherwise: &str) -> Self {
         let (why, fix) = sentence.rsplit_once("; ").unwrap_or((sentence, otherwise));
         Self::new(kind, what, why, fix)
     }

@@ -19,6 +19,7 @@ mod environment;
 mod ephemeral;
 mod failure;
 mod home;
+mod lab;
 mod launch;
 mod logging;
 mod oneshot;
@@ -72,6 +73,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Sessions { command }) => sessions::run(&command, console),
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
+        Some(Command::Lab { command }) => lab::run(&command, console),
         Some(Command::Context { id, json }) => context::run(id.as_deref(), json, console),
         Some(Command::Plugins { command }) => plugins::run(&command, console),
         Some(Command::Config { command }) => settings::run(&command, console),

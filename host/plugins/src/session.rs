@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
-use hermes_runtime::services::{History, Models, Reporter};
+use hermes_runtime::services::{Clock, History, Models, Reporter};
 use hermes_runtime::sql::Database;
 use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start};
 
@@ -57,6 +57,10 @@ pub struct Surroundings {
     pub home: PathBuf,
     /// The folder that the session works in.
     pub workspace: PathBuf,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// What each instance may use.
+    pub limits: Limits,
     /// The user's models.
     pub models: Arc<dyn Models>,
     /// The conversation.
@@ -270,6 +274,7 @@ impl Selected {
         let manifest = &self.found.manifest;
         let services = Services {
             reporter: (around.reporters)(&manifest.name),
+            clock: around.clock.clone(),
             models: around.models.clone(),
             // Who selects a plugin as engine or provider hands it the conversation: that is what the kind is.
             may_ask: manifest.permissions.llm || serves_the_session,
@@ -288,7 +293,7 @@ impl Selected {
             session: around.session.clone(),
             start: around.start.clone(),
             services,
-            limits: Limits::standard(),
+            limits: around.limits,
         })))
     }
 

@@ -42,6 +42,14 @@ pub trait Reporter: Send + Sync {
     fn progress(&self, text: &str);
 }
 
+/// What time it is, for the import `clock`.
+pub trait Clock: Send + Sync {
+    /// Unix time in milliseconds.
+    fn now(&self) -> u64;
+    /// Of the user's time zone, in minutes east of UTC.
+    fn utc_offset(&self) -> i32;
+}
+
 /// A request that a plugin makes to the user's models.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
@@ -156,6 +164,8 @@ pub struct HistoryHit {
 pub struct Services {
     /// Always there.
     pub reporter: Arc<dyn Reporter>,
+    /// Always there.
+    pub clock: Arc<dyn Clock>,
     /// For `llm.count-tokens`, which needs no right, and, with [`Services::may_ask`], for the rest of `llm`.
     pub models: Arc<dyn Models>,
     /// Whether the plugin may ask a model.

@@ -48,11 +48,11 @@ impl imported::task::Host for Context {
 
 impl imported::clock::Host for Context {
     async fn now(&mut self) -> u64 {
-        u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+        self.services.clock.now()
     }
 
     async fn utc_offset(&mut self) -> i32 {
-        jiff::Zoned::now().offset().seconds() / 60
+        self.services.clock.utc_offset()
     }
 }
 

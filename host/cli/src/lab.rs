@@ -1,0 +1,325 @@
+//! `hermes lab`: engines compared on recorded conversations, and tried on generated ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use hermes_lab::external::External;
+use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
+use hermes_lab::report::{self, Compared};
+use hermes_lab::verify::{self, Proof, Trial};
+use hermes_lab::{Contestant, Engine, LabError, Prices, Recording, Report, StandIn, Temper, Terms, plot};
+use hermes_plugins::{Plugins, Selection};
+use hermes_runtime::Runtime;
+
+use crate::console::{Console, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+
+/// The column that shows everything.
+const NONE: &str = "none";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Replay recorded conversations through engines, side by side
+    Replay(ReplayArguments),
+    /// Try an engine on generated conversations: nothing may be lost
+    Verify(VerifyArguments),
+}
+
+/// What is replayed through what.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReplayArguments {
+    /// Recordings: an export of sessions, OpenAI-style JSON lines, or a session of pi
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// An engine, `none` for no compaction, or the name of an --external; the first is what others are compared with
+    #[arg(long = "engine", value_name = "NAME")]
+    engines: Vec<String>,
+    /// A command that speaks the laboratory's protocol, as a column
+    #[arg(long = "external", value_name = "NAME=COMMAND")]
+    externals: Vec<String>,
+    /// The model's window in tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = Terms::STANDARD.window)]
+    window: u32,
+    /// Prices, as JSON or YAML
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// How the stand-in for the summariser behaves
+    #[arg(long, value_name = "TEMPER", default_value = "sound", value_parser = Temper::NAMES)]
+    summariser: String,
+    /// No summariser at all
+    #[arg(long, conflicts_with = "summariser")]
+    no_model: bool,
+    /// Engines with the settings of config.yaml in place of their defaults
+    #[arg(long)]
+    configured: bool,
+    /// Leave out what the engines' tools find again
+    #[arg(long)]
+    no_recall: bool,
+    /// Also what plans take, by the clock of this machine
+    #[arg(long)]
+    timing: bool,
+    /// Seconds that an --external may take for an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    patience: u64,
+    /// Write context over requests to an SVG file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is tried.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct VerifyArguments {
+    /// The engine
+    engine: String,
+    /// Another engine, with which it takes turns
+    #[arg(long = "with", value_name = "ENGINE")]
+    other: Option<String>,
+    /// How many conversations
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    conversations: u64,
+    /// The seed of the first; the others have the next ones
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Turns of each, in place of what its seed says
+    #[arg(long, value_name = "COUNT")]
+    turns: Option<u32>,
+    /// Threads; as many as the machine has cores where none are given
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<usize>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Failure> {
+    match command {
+        LabCommand::Replay(arguments) => replay(arguments, console),
+        LabCommand::Verify(arguments) => verify(arguments, console),
+    }
+}
+
+/// What fills a column.
+enum Filler {
+    Everything,
+    Engine(Plugins),
+    External(String),
+}
+
+fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    let terms = terms(arguments)?;
+    let temper =
+        if arguments.no_model { Temper::None } else { Temper::parse(&arguments.summariser).unwrap_or_default() };
+    let stand_in = StandIn::new(terms, temper);
+    let mut recordings = Vec::new();
+    for file in &arguments.files {
+        recordings.extend(Recording::read(file).map_err(given)?);
+    }
+    let fillers = fillers(arguments, &setup, console)?;
+    let scratch = scratch()?;
+    let mut compared = Vec::new();
+    for (number, recording) in recordings.iter().enumerate() {
+        let one = |at: usize, (name, filler): &(String, Filler)| {
+            let home = scratch.path().join(format!("{number}-{at}"));
+            column(name, filler, recording, arguments, (terms, stand_in), &home)
+        };
+        // Columns know nothing of each other: that they run side by side changes no figure.
+        let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
+            let one = &one;
+            let running: Vec<_> =
+                fillers.iter().enumerate().map(|(at, filler)| scope.spawn(move || one(at, filler))).collect();
+            running.into_iter().map(|column| column.join().unwrap_or_else(|_| Err(panicked()))).collect()
+        });
+        let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+        compared.push(Compared::new(recording, outcomes, arguments.timing));
+    }
+    let report = Report::new(terms, temper, compared);
+    if let Some(path) = &arguments.plot {
+        fs::write(path, plot::svg(&report.recordings, &report.terms)).map_err(|error| {
+            let why = format!("{}: {error}", path.display());
+            Failure::new(Kind::General, "the plot cannot be written", why, "choose another name or another folder")
+        })?;
+    }
+    print(&if arguments.json { report.to_json() + "\n" } else { report.to_text() })?;
+    let failed = report.recordings.iter().flat_map(|compared| &compared.columns).any(|column| column.error.is_some());
+    Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })
+}
+
+fn terms(arguments: &ReplayArguments) -> Result<Terms, Failure> {
+    let prices = arguments.prices.as_deref().map(Prices::read).transpose().map_err(given)?;
+    let terms = Terms { prices: prices.unwrap_or(Prices::STANDARD), ..Terms::STANDARD };
+    terms.with_window(arguments.window).map_err(given)
+}
+
+/// The columns in their order: engines as named, then the commands that no engine names.
+fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Result<Vec<(String, Filler)>, Failure> {
+    let mut externals: Vec<(&str, &str)> = Vec::new();
+    for external in &arguments.externals {
+        let pair = external.split_once('=').map(|(name, command)| (name.trim(), command.trim()));
+        externals.push(pair.filter(|(name, command)| !name.is_empty() && !command.is_empty()).ok_or_else(|| {
+            let fix = "write --external NAME='COMMAND'";
+            Failure::new(Kind::Usage, "a column cannot be named", format!("`{external}` is no NAME=COMMAND"), fix)
+        })?);
+    }
+    let mut names: Vec<&str> = arguments.engines.iter().map(String::as_str).collect();
+    let configured = setup.selection(&crate::arguments::ModelArguments::default()).engine;
+    if names.is_empty() && externals.is_empty() {
+        names = vec![NONE, configured.as_str()];
+    }
+    let unnamed = externals.iter().map(|(name, _)| *name).filter(|name| !arguments.engines.iter().any(|e| e == name));
+    names.extend(unnamed.collect::<Vec<_>>());
+    report::check_names(names.iter().copied()).map_err(given)?;
+    report::check_names(externals.iter().map(|(name, _)| *name)).map_err(given)?;
+    let runtime = Runtime::new(setup.home.code());
+    let filler = |name: &str| -> Result<Filler, Failure> {
+        if let Some((_, command)) = externals.iter().find(|(external, _)| *external == name) {
+            return Ok(Filler::External((*command).to_owned()));
+        }
+        if name == NONE {
+            return Ok(Filler::Everything);
+        }
+        select(name, arguments.configured, &runtime, setup, console).map(Filler::Engine)
+    };
+    names.into_iter().map(|name| Ok((name.to_owned(), filler(name)?))).collect()
+}
+
+/// An engine and nothing beside it.
+fn select(
+    name: &str,
+    configured: bool,
+    runtime: &Runtime,
+    setup: &Setup,
+    console: Console,
+) -> Result<Plugins, Failure> {
+    let flags = crate::arguments::ModelArguments { engine: Some(name.to_owned()), ..Default::default() };
+    let mut selection = setup.selection(&flags);
+    let off = Selection::ON.iter().copied().chain([Selection::MEMORY]).map(str::to_owned);
+    selection.disabled.extend(off);
+    (selection.memory, selection.enabled) = (None, Vec::new());
+    if !configured {
+        selection.entries.clear();
+    }
+    let compiling = |name: &str| console.note(&format!("compiling the plugin `{name}` for its first use"));
+    Ok(Plugins::select(runtime, &setup.catalog(), &selection, &compiling)?)
+}
+
+fn column(
+    name: &str,
+    filler: &Filler,
+    recording: &Recording,
+    arguments: &ReplayArguments,
+    (terms, stand_in): (Terms, StandIn),
+    home: &Path,
+) -> Result<Outcome, Failure> {
+    let mut column: Box<dyn Column> = match filler {
+        Filler::Everything => Box::new(Everything::default()),
+        Filler::External(command) => {
+            let patience = Duration::from_secs(arguments.patience);
+            Box::new(External::start(name, command, &recording.name, terms, stand_in, patience).map_err(given)?)
+        }
+        Filler::Engine(plugins) => {
+            let recall = !arguments.no_recall;
+            let contestant = Contestant {
+                name: name.to_owned(),
+                plugins,
+                terms,
+                stand_in,
+                home,
+                session: recording.name.clone(),
+                recall,
+            };
+            let made = fs::create_dir_all(home).map_err(|error| error.to_string());
+            match made.and_then(|()| Engine::start(&contestant)) {
+                Ok(engine) => Box::new(engine),
+                Err(why) => return Ok(Outcome::ended(name, ColumnError { request: 0, why })),
+            }
+        }
+    };
+    Ok(replay::replay(recording, column.as_mut(), &terms))
+}
+
+fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    let runtime = Runtime::new(setup.home.code());
+    let plugins = select(&arguments.engine, false, &runtime, &setup, console)?;
+    let other = arguments.other.as_deref().map(|name| select(name, false, &runtime, &setup, console)).transpose()?;
+    let scratch = scratch()?;
+    let jobs = arguments.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, Into::into));
+    let trial = Trial {
+        plugins: &plugins,
+        other: other.as_ref(),
+        seed: arguments.seed,
+        conversations: arguments.conversations,
+        turns: arguments.turns,
+        jobs,
+        scratch: scratch.path(),
+    };
+    let step = (arguments.conversations / 20).max(5_000);
+    let progress = |done: u64| {
+        if done.is_multiple_of(step) {
+            console.note(&format!("{done} of {} conversations", arguments.conversations));
+        }
+    };
+    let proof = verify::verify(&trial, &progress).map_err(|why| {
+        Failure::new(Kind::General, "the engine cannot be tried", why, "free some memory or disk, and try again")
+    })?;
+    print(&if arguments.json { json(&proof)? } else { told(&proof, arguments) })?;
+    Ok(if proof.failed == 0 { ExitCode::SUCCESS } else { Kind::General.into() })
+}
+
+fn json(proof: &Proof) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(proof);
+    text.map(|text| text + "\n").map_err(|error| {
+        Failure::new(Kind::General, "the proof cannot be written", error.to_string(), "leave out --json")
+    })
+}
+
+fn told(proof: &Proof, arguments: &VerifyArguments) -> String {
+    let mut text = String::new();
+    for (what, count) in &proof.counts {
+        text.push_str(&format!("{count:>12}  {what}\n"));
+    }
+    if proof.failed == 0 {
+        text.push_str("\nnothing was lost: every view valid, every message shown or covered, no group split\n");
+        return text;
+    }
+    text.push_str(&format!("\n{} conversations failed\n", proof.failed));
+    for failure in &proof.failures {
+        let (engine, seed, turns) = (&arguments.engine, failure.seed, failure.turns);
+        let with = arguments.other.as_ref().map_or_else(String::new, |other| format!(" --with {other}"));
+        text.push_str(&format!(
+            "seed {seed}, {turns} turns, event {}: {}\n  again: hermes lab verify {engine}{with} --seed {seed} --turns \
+             {turns} --conversations 1\n",
+            failure.event, failure.why
+        ));
+    }
+    text
+}
+
+fn scratch() -> Result<tempfile::TempDir, Failure> {
+    tempfile::Builder::new().prefix("hermes-lab-").tempdir().map_err(|error| {
+        let fix = "free some space, or set TMPDIR to another folder";
+        Failure::new(Kind::General, "no folder can be made for the plugins' data", error.to_string(), fix)
+    })
+}
+
+/// What the command line names cannot be used.
+fn given(error: LabError) -> Failure {
+    let kind = match &error {
+        LabError::SameColumn { .. } | LabError::Command { .. } | LabError::Terms { .. } => Kind::Usage,
+        _ => Kind::General,
+    };
+    Failure::from_sentence(kind, "the laboratory cannot begin", &error.to_string(), "see docs/lab.md")
+}
+
+fn panicked() -> Failure {
+    Failure::new(Kind::General, "a column ended in a panic", "this is a fault of the laboratory", "report it")
+}

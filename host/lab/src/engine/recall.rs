@@ -1,0 +1,135 @@
+//! What an engine's tools find again, called as a model would call them.
+//!
+//! `recall` takes a `query`, in double quotes for an exact phrase, and names messages as `#12`. `expand` takes a `ref`, `#12`
+//! for a message's text and `#12/1` for the arguments of its first call, and an `offset`; its answer is a line that says
+//! `bytes A-B of N` and, behind it, exactly these bytes.
+
+use std::sync::Arc;
+
+use hermes_conversation::{Conversation, MessageId};
+use hermes_plugins::{Invocation, Tools};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::needles::{Page, Part, Recall};
+
+const SEARCH: &str = "recall";
+const READ: &str = "expand";
+const BYTES: &str = "bytes ";
+
+/// An engine's tools, if it has those two.
+pub(crate) struct EngineTools<'a> {
+    runtime: &'a Runtime,
+    tools: Arc<dyn Tools>,
+    conversation: &'a Conversation,
+    calls: u64,
+}
+
+impl<'a> EngineTools<'a> {
+    /// None where the engine offers neither.
+    pub(crate) fn find(
+        runtime: &'a Runtime,
+        engine: &str,
+        tools: &[Arc<dyn Tools>],
+        conversation: &'a Conversation,
+    ) -> Option<Self> {
+        let tools = tools.iter().find(|tools| tools.name() == engine)?;
+        let catalog = runtime.block_on(tools.catalog()).ok()?;
+        let has = |name: &str| catalog.iter().any(|tool| tool.schema.name == name);
+        (has(SEARCH) && has(READ)).then(|| Self { runtime, tools: Arc::clone(tools), conversation, calls: 0 })
+    }
+
+    fn call(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
+        self.calls += 1;
+        let invocation = Invocation {
+            id: format!("lab-{}", self.calls),
+            name: name.to_owned(),
+            arguments: arguments.to_string(),
+            extra: Vec::new(),
+        };
+        let output = self.runtime.block_on(self.tools.call(invocation));
+        output.map(|output| output.content).map_err(|error| error.to_string())
+    }
+
+    /// How a part of a message is named to the tool.
+    fn reference(&self, id: MessageId, part: Part<'_>) -> Result<String, String> {
+        let Part::Arguments(call) = part else { return Ok(format!("#{id}")) };
+        let message = self.conversation.get(id).ok_or_else(|| format!("there is no message {id}"))?;
+        let at = message.tool_calls.iter().position(|known| known.id == call);
+        let at = at.ok_or_else(|| format!("message {id} makes no call `{call}`"))?;
+        Ok(format!("#{id}/{}", at + 1))
+    }
+}
+
+impl Recall for EngineTools<'_> {
+    fn search(&mut self, query: &str, phrase: bool) -> Result<Page, String> {
+        let query = if phrase { format!("\"{query}\"") } else { query.to_owned() };
+        let text = self.call(SEARCH, &json!({ "query": query }))?;
+        Ok(Page { ids: references(&text), text })
+    }
+
+    fn part(&mut self, id: MessageId, part: Part<'_>) -> Result<String, String> {
+        let reference = self.reference(id, part)?;
+        let mut whole = String::new();
+        loop {
+            let answer = self.call(READ, &json!({ "ref": reference, "offset": whole.len() }))?;
+            let (first, bytes) = answer.split_once('\n').unwrap_or((&answer, ""));
+            let (from, to, size) =
+                stretch(first).ok_or_else(|| format!("`{READ}` does not say `bytes A-B of N`: {}", start(first)))?;
+            if from != whole.len() || to.checked_sub(from) != Some(bytes.len()) {
+                return Err(format!("`{READ}` says bytes {from}-{to} and gives {} from {}", bytes.len(), whole.len()));
+            }
+            whole.push_str(bytes);
+            if whole.len() >= size {
+                return Ok(whole);
+            }
+            if bytes.is_empty() {
+                return Err(format!("`{READ}` stands still at {from} of {size} bytes"));
+            }
+        }
+    }
+}
+
+/// From `bytes A-B of N`; the last one of the line, in front of which a tool's name may say anything.
+fn stretch(line: &str) -> Option<(usize, usize, usize)> {
+    let of = |at: usize| {
+        let (from, rest) = line[at + BYTES.len()..].split_once('-')?;
+        let (to, rest) = rest.split_once(" of ")?;
+        let size: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Some((from.parse().ok()?, to.parse().ok()?, size.parse().ok()?))
+    };
+    line.rmatch_indices(BYTES).find_map(|(at, _)| of(at))
+}
+
+/// Messages that a text names as `#12`.
+fn references(text: &str) -> Vec<MessageId> {
+    let mut found = Vec::new();
+    for piece in text.split('#').skip(1) {
+        let digits: String = piece.chars().take_while(char::is_ascii_digit).collect();
+        if let Ok(id) = digits.parse()
+            && !found.contains(&MessageId(id))
+        {
+            found.push(MessageId(id));
+        }
+    }
+    found
+}
+
+fn start(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_answer_is_taken_apart() {
+        assert_eq!(stretch("#12 text, bytes 0-4000 of 12345; more: offset 4000"), Some((0, 4000, 12345)));
+        assert_eq!(stretch("bytes 0-0 of 0"), Some((0, 0, 0)));
+        assert_eq!(stretch("arguments of `bytes 1-2 of 3`, bytes 7-9 of 9"), Some((7, 9, 9)));
+        assert_eq!(stretch("bytes a-b of c"), None);
+        assert_eq!(stretch("nothing found"), None);
+        assert_eq!(references("see #3 and #12/1, not # 4; #3 again"), [MessageId(3), MessageId(12)]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Counts what passes between the host and an engine, and takes the time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use hermes_conversation::{Model, Plan};
+use hermes_plugins::{Advice, CallError, ContextEngine, Outcome, PlanRequest, Pressure, Progress};
+
+use crate::figures::Effort;
+use crate::report::Timing;
+
+/// An engine that is watched.
+pub(crate) struct Watched {
+    engine: Arc<dyn ContextEngine>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    asked: u64,
+    refused: u64,
+    deferred: u64,
+    failures: u64,
+    micros: Vec<u64>,
+}
+
+impl Watched {
+    pub(crate) fn new(engine: Arc<dyn ContextEngine>) -> Self {
+        Self { engine, seen: Mutex::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn noted<T>(&self, result: Result<T, CallError>) -> Result<T, CallError> {
+        self.seen().failures += u64::from(result.is_err());
+        result
+    }
+
+    pub(crate) fn effort(&self) -> Effort {
+        let seen = self.seen();
+        Effort {
+            plans_asked: Some(seen.asked),
+            plans_refused: Some(seen.refused),
+            plans_deferred: Some(seen.deferred),
+            failures: Some(seen.failures),
+            assisted: None,
+        }
+    }
+
+    /// What plans took, in real time.
+    pub(crate) fn timing(&self) -> Option<Timing> {
+        Timing::of(self.seen().micros.clone())
+    }
+}
+
+#[async_trait]
+impl ContextEngine for Watched {
+    fn name(&self) -> &str {
+        self.engine.name()
+    }
+
+    async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
+        self.noted(self.engine.model_changed(model).await)
+    }
+
+    async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
+        self.noted(self.engine.assess(pressure).await)
+    }
+
+    async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
+        self.noted(self.engine.prepare(request).await)
+    }
+
+    async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
+        let begun = Instant::now();
+        let proposed = self.engine.propose(request).await;
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        {
+            let mut seen = self.seen();
+            seen.asked += 1;
+            seen.micros.push(micros);
+        }
+        self.noted(proposed)
+    }
+
+    async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
+        {
+            let mut seen = self.seen();
+            seen.refused += u64::from(matches!(outcome, Outcome::Refused(_)));
+            seen.deferred += u64::from(matches!(outcome, Outcome::Deferred));
+        }
+        self.noted(self.engine.settled(outcome).await)
+    }
+
+    async fn status(&self) -> Result<String, CallError> {
+        self.engine.status().await
+    }
+}

@@ -1,0 +1,250 @@
+//! Conversations that never took place, for proofs: each a function of a seed, a shorter one the beginning of a longer one.
+
+mod words;
+
+use hermes_conversation::{Draft, ToolCall, closing};
+
+use self::words::Words;
+
+/// Numbers from a seed (SplitMix64). Written out so that a seed that failed makes the same conversation in every version.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Below a bound.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    /// Once in so many times.
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        let at = self.below(from.len() as u64);
+        &from[usize::try_from(at).unwrap_or(0)]
+    }
+}
+
+/// A thing that happens to a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Something is said. Between two of these the conversation may have open calls.
+    Said(Draft),
+    /// A request is due: the conversation is closed, but for the reply.
+    Request {
+        /// Unix time in milliseconds.
+        now_ms: u64,
+    },
+    /// The user takes back the last turns, so many at most.
+    Rewind(u32),
+    /// The conversation goes on in a branch that shares all of it until now.
+    Branch,
+    /// The process ends as it should, and another one goes on.
+    Restart,
+    /// The engine's instance is killed.
+    Kill,
+    /// Another model, with a window of so many tokens.
+    Model(u32),
+    /// The engine gives way to the host's last resort for a while and comes back.
+    SwitchEngine,
+}
+
+/// A conversation to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Where it comes from.
+    pub seed: u64,
+    /// How many turns it has.
+    pub turns: u32,
+    /// The window that it begins with, small, so that there is need to compact.
+    pub window: u32,
+    /// What happens, in order.
+    pub events: Vec<Event>,
+}
+
+impl Scenario {
+    /// The conversation of a seed; with fewer turns the beginning of the one with more.
+    pub fn new(seed: u64, turns: u32) -> Self {
+        let mut dice = Dice::new(seed);
+        let window = *dice.pick(&[4_000, 8_000, 8_000, 16_000]);
+        let mut author = Author {
+            words: Words::default(),
+            dice,
+            now_ms: 1_767_225_600_000,
+            calls: 0,
+            events: Vec::new(),
+            last: String::new(),
+        };
+        for _ in 0..turns {
+            author.turn();
+        }
+        Self { seed, turns, window, events: author.events }
+    }
+
+    /// The number of turns that a seed suggests.
+    pub fn usual_turns(seed: u64) -> u32 {
+        let mut dice = Dice::new(seed ^ 0x005e_ed0f_7475_726e);
+        let most = *dice.pick(&[3, 6, 6, 20]);
+        2 + dice.below(most) as u32
+    }
+
+    /// What is said in it, by all who take part.
+    pub fn drafts(&self) -> impl Iterator<Item = &Draft> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Said(draft) => Some(draft),
+            _ => None,
+        })
+    }
+}
+
+struct Author {
+    words: Words,
+    dice: Dice,
+    now_ms: u64,
+    calls: u64,
+    events: Vec<Event>,
+    /// What was said before, to be said again.
+    last: String,
+}
+
+impl Author {
+    fn turn(&mut self) {
+        let pause = *self.dice.pick(&[1_000, 20_000, 290_000, 310_000, 4_000_000]);
+        self.pass(pause);
+        self.happen();
+        let said = if self.dice.one_in(12) { self.last.clone() } else { self.words.user(&mut self.dice) };
+        self.last.clone_from(&said);
+        self.say(Draft::user(said, self.now_ms));
+        let groups = *self.dice.pick(&[0, 1, 1, 2, 3, 6]);
+        for _ in 0..groups {
+            if !self.group() {
+                return;
+            }
+        }
+        self.request();
+        if self.dice.one_in(25) {
+            // Stopped before a word of the reply.
+            return self.say(Draft::assistant(closing::INTERRUPTED_TURN, Vec::new(), self.now_ms).by_host());
+        }
+        let reply = if self.dice.one_in(20) { String::new() } else { self.words.assistant(&mut self.dice) };
+        self.say(Draft::assistant(reply, Vec::new(), self.now_ms));
+    }
+
+    /// Calls and their results. False when the user stopped it, and with it the turn.
+    fn group(&mut self) -> bool {
+        self.request();
+        let count = *self.dice.pick(&[1, 1, 1, 2, 3, 8]);
+        let mut calls: Vec<ToolCall> = Vec::new();
+        for _ in 0..count {
+            self.calls += 1;
+            // Some providers number the calls of each message from nought.
+            let id = if self.dice.one_in(5) { format!("call_{}", calls.len()) } else { format!("call-{}", self.calls) };
+            let (name, arguments) = self.words.call(&mut self.dice);
+            calls.push(ToolCall { id, name, arguments });
+        }
+        let said = if self.dice.one_in(2) { String::new() } else { self.words.assistant(&mut self.dice) };
+        let reasoning = self.dice.one_in(6).then(|| self.words.assistant(&mut self.dice));
+        self.say(Draft { reasoning, ..Draft::assistant(said, calls.clone(), self.now_ms) });
+        let answered = if self.dice.one_in(20) { self.dice.below(count) as usize } else { calls.len() };
+        if self.dice.one_in(3) {
+            // Results that came in another order than the calls.
+            calls.reverse();
+        }
+        for (at, call) in calls.iter().enumerate() {
+            self.pass(500);
+            let draft = if at < answered {
+                Draft::result(call, self.words.result(&mut self.dice), self.now_ms)
+            } else {
+                Draft::result(call, closing::INTERRUPTED_CALL, self.now_ms).by_host()
+            };
+            self.say(draft);
+        }
+        if answered < calls.len() {
+            self.say(Draft::assistant(closing::INTERRUPTED_TURN, Vec::new(), self.now_ms).by_host());
+        }
+        answered == calls.len()
+    }
+
+    /// Between two turns.
+    fn happen(&mut self) {
+        let event = match self.dice.below(40) {
+            0 | 1 => Event::Rewind(1 + self.dice.below(3) as u32),
+            2 => Event::Branch,
+            3 | 4 => Event::Restart,
+            5 | 6 => Event::Kill,
+            7 => Event::Model(*self.dice.pick(&[4_000, 8_000, 16_000, 64_000])),
+            8 => Event::SwitchEngine,
+            _ => return,
+        };
+        self.events.push(event);
+    }
+
+    fn request(&mut self) {
+        self.pass(2_000);
+        self.events.push(Event::Request { now_ms: self.now_ms });
+    }
+
+    fn say(&mut self, draft: Draft) {
+        self.events.push(Event::Said(draft));
+    }
+
+    fn pass(&mut self, milliseconds: u64) {
+        self.now_ms += 1 + self.dice.below(milliseconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::{Conversation, MessageId, View, render, validity};
+
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_one_conversation_and_fewer_turns_its_beginning() {
+        for seed in 0..50 {
+            let long = Scenario::new(seed, 20);
+            assert_eq!(long, Scenario::new(seed, 20));
+            let short = Scenario::new(seed, 7);
+            assert!(long.events.starts_with(&short.events), "seed {seed}");
+        }
+        assert_ne!(Scenario::new(1, 9).events, Scenario::new(2, 9).events);
+    }
+
+    #[test]
+    fn every_conversation_is_valid_and_among_them_is_all_that_is_rare() {
+        let mut seen = [0; 9];
+        for seed in 0..200 {
+            let scenario = Scenario::new(seed, Scenario::usual_turns(seed));
+            let drafts = scenario.drafts().cloned().zip(1..);
+            let conversation = Conversation::new(drafts.map(|(draft, id)| draft.numbered(MessageId(id))));
+            let shown = render::render(&conversation, &View::default());
+            assert_eq!(validity::check(&shown), Ok(()), "seed {seed}");
+            for draft in scenario.drafts() {
+                seen[0] += u32::from(draft.tool_calls.len() > 1);
+                seen[1] += u32::from(draft.content.len() > 50_000);
+                seen[2] += u32::from(draft.content.is_empty());
+                seen[3] += u32::from(draft.content.contains('错'));
+                seen[4] += u32::from(draft.content.contains('\0'));
+                seen[5] += u32::from(draft.content == closing::INTERRUPTED_CALL);
+                seen[6] += u32::from(draft.content.contains("[image]"));
+            }
+            seen[7] += u32::from(scenario.events.iter().any(|event| matches!(event, Event::Rewind(_))));
+            seen[8] += u32::from(scenario.events.contains(&Event::Branch));
+        }
+        assert!(seen.iter().all(|count| *count > 3), "{seen:?}");
+    }
+}

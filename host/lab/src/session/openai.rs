@@ -1,0 +1,111 @@
+//! Messages of chat completions: one a line, or a whole conversation in `messages` of each object.
+
+use hermes_conversation::{Draft, Role, ToolCall};
+use serde_json::Value;
+
+use super::records::Records;
+use super::{Fault, Format, Recording, stamp};
+
+/// What stands in the place of an image.
+pub(super) const IMAGE: &str = "[image]";
+
+pub(super) fn read(name: &str, records: &Records) -> Result<Vec<Recording>, Fault> {
+    let conversations = records.iter().filter(|record| record.value.get("messages").is_some()).count();
+    if conversations == 0 {
+        let mut recording = Recording::empty(name.to_owned(), Format::OpenAi);
+        for record in records {
+            message(&record.value, record.line, &mut recording)?;
+        }
+        return Ok(vec![recording]);
+    }
+    let mut recordings = Vec::new();
+    for record in records {
+        let Some(messages) = record.value.get("messages").and_then(Value::as_array) else {
+            return Err(Fault::new(record.line, "it has no list of `messages`, as the others have"));
+        };
+        let number = recordings.len() + 1;
+        let name = if conversations == 1 { name.to_owned() } else { format!("{name}-{number}") };
+        let mut recording = Recording::empty(name, Format::OpenAi);
+        for (at, value) in messages.iter().enumerate() {
+            message(value, record.line, &mut recording)
+                .map_err(|fault| Fault::new(fault.line, format!("message {}: {}", at + 1, fault.why)))?;
+        }
+        recordings.push(recording);
+    }
+    Ok(recordings)
+}
+
+fn message(value: &Value, line: usize, recording: &mut Recording) -> Result<(), Fault> {
+    let Some(role) = value.get("role").and_then(Value::as_str) else {
+        return Err(Fault::new(line, "it has no `role`"));
+    };
+    let role = match role {
+        "system" | "developer" => {
+            recording.note("system messages, left out: the fixed tokens stand for them", 1);
+            return Ok(());
+        }
+        role => Role::parse(role)
+            .ok_or_else(|| Fault::new(line, format!("its role `{role}` is none of user, assistant, tool, system")))?,
+    };
+    let content = text(value.get("content"), line, recording)?;
+    let calls = match value.get("tool_calls") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(calls)) => {
+            calls.iter().enumerate().map(|(at, value)| call(value, at, line)).collect::<Result<_, _>>()?
+        }
+        Some(_) => return Err(Fault::new(line, "its `tool_calls` are no list")),
+    };
+    if !calls.is_empty() && role != Role::Assistant {
+        return Err(Fault::new(line, format!("a message of the role `{}` makes calls", role.as_str())));
+    }
+    let field = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let created_at = stamp::of(value, &["timestamp", "created_at", "created"]).unwrap_or(0);
+    let mut draft = Draft { role, ..Draft::assistant(content, calls, created_at) };
+    draft.reasoning = field("reasoning").or_else(|| field("reasoning_content"));
+    if role == Role::Tool {
+        draft.tool_call_id = field("tool_call_id");
+        draft.tool_name = field("name").or_else(|| field("tool_name"));
+    }
+    recording.drafts.push(draft);
+    Ok(())
+}
+
+fn call(value: &Value, at: usize, line: usize) -> Result<ToolCall, Fault> {
+    let function = value.get("function").unwrap_or(value);
+    let Some(name) = function.get("name").and_then(Value::as_str) else {
+        return Err(Fault::new(line, format!("its call {} names no function", at + 1)));
+    };
+    let arguments = match function.get("arguments") {
+        None | Some(Value::Null) => "{}".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let id = value.get("id").and_then(Value::as_str).map_or_else(|| format!("call_{at}"), str::to_owned);
+    Ok(ToolCall { id, name: name.to_owned(), arguments })
+}
+
+/// A text, or a list of parts.
+fn text(content: Option<&Value>, line: usize, recording: &mut Recording) -> Result<String, Fault> {
+    let parts = match content {
+        None | Some(Value::Null) => return Ok(String::new()),
+        Some(Value::String(text)) => return Ok(text.clone()),
+        Some(Value::Array(parts)) => parts,
+        Some(_) => return Err(Fault::new(line, "its `content` is neither a text nor a list of parts")),
+    };
+    let mut texts = Vec::new();
+    for part in parts {
+        match part {
+            Value::String(text) => texts.push(text.as_str()),
+            part => match part.get("type").and_then(Value::as_str) {
+                Some("text" | "input_text" | "output_text") => texts.extend(part.get("text").and_then(Value::as_str)),
+                Some("refusal") => texts.extend(part.get("refusal").and_then(Value::as_str)),
+                Some("image_url" | "input_image" | "image") => {
+                    recording.images += 1;
+                    texts.push(IMAGE);
+                }
+                _ => recording.note("parts that are neither text nor image, left out", 1),
+            },
+        }
+    }
+    Ok(texts.join("\n"))
+}

@@ -1,0 +1,52 @@
+//! What all columns of a comparison have in common, printed with every report.
+
+use serde::Serialize;
+
+use crate::{LabError, Prices};
+
+/// The terms of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Terms {
+    /// The model's window in tokens.
+    pub window: u32,
+    /// Tokens of system prompt and tools.
+    pub fixed_tokens: u32,
+    /// The ruler: bytes of text that make a token.
+    pub bytes_per_token: f64,
+    /// What tokens cost.
+    pub prices: Prices,
+    /// Blocks before a mark among which the provider looks for what it has kept.
+    pub look_back: usize,
+    /// Tokens that the model is taken to write again for a request that refers to text no longer visible.
+    pub fault_tokens: u32,
+}
+
+impl Terms {
+    /// A window of 200,000 tokens, 15,000 of them fixed, 2.9 bytes a token.
+    pub const STANDARD: Self = Self {
+        window: 200_000,
+        fixed_tokens: 15_000,
+        bytes_per_token: 2.9,
+        prices: Prices::STANDARD,
+        look_back: 20,
+        fault_tokens: 2_000,
+    };
+
+    /// The same with another window.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Terms`] for a window that has no room beside system prompt and tools.
+    pub fn with_window(self, window: u32) -> Result<Self, LabError> {
+        if window < self.fixed_tokens.saturating_mul(2) {
+            let remedy = "system prompt and tools take 15,000 tokens of it; 30,000 is the least";
+            return Err(LabError::Terms { what: "a window", given: window.to_string(), remedy });
+        }
+        Ok(Self { window, ..self })
+    }
+
+    /// Tokens of so many bytes.
+    pub fn tokens(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.bytes_per_token
+    }
+}

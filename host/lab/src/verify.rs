@@ -1,0 +1,390 @@
+//! Losslessness, tried on conversations that never took place.
+//!
+//! Each goes through the host's compaction with the engine, with restarts, kills, rewinds, branches, other models and other
+//! engines in between, and with a summariser that may be down, empty, oversized or hostile. After every request the view
+//! is judged anew, not by what accepted it; in the end every message is read back through the engine's tools.
+
+mod judge;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use hermes_conversation::{Conversation, Draft, MessageId, Role, Usage, View, closing, last_resort, plan};
+use hermes_plugins::{ContextEngine as _, Plugins, Start};
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use self::judge::Judge;
+use crate::engine::bench::{Bench, Setting};
+use crate::engine::recall::EngineTools;
+use crate::generate::{Dice, Event, Scenario};
+use crate::{StandIn, Temper, Terms, engine, needles};
+
+/// Failures that a report names.
+const NAMED: usize = 10;
+
+/// What is tried.
+pub struct Trial<'a> {
+    /// The engine.
+    pub plugins: &'a Plugins,
+    /// Another one, with which it takes turns in some conversations.
+    pub other: Option<&'a Plugins>,
+    /// The seed of the first conversation; each of the others has the next one.
+    pub seed: u64,
+    /// How many.
+    pub conversations: u64,
+    /// Turns of each; by its seed where none is given.
+    pub turns: Option<u32>,
+    /// Threads.
+    pub jobs: usize,
+    /// Below it each conversation gets a folder of its own, as long as it lasts.
+    pub scratch: &'a Path,
+}
+
+/// A conversation in which something went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// Makes it again.
+    pub seed: u64,
+    /// The fewest turns that show it.
+    pub turns: u32,
+    /// At which event, counted from 1.
+    pub event: usize,
+    /// What was wrong.
+    pub why: String,
+}
+
+/// What was seen. The same for the same trial, but for its failures' number when they are many.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// How often each thing happened or was checked.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Conversations in which something went wrong.
+    pub failed: u64,
+    /// The first of them, by seed.
+    pub failures: Vec<Failure>,
+}
+
+impl Proof {
+    fn count(&mut self, what: &'static str, times: u64) {
+        *self.counts.entry(what).or_default() += times;
+    }
+
+    fn add(&mut self, other: Self) {
+        for (what, times) in other.counts {
+            self.count(what, times);
+        }
+        self.failed += other.failed;
+        self.failures.extend(other.failures);
+        self.failures.sort_by_key(|failure| failure.seed);
+        self.failures.truncate(NAMED);
+    }
+}
+
+/// Tries all conversations. `progress` is told how many are done.
+///
+/// # Errors
+///
+/// What keeps the trial from being made at all.
+pub fn verify(trial: &Trial<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Proof, String> {
+    let next = AtomicU64::new(0);
+    let done = AtomicU64::new(0);
+    let work = || -> Result<Proof, String> {
+        let runtime = engine::runtime()?;
+        let mut proof = Proof::default();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= trial.conversations {
+                return Ok(proof);
+            }
+            let seed = trial.seed.wrapping_add(at);
+            proof.add(one(trial, &runtime, seed));
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    let proofs: Vec<Result<Proof, String>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..trial.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined
+            .map(|proof| proof.unwrap_or_else(|_| Err("a thread of the laboratory ended in a panic".into())))
+            .collect()
+    });
+    let mut all = Proof::default();
+    for proof in proofs {
+        all.add(proof?);
+    }
+    Ok(all)
+}
+
+/// A conversation, and where it goes wrong the fewest turns of it that do.
+fn one(trial: &Trial<'_>, runtime: &Runtime, seed: u64) -> Proof {
+    let turns = trial.turns.unwrap_or_else(|| Scenario::usual_turns(seed));
+    let mut proof = Proof::default();
+    let Err((event, why)) = attempt(trial, runtime, seed, turns, &mut proof) else { return proof };
+    let mut failure = Failure { seed, turns, event, why };
+    for fewer in 1..turns {
+        if let Err((event, why)) = attempt(trial, runtime, seed, fewer, &mut Proof::default()) {
+            failure = Failure { seed, turns: fewer, event, why };
+            break;
+        }
+    }
+    proof.failed += 1;
+    proof.failures.push(failure);
+    proof
+}
+
+fn attempt(
+    trial: &Trial<'_>,
+    runtime: &Runtime,
+    seed: u64,
+    turns: u32,
+    proof: &mut Proof,
+) -> Result<(), (usize, String)> {
+    let scenario = Scenario::new(seed, turns);
+    let home = tempfile::Builder::new().prefix("verify-").tempdir_in(trial.scratch);
+    let home = home.map_err(|error| (0, format!("no folder can be made for it: {error}")))?;
+    let mut play = Play::begin(trial, runtime, &scenario, home.path()).map_err(|why| (0, why))?;
+    proof.count("conversations", 1);
+    for (at, event) in scenario.events.iter().enumerate() {
+        match play.happen(event, proof) {
+            Ok(true) => {}
+            // What the user said takes more than the window has: the host says so, and nothing is lost.
+            Ok(false) => {
+                proof.count("conversations that ended in a window too small", 1);
+                break;
+            }
+            Err(why) => return Err((at + 1, why)),
+        }
+    }
+    play.read_back(proof).map_err(|why| (scenario.events.len() + 1, why))
+}
+
+/// A conversation as it goes.
+struct Play<'a> {
+    trial: &'a Trial<'a>,
+    runtime: &'a Runtime,
+    home: &'a Path,
+    terms: Terms,
+    stand_in: StandIn,
+    bench: Option<Bench>,
+    judge: Judge,
+    session: u32,
+    /// The other engine is at work.
+    other: bool,
+    next_id: u64,
+    now_ms: u64,
+}
+
+impl<'a> Play<'a> {
+    fn begin(trial: &'a Trial<'a>, runtime: &'a Runtime, scenario: &Scenario, home: &'a Path) -> Result<Self, String> {
+        let terms = terms(scenario.window);
+        let tempers = [
+            Temper::Sound,
+            Temper::Sound,
+            Temper::None,
+            Temper::Down,
+            Temper::Slow,
+            Temper::Empty,
+            Temper::Oversized,
+            Temper::Hostile,
+        ];
+        let temper = *Dice::new(scenario.seed ^ 0x7465_6d70_6572).pick(&tempers);
+        let mut play = Self {
+            trial,
+            runtime,
+            home,
+            terms,
+            stand_in: StandIn::new(terms, temper),
+            bench: None,
+            judge: Judge::default(),
+            session: 1,
+            other: false,
+            next_id: 1,
+            now_ms: 0,
+        };
+        play.resume(Start::Fresh, Conversation::default(), Vec::new())?;
+        Ok(play)
+    }
+
+    /// A process goes on with what is stored.
+    fn resume(&mut self, start: Start, conversation: Conversation, views: Vec<View>) -> Result<(), String> {
+        let plugins = if self.other { self.trial.other.unwrap_or(self.trial.plugins) } else { self.trial.plugins };
+        let setting = Setting {
+            plugins,
+            terms: self.terms,
+            stand_in: self.stand_in,
+            home: self.home,
+            session: format!("verify-{}", self.session),
+            start,
+            view: views.last().cloned().unwrap_or_default(),
+            conversation,
+            views,
+            now_ms: self.now_ms,
+        };
+        let _inside = self.runtime.enter();
+        self.bench = Some(Bench::begin(setting)?);
+        Ok(())
+    }
+
+    /// Ends the process; what was said and shown is what is stored.
+    fn end(&mut self, kindly: bool) -> (Conversation, Vec<View>) {
+        let Some(mut bench) = self.bench.take() else { return Default::default() };
+        if kindly {
+            self.runtime.block_on(bench.advance(self.now_ms));
+        }
+        let conversation = bench.log.conversation().clone();
+        let views = std::mem::take(&mut bench.desk.views);
+        self.runtime.block_on(bench.kill());
+        (conversation, views)
+    }
+
+    fn restart(&mut self, kindly: bool) -> Result<(), String> {
+        let (conversation, views) = self.end(kindly);
+        self.resume(Start::Resumed, conversation, views)
+    }
+
+    /// False when the conversation cannot go on, for a reason that is no fault.
+    fn happen(&mut self, event: &Event, proof: &mut Proof) -> Result<bool, String> {
+        match event {
+            Event::Said(draft) => self.hear(draft, proof)?,
+            Event::Request { now_ms } => return self.request(*now_ms, proof),
+            Event::Rewind(turns) => {
+                proof.count("rewinds", 1);
+                self.rewind(*turns)?;
+            }
+            Event::Branch => {
+                proof.count("branches", 1);
+                let (conversation, views) = self.end(true);
+                let parent = format!("verify-{}", self.session);
+                self.session += 1;
+                self.resume(Start::Continued(parent), conversation, views)?;
+            }
+            Event::Restart => {
+                proof.count("restarts", 1);
+                self.restart(true)?;
+            }
+            Event::Kill => {
+                proof.count("kills", 1);
+                self.restart(false)?;
+            }
+            Event::Model(window) => {
+                proof.count("switches of the model", 1);
+                self.terms = terms(*window);
+                self.stand_in = self.stand_in.on(self.terms);
+                self.restart(true)?;
+            }
+            Event::SwitchEngine if self.trial.other.is_some() => {
+                proof.count("switches of the engine", 1);
+                self.other = !self.other;
+                self.restart(true)?;
+            }
+            Event::SwitchEngine => {
+                proof.count("folds by the host", 1);
+                self.fold_by_rule();
+            }
+        }
+        Ok(true)
+    }
+
+    fn bench(&mut self) -> Result<&mut Bench, String> {
+        self.bench.as_mut().ok_or_else(|| "the conversation has not begun".to_owned())
+    }
+
+    fn hear(&mut self, draft: &Draft, proof: &mut Proof) -> Result<(), String> {
+        proof.count("messages", 1);
+        self.now_ms = draft.created_at;
+        let id = MessageId(self.next_id);
+        self.next_id += 1;
+        let runtime = self.runtime;
+        let bench = self.bench()?;
+        runtime.block_on(bench.hear(id, draft))?;
+        let stored = bench.log.conversation().get(id).map(|message| message.draft.clone());
+        if stored
+            .is_some_and(|stored| stored.text_sent().starts_with(draft.text_sent()) && stored.content == draft.content)
+        {
+            Ok(())
+        } else {
+            Err(format!("message {id} did not enter the conversation as it was said"))
+        }
+    }
+
+    fn request(&mut self, now_ms: u64, proof: &mut Proof) -> Result<bool, String> {
+        self.now_ms = now_ms;
+        let runtime = self.runtime;
+        let Some(bench) = self.bench.as_mut() else { return Err("the conversation has not begun".to_owned()) };
+        let done = match runtime.block_on(bench.make_room(now_ms)) {
+            Ok(done) => done,
+            Err(why) if why.contains("window") => return Ok(false),
+            Err(why) => return Err(why),
+        };
+        proof.count("requests", 1);
+        let by_rule = done.iter().filter(|compacted| compacted.by == "host").count() as u64;
+        proof.count("publications by the host's last resort", by_rule);
+        proof.count("publications", done.len() as u64);
+        let tokens = {
+            let conversation = bench.log.conversation();
+            self.judge.request(&conversation, &bench.desk.view, &bench.desk.views, !done.is_empty())?
+        };
+        bench.counted(Usage { input: tokens, ..Usage::default() });
+        Ok(true)
+    }
+
+    /// Takes back the newest turns, as a user does between two processes.
+    fn rewind(&mut self, turns: u32) -> Result<(), String> {
+        let (conversation, mut views) = self.end(true);
+        let messages = conversation.messages();
+        let begins: Vec<usize> =
+            (0..messages.len()).filter(|at| messages[*at].role == Role::User).rev().take(turns as usize).collect();
+        let end = begins.last().copied().unwrap_or(messages.len());
+        let kept = Conversation::new(messages[..end].iter().cloned());
+        let last = kept.messages().last().map(|message| message.id);
+        // A view that looks further than the conversation goes is not in force any more.
+        views.retain(|view| view.through <= last);
+        self.judge.rewound();
+        self.resume(Start::Resumed, kept, views)
+    }
+
+    /// The view that the host makes when an engine brings nothing.
+    fn fold_by_rule(&mut self) {
+        let Some(bench) = self.bench.as_mut() else { return };
+        let conversation = bench.log.conversation().clone();
+        if !closing::close(&conversation, self.now_ms).is_empty() {
+            return;
+        }
+        let desk = &bench.desk;
+        let limit = conversation.view_tokens(&desk.view) / 2;
+        let summaries = hermes_agent::compaction::Desk::summaries(desk);
+        let Some(made) = last_resort::plan(&conversation, &desk.view, summaries, limit) else { return };
+        let ground =
+            plan::Ground { conversation: &conversation, view: &desk.view, summaries, limit, must_shrink: false };
+        if let Ok(view) = plan::verify(&made, &ground) {
+            bench.desk.take_view(view);
+            self.judge.rewound();
+        }
+    }
+
+    /// Every message, byte for byte, through the engine's tools where it has them.
+    fn read_back(mut self, proof: &mut Proof) -> Result<(), String> {
+        self.other = false;
+        self.restart(true)?;
+        let Some(bench) = &self.bench else { return Ok(()) };
+        let conversation = bench.log.conversation().clone();
+        let name = bench.watched.name().to_owned();
+        let tools = EngineTools::find(self.runtime, &name, bench.tools(), &conversation);
+        if let Some(mut tools) = tools {
+            for message in conversation.messages() {
+                proof.count("messages read back", 1);
+                needles::is_whole(message, &mut tools).map_err(|why| format!("message {}: {why}", message.id))?;
+            }
+        }
+        self.end(true);
+        Ok(())
+    }
+}
+
+/// A small window, a tenth of it system prompt and tools.
+fn terms(window: u32) -> Terms {
+    Terms { window, fixed_tokens: window / 10, ..Terms::STANDARD }
+}

@@ -1,0 +1,164 @@
+//! Judges views by what a conversation needs, apart from the rules by which the host accepted them.
+
+use std::collections::HashMap;
+
+use hermes_conversation::{Conversation, Item, Shown, Summary, View, render, tokens, validity};
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    /// What the request before showed; none when the view has been changed by other means since.
+    before: Option<Vec<Shown>>,
+    /// Texts and covers by key.
+    summaries: HashMap<String, Summary>,
+    views: usize,
+}
+
+impl Judge {
+    /// The conversation goes on from somewhere else.
+    pub(super) fn rewound(&mut self) {
+        self.before = None;
+        // A key that was only in views which are gone is free again.
+        self.summaries.clear();
+        self.views = 0;
+    }
+
+    /// Judges a request. Answers its tokens.
+    pub(super) fn request(
+        &mut self,
+        conversation: &Conversation,
+        view: &View,
+        views: &[View],
+        published: bool,
+    ) -> Result<u32, String> {
+        let shown = render::render(conversation, view);
+        validity::check(&shown).map_err(|invalid| format!("a provider would refuse the request: {invalid}"))?;
+        covered(conversation, view)?;
+        if let Some(newest) = conversation.last_user() {
+            let is_shown = shown.iter().any(|shown| shown.id == Some(newest.id) && shown.content == newest.text_sent());
+            if !is_shown {
+                return Err(format!("the newest words of the user, message {}, are not shown", newest.id));
+            }
+        }
+        for shown in &shown {
+            // Each message stands as it was said, unless the view has an excerpt of it.
+            let excerpt = |id| view.items.iter().any(|item| matches!(item, Item::Excerpt(excerpt) if excerpt.id == id));
+            if let Some(message) = shown.id.and_then(|id| conversation.get(id))
+                && shown.content != message.text_sent()
+                && !excerpt(message.id)
+            {
+                return Err(format!("message {} is shown otherwise than it was said", message.id));
+            }
+        }
+        if !published
+            && let Some(before) = &self.before
+            && !shown.starts_with(before)
+        {
+            return Err("the request does not begin with the one before, and no view was published".to_owned());
+        }
+        if views.len() < self.views {
+            self.views = 0;
+        }
+        for summary in views[self.views..].iter().flat_map(View::summaries) {
+            match self.summaries.get(&summary.key) {
+                Some(known) if known != summary => {
+                    return Err(format!("the summary `{}` has another text or other covers than before", summary.key));
+                }
+                Some(_) => {}
+                None => drop(self.summaries.insert(summary.key.clone(), summary.clone())),
+            }
+        }
+        self.views = views.len();
+        let text = |shown: &Shown| {
+            let calls: u32 = shown.tool_calls.iter().map(|call| tokens::of_text(&call.arguments)).sum();
+            tokens::of_text(&shown.content) + calls
+        };
+        let tokens = shown.iter().map(text).sum();
+        self.before = Some(shown);
+        Ok(tokens)
+    }
+}
+
+/// Every message is shown, or a summary that is shown says that it stands for it.
+fn covered(conversation: &Conversation, view: &View) -> Result<(), String> {
+    let items = conversation.items(view);
+    let lost = conversation.messages().iter().find(|message| {
+        !items.iter().any(|item| match item {
+            Item::Messages(range) => range.contains(message.id),
+            Item::Excerpt(excerpt) => excerpt.id == message.id,
+            Item::Summary(summary) => summary.covers.iter().any(|range| range.contains(message.id)),
+        })
+    });
+    lost.map_or(Ok(()), |message| Err(format!("message {} is neither shown nor covered", message.id)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::{Draft, Excerpt, MessageId, MessageRange, ToolCall};
+
+    use super::*;
+
+    fn conversation() -> Conversation {
+        let call = ToolCall { id: "a".into(), name: "read".into(), arguments: "{}".into() };
+        let drafts = [
+            Draft::user("one", 1),
+            Draft::assistant("", vec![call.clone()], 2),
+            Draft::result(&call, "two", 3),
+            Draft::assistant("three", Vec::new(), 4),
+            Draft::user("four", 5),
+        ];
+        Conversation::new(drafts.into_iter().zip(1..).map(|(draft, id)| draft.numbered(MessageId(id))))
+    }
+
+    fn range(first: u64, last: u64) -> MessageRange {
+        MessageRange::new(MessageId(first), MessageId(last))
+    }
+
+    fn summary(key: &str, content: &str, first: u64, last: u64) -> Item {
+        Item::Summary(Summary { key: key.into(), content: content.into(), covers: vec![range(first, last)] })
+    }
+
+    fn judged(judge: &mut Judge, items: Vec<Item>, published: bool) -> Result<u32, String> {
+        let view = View { items, through: Some(MessageId(5)) };
+        judge.request(&conversation(), &view, std::slice::from_ref(&view), published)
+    }
+
+    #[test]
+    fn every_way_to_lose_something_is_seen() {
+        for (items, why) in [
+            (vec![summary("k", "s", 1, 2), Item::Messages(range(4, 5))], "3 is neither shown nor covered"),
+            (vec![Item::Messages(range(1, 2)), summary("k", "s", 3, 4), Item::Messages(range(5, 5))], "refuse"),
+            (vec![Item::Messages(range(1, 4)), summary("k", "s", 5, 5)], "newest words of the user, message 5"),
+            (
+                vec![
+                    Item::Messages(range(1, 4)),
+                    Item::Excerpt(Excerpt { id: MessageId(5), content: Some("f".into()), arguments: Vec::new() }),
+                ],
+                "newest words of the user, message 5",
+            ),
+        ] {
+            let error = judged(&mut Judge::default(), items, true).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(
+            judged(&mut Judge::default(), vec![summary("k", "s", 1, 4), Item::Messages(range(5, 5))], true).is_ok()
+        );
+    }
+
+    #[test]
+    fn a_beginning_that_changes_and_a_summary_that_changes_are_seen() {
+        let mut judge = Judge::default();
+        let folded = |text: &str| vec![summary("k", text, 1, 4), Item::Messages(range(5, 5))];
+        assert!(judged(&mut judge, folded("s"), true).is_ok());
+        let error = judged(&mut judge, vec![Item::Messages(range(1, 5))], false).unwrap_err();
+        assert!(error.contains("does not begin with the one before"), "{error}");
+        let mut judge = Judge::default();
+        assert!(judged(&mut judge, folded("s"), true).is_ok());
+        judge.views = 0;
+        let error = judged(&mut judge, folded("another"), true).unwrap_err();
+        assert!(error.contains("`k` has another text"), "{error}");
+        judge.rewound();
+        assert!(judged(&mut judge, folded("another"), true).is_ok());
+    }
+}
