@@ -389,3 +389,51 @@ fn stretch_json(stretch: &Stretch) -> Value {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(tokens: u32) -> Part {
+        Part { sign: 'x', name: "part", tokens, about: String::new() }
+    }
+
+    #[test]
+    fn a_bar_has_its_width_and_a_column_for_everything_that_is_there() {
+        for (tokens, expected) in [
+            (&[100, 100][..], &[32, 32][..]),
+            (&[1, 1_000_000, 0], &[1, 63, 0]),
+            (&[1, 1, 1, 1_000_000], &[1, 1, 1, 61]),
+            (&[u32::MAX, u32::MAX, u32::MAX], &[22, 21, 21]),
+            (&[0, 0], &[0, 0]),
+        ] {
+            let parts: Vec<Part> = tokens.iter().map(|tokens| part(*tokens)).collect();
+            let mut columns = columns(&parts, WIDTH);
+            columns.sort_unstable();
+            let mut expected = expected.to_vec();
+            expected.sort_unstable();
+            assert_eq!(columns, expected, "{tokens:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_keeps_both_ends_and_says_how_much_is_missing() {
+        let row = |n: usize| Row { messages: n.to_string(), what: format!("row {n}"), tokens: "1".to_owned() };
+        let told = list(&(0..100).map(row).collect::<Vec<_>>(), Console::plain(false));
+        assert_eq!(told.lines().count(), MOST_LINES + 2);
+        for text in ["row 0\n", "row 29\n", "… 40 more", "row 70\n", "row 99\n"] {
+            assert!(told.contains(text), "`{text}` is not in\n{told}");
+        }
+        assert!(!told.contains("row 30\n") && !told.contains("row 69\n"));
+        let whole = list(&(0..MOST_LINES).map(row).collect::<Vec<_>>(), Console::plain(false));
+        assert_eq!(whole.lines().count(), MOST_LINES + 1);
+    }
+
+    #[test]
+    fn words_of_engines_steer_no_terminal() {
+        let told = status(&json!({"prepared_through": 12_000, "words": "a\u{1b}[1mb\nc"}));
+        assert_eq!(told[0], ("prepared through".to_owned(), "12,000".to_owned()));
+        assert_eq!(told[1], ("words".to_owned(), "ab c".to_owned()));
+        assert_eq!(status(&json!("it is\u{7} away"))[0].1, "it is away");
+    }
+}

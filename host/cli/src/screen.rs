@@ -280,6 +280,15 @@ mod tests {
     }
 
     #[test]
+    fn a_compaction_is_told_with_who_did_it() {
+        assert_eq!(
+            compacted("the window is full", "loss\u{1b}[1mless", 12_000, 900),
+            "compacted by `lossless`, from about 12,000 to 900 tokens: the window is full"
+        );
+        assert!(compacted(" ", "host", 2, 1).starts_with("compacted by the host, by rule, from about 2 to 1 tokens: "));
+    }
+
+    #[test]
     fn reasoning_is_shown_only_when_wanted() {
         let events = || vec![Event::Reasoning("Hm."), Event::Text("Yes."), Event::ReplyDone];
         assert_eq!(shown(false, Show::Turn { reasoning: false }, events()), "Yes.\n");

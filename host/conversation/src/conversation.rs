@@ -102,8 +102,13 @@ impl Conversation {
 
     /// The items of a view, those that follow it too, with what each costs in it.
     pub fn priced_items(&self, view: &View) -> Vec<(Item, u32)> {
+        self.priced(self.items(view))
+    }
+
+    /// Items that follow each other, with what each costs there.
+    pub fn priced(&self, items: Vec<Item>) -> Vec<(Item, u32)> {
         let mut behind_summary = false;
-        let priced = self.items(view).into_iter().map(|item| {
+        let priced = items.into_iter().map(|item| {
             let is_summary = matches!(item, Item::Summary(_));
             let frame = if is_summary && !behind_summary { tokens::FIRST_SUMMARY } else { 0 };
             behind_summary = is_summary;

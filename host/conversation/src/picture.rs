@@ -146,8 +146,8 @@ impl Picture {
             stretches.push(Stretch::SystemPrompt { tokens: system_prompt });
         }
         let mut stood_for = HashSet::new();
-        for item in &items {
-            let tokens = conversation.item_tokens(item);
+        for (item, tokens) in &conversation.priced(items) {
+            let tokens = *tokens;
             match item {
                 Item::Messages(range) => {
                     let span = conversation.span(*range);
@@ -203,7 +203,7 @@ pub fn compare(conversation: &Conversation, old: &View, new: &View) -> Vec<Chang
             change.before = change.before.saturating_add(tokens);
         }
     };
-    for item in conversation.items(old) {
+    for (item, tokens) in conversation.priced_items(old) {
         match &item {
             Item::Messages(range) => {
                 for at in conversation.span(*range) {
@@ -212,12 +212,12 @@ pub fn compare(conversation: &Conversation, old: &View, new: &View) -> Vec<Chang
             }
             Item::Excerpt(excerpt) => {
                 let at = conversation.position(excerpt.id);
-                count(at.and_then(|at| places.messages[at]), conversation.item_tokens(&item));
+                count(at.and_then(|at| places.messages[at]), tokens);
             }
             Item::Summary(summary) => {
                 let kept = places.summaries.get(&summary.key).copied();
                 let folded = || covered(conversation, summary).find_map(|at| places.messages[at]);
-                count(kept.or_else(folded), conversation.item_tokens(&item));
+                count(kept.or_else(folded), tokens);
             }
         }
     }
@@ -269,7 +269,7 @@ pub fn steps(conversation: &Conversation, views: &[View]) -> Vec<(u32, u32)> {
 
 /// Tokens of a view over the conversation up to a message.
 fn tokens_through(conversation: &Conversation, view: &View, through: Option<MessageId>) -> u32 {
-    let items = view.items.iter().map(|item| conversation.item_tokens(item));
+    let items = conversation.priced(view.items.clone()).into_iter().map(|(_, tokens)| tokens);
     let end = through.map_or(0, |id| conversation.messages().partition_point(|message| message.id <= id));
     let rest = conversation.after(view);
     let rest = conversation.headers()[rest.start.min(end)..end].iter().map(|header| header.tokens);
@@ -400,6 +400,8 @@ mod tests {
         let conversation = conversation(12);
         let each = conversation.headers()[0].tokens;
         let of = |item: &Item| conversation.item_tokens(item);
+        // As the first of a row.
+        let first = |item: &Item| conversation.priced(vec![item.clone()])[0].1;
         let items = vec![
             summary("c", vec![range(10, 70)]),
             Item::Messages(range(80, 80)),
@@ -409,11 +411,11 @@ mod tests {
         let new = View { items, through: Some(MessageId(120)) };
         let changes = compare(&conversation, &view(), &new);
         let before: Vec<u32> = changes.iter().map(|change| change.before).collect();
-        let folded = 2 * each + of(&summary("a", vec![range(30, 50)])) + of(&summary("b", vec![range(50, 70)]));
+        let folded = 2 * each + first(&summary("a", vec![range(30, 50)])) + of(&summary("b", vec![range(50, 70)]));
         assert_eq!(before, [folded, of(&excerpt(80)), of(&excerpt(90)), 3 * each]);
         let kept = View { items: vec![summary("a", vec![range(30, 50)]), summary("d", vec![range(10, 120)])], ..new };
         let before: Vec<u32> = compare(&conversation, &view(), &kept).iter().map(|change| change.before).collect();
-        assert_eq!(before[0], of(&summary("a", vec![range(30, 50)])));
+        assert_eq!(before[0], first(&summary("a", vec![range(30, 50)])));
         assert_eq!(before.iter().sum::<u32>(), conversation.view_tokens(&view()));
     }
 
@@ -422,7 +424,7 @@ mod tests {
         let conversation = conversation(12);
         let each = conversation.headers()[0].tokens;
         let first = View { items: vec![summary("a", vec![range(10, 40)])], through: Some(MessageId(40)) };
-        let short = conversation.item_tokens(&first.items[0]);
+        let short = conversation.priced(first.items.clone())[0].1;
         assert_eq!(
             steps(&conversation, &[first.clone(), view()]),
             [(4 * each, short), (short + 6 * each, conversation.view_tokens(&view()) - 2 * each)]

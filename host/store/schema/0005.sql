@@ -10,4 +10,4 @@ CREATE TABLE engine_faults (
     -- Unix time in milliseconds.
     happened_at INTEGER NOT NULL,
     PRIMARY KEY (session_id, engine)
-) STRICT, WITHOUT ROWID;
+) STRICT;

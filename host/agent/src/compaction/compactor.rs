@@ -22,6 +22,9 @@ pub const STRIKES: u32 = 3;
 const HEAVY: u32 = 85;
 /// Share of the window that is left then, in hundredths.
 const RELIEVED: u32 = 60;
+/// Share of the window, in hundredths, up to which a larger prompt stands well beside a conversation: engines propose from
+/// about 60 on.
+const BESIDE: u32 = 55;
 /// Fewer messages than these are folded neither for their weight alone nor because the user says so.
 pub const LEAST_MESSAGES: usize = 4;
 
@@ -197,7 +200,7 @@ impl Compactor {
     pub fn fits_beside(&self, desk: &dyn Desk, fixed: u32) -> bool {
         let shown = desk.conversation().view_tokens(desk.view());
         fixed <= desk.fixed_tokens()
-            || self.ruler.counted(shown.saturating_add(fixed)) <= self.rules.window / 100 * RELIEVED
+            || self.ruler.counted(shown.saturating_add(fixed)) <= self.rules.window / 100 * BESIDE
     }
 
     /// Before a request: the engine is heard, and the window has room afterwards. What was done is in `done`, also where
@@ -217,6 +220,9 @@ impl Compactor {
                     return Ok(());
                 }
                 self.await_late(desk, done).await?;
+            }
+            if !done.is_empty() && !pressed(self, desk) {
+                return Ok(());
             }
         }
         if self.rules.enabled && self.may_be_asked(desk) {

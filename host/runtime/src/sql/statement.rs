@@ -58,7 +58,7 @@ fn query(connection: &Connection, statement: &Statement, quota: &Quota) -> Resul
     if !prepared.readonly() {
         return Err(SqlError::Writes.into());
     }
-    let columns: Vec<String> = prepared.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = prepared.column_names().map(str::to_owned).collect();
     let mut bytes: usize = columns.iter().map(String::len).sum();
     let mut found = prepared.query(params_from_iter(&statement.params))?;
     let mut rows = Vec::new();

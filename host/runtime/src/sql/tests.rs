@@ -281,8 +281,10 @@ fn a_text_of_very_many_statements_is_one_error() {
     assert_eq!(number(&database, "SELECT 1"), 1);
 }
 
+type IsExpected = fn(&SqlError) -> bool;
+
 /// What takes too much, in a database that may have 4 MiB, and what the error is.
-const GREEDY: &[(&str, fn(&SqlError) -> bool)] = &[
+const GREEDY: &[(&str, IsExpected)] = &[
     ("SELECT zeroblob(2147483648)", |error| *error == SqlError::TooLong),
     ("SELECT zeroblob(1 << 40)", |error| *error == SqlError::TooLong),
     ("SELECT randomblob(100000000)", |error| *error == SqlError::TooLong),

@@ -3,28 +3,43 @@
 use hermes_plugin::{Error, log};
 use serde_json::{Map, Value};
 
+/// Windows below this fill quickly: they are compacted later by default.
+const SMALL_WINDOW: u32 = 512_000;
+
 /// The plugin's section of the user's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Share of the usable window at which the view is replaced.
-    pub(crate) threshold: f64,
+    /// Share of the usable window at which the view is replaced; none leaves it to the window's size.
+    pub(crate) threshold: Option<f64>,
     /// Share of the threshold's tokens that the newest messages may take.
     pub(crate) target_ratio: f64,
     /// Messages at the beginning that the first compaction leaves as they are.
     pub(crate) protect_first_n: usize,
-    /// Messages at the end that are kept as far as the room goes.
+    /// Messages at the end that are kept as far as the room goes, and never shortened before the others.
     pub(crate) protect_last_n: usize,
-    /// Share of the usable window from which on summaries are written ahead.
-    pub(crate) prepare_at: f64,
+    /// Share of the usable window from which on summaries are written ahead and a better view is offered; none: four
+    /// fifths of the threshold.
+    pub(crate) prepare_at: Option<f64>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { threshold: 0.75, target_ratio: 0.20, protect_first_n: 3, protect_last_n: 8, prepare_at: 0.60 }
+        Self { threshold: None, target_ratio: 0.20, protect_first_n: 3, protect_last_n: 20, prepare_at: None }
     }
 }
 
 impl Config {
+    /// The share that holds for a window. More than 0.85 would leave no room for what an estimate is wrong by.
+    pub(crate) fn threshold(&self, window: u32) -> f64 {
+        let default = if window < SMALL_WINDOW { 0.75 } else { 0.50 };
+        self.threshold.unwrap_or(default).clamp(0.05, 0.85)
+    }
+
+    /// Of the newest messages so many are kept before the budget of the tail counts.
+    pub(crate) fn least_tail(&self) -> usize {
+        self.protect_last_n.clamp(3, 8)
+    }
+
     /// From a JSON object; what does not fit is said by its key.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let given: Value = if text.trim().is_empty() { Value::Object(Map::new()) } else { serde_json::from_str(text)? };
@@ -34,9 +49,9 @@ impl Config {
         let mut config = Self::default();
         for (key, value) in &given {
             match key.as_str() {
-                "threshold" => config.threshold = share(key, value, 0.2, 0.95)?,
-                "target_ratio" => config.target_ratio = share(key, value, 0.05, 0.80)?,
-                "prepare_at" => config.prepare_at = share(key, value, 0.1, 0.95)?,
+                "threshold" => config.threshold = Some(share(key, value)?),
+                "target_ratio" => config.target_ratio = share(key, value)?.clamp(0.10, 0.80),
+                "prepare_at" => config.prepare_at = Some(share(key, value)?),
                 "protect_first_n" => config.protect_first_n = count(key, value)?,
                 "protect_last_n" => config.protect_last_n = count(key, value)?,
                 _ => log::warn(format!(
@@ -49,10 +64,10 @@ impl Config {
     }
 }
 
-fn share(key: &str, value: &Value, least: f64, most: f64) -> Result<f64, Error> {
+fn share(key: &str, value: &Value) -> Result<f64, Error> {
     match value.as_f64() {
-        Some(share) if (least..=most).contains(&share) => Ok(share),
-        _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a number from {least} to {most}"))),
+        Some(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a number above 0 and up to 1"))),
     }
 }
 
@@ -76,12 +91,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_holds() {
-        let text = r#"{"threshold":0.5,"target_ratio":0.3,"protect_first_n":0,"protect_last_n":20,"prepare_at":0.4}"#;
-        let config = Config::parse(text).unwrap();
-        let expected =
-            Config { threshold: 0.5, target_ratio: 0.3, protect_first_n: 0, protect_last_n: 20, prepare_at: 0.4 };
-        assert_eq!(config, expected);
+    fn what_is_set_holds_within_what_makes_sense() {
+        let text = r#"{"threshold":0.5,"target_ratio":0.3,"protect_first_n":0,"protect_last_n":6,"prepare_at":0.4}"#;
+        let expected = Config {
+            threshold: Some(0.5),
+            target_ratio: 0.3,
+            protect_first_n: 0,
+            protect_last_n: 6,
+            prepare_at: Some(0.4),
+        };
+        assert_eq!(Config::parse(text).unwrap(), expected);
+        for (given, holds) in [("0.01", 0.10), ("0.10", 0.10), ("0.8", 0.80), ("1", 0.80)] {
+            assert_eq!(Config::parse(&format!(r#"{{"target_ratio":{given}}}"#)).unwrap().target_ratio, holds);
+        }
+        for (given, floor) in [(0, 3), (3, 3), (6, 6), (20, 8)] {
+            assert_eq!(Config { protect_last_n: given, ..Config::default() }.least_tail(), floor);
+        }
+    }
+
+    #[test]
+    fn a_threshold_is_raised_for_small_windows_unless_the_user_set_it() {
+        let at = |given: Option<f64>, window| Config { threshold: given, ..Config::default() }.threshold(window);
+        for (given, window, holds) in [
+            (None, 64_000, 0.75),
+            (None, 511_999, 0.75),
+            (None, 512_000, 0.50),
+            (None, 1_000_000, 0.50),
+            (Some(0.5), 200_000, 0.5),
+            (Some(0.95), 200_000, 0.85),
+            (Some(0.001), 200_000, 0.05),
+        ] {
+            assert_eq!(at(given, window), holds, "{given:?} at {window}");
+        }
     }
 
     #[test]
@@ -89,6 +130,7 @@ mod tests {
         for (text, named) in [
             (r#"{"threshold":"high"}"#, "`threshold`"),
             (r#"{"threshold":7}"#, "`threshold`"),
+            (r#"{"threshold":0}"#, "`threshold`"),
             (r#"{"target_ratio":null}"#, "`target_ratio`"),
             (r#"{"prepare_at":[]}"#, "`prepare_at`"),
             (r#"{"protect_first_n":-1}"#, "`protect_first_n`"),

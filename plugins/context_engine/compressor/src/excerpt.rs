@@ -1,7 +1,7 @@
 //! Shorter renderings: of a text, of a call's arguments, and of a whole group of calls and results.
 
 use hermes_plugin::context_engine::Excerpt;
-use hermes_plugin::{Message, Role};
+use hermes_plugin::{Message, MessageId, Role};
 use serde_json::Value;
 
 use crate::source::Source;
@@ -16,18 +16,21 @@ const LEAST: u32 = 40;
 pub(crate) fn shorten(text: &str, budget: u32, source: &impl Source) -> String {
     // A token is hardly ever more than eight characters: what is longer need not be counted.
     let most = (budget as usize).saturating_mul(8);
-    let characters: Vec<char> = text.chars().collect();
-    if characters.len() <= most && source.count(text) <= budget {
+    let length = text.chars().count();
+    if length <= most && source.count(text) <= budget {
         return text.to_owned();
     }
-    let mut keep = characters.len().min(most);
+    let mut keep = length.min(most);
     loop {
         keep = keep * 4 / 5;
         let (head, tail) = (keep * 2 / 3, keep / 3);
-        let left_out = characters.len() - head - tail;
-        let mut short: String = characters[..head].iter().collect();
-        short.push_str(&format!("\n[… {left_out} characters left out …]\n"));
-        short.extend(&characters[characters.len() - tail..]);
+        let head_ends = text.char_indices().nth(head).map_or(text.len(), |(at, _)| at);
+        let tail_begins = match tail.checked_sub(1) {
+            Some(last) => text.char_indices().nth_back(last).map_or(0, |(at, _)| at),
+            None => text.len(),
+        };
+        let left_out = length - head - tail;
+        let short = format!("{}\n[… {left_out} characters left out …]\n{}", &text[..head_ends], &text[tail_begins..]);
         let short = short.trim().to_owned();
         if keep == 0 || source.count(&short) <= budget {
             return short;
@@ -75,6 +78,11 @@ pub(crate) fn group(
     (sum <= budget).then_some(shown)
 }
 
+/// What every text that is shown shorter begins with.
+pub(crate) fn mark(id: MessageId) -> String {
+    format!("[shortened; the whole is message {id} of the log]\n")
+}
+
 /// A message within a budget; none when it would not become shorter.
 fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source) -> Option<(Excerpt, u32)> {
     if message.role == Role::User {
@@ -100,7 +108,7 @@ fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source)
     }
     if shorter > budget && of_text > LEAST {
         let room = budget.saturating_sub(shorter.saturating_sub(of_text)).max(LEAST / 2);
-        let mark = format!("[shortened; the whole is message {} of the log]\n", message.id);
+        let mark = mark(message.id);
         let content = mark.clone() + &shorten(&message.content, room.saturating_sub(source.count(&mark)), source);
         shorter = shorter.saturating_sub(of_text).saturating_add(source.count(&content));
         excerpt.content = Some(content);

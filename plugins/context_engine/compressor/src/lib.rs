@@ -5,13 +5,18 @@
 
 mod budget;
 mod config;
+mod dates;
 mod digest;
 mod excerpt;
 mod ground;
+mod ledger;
+mod notes;
 mod plan;
+mod preparation;
 mod prompt;
-mod secrets;
+mod set;
 mod shelf;
+mod shorter;
 mod source;
 mod stay;
 #[cfg(test)]
@@ -19,49 +24,52 @@ mod testing;
 mod timing;
 mod work;
 
+use std::rc::Rc;
+
 use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request};
 use hermes_plugin::{
-    ContextEngine, Error, ErrorKind, Header, MessageId, Model, Plugin, Progress, Session, Start, clock, llm, log,
+    ContextEngine, Error, Header, MessageId, Model, Plugin, Progress, Session, Start, clock, llm, log,
 };
 use serde_json::json;
 
-use crate::budget::{Budget, Marks, share, summary_tokens};
+use crate::budget::{Budget, Marks, share};
 use crate::config::Config;
 use crate::ground::Ground;
-use crate::plan::Planner;
-use crate::shelf::{Prepared, Shelf};
+use crate::ledger::Ledger;
+use crate::plan::{Planner, Ready};
+use crate::preparation::Writer;
+use crate::shelf::{Cabinet, Prepared, Shelf};
 use crate::source::Host;
 use crate::timing::Quiet;
-use crate::work::Portion;
-
-/// Milliseconds to wait after a summary failed, by how many failed in a row.
-const WAITS: [u64; 3] = [60_000, 300_000, 900_000];
 
 /// An instance of the engine.
 pub struct Compressor {
     config: Config,
-    session: String,
-    headers: Vec<Header>,
+    cabinet: Cabinet,
+    ledger: Ledger,
     marks: Option<Marks>,
     quiet: Quiet,
-    /// The plan that waits for its verdict.
-    proposed: Option<String>,
+    /// The plan that waits for its verdict: its fingerprint and reason.
+    proposed: Option<(String, String)>,
+    /// That nothing could be made smaller was said already.
+    told: bool,
 }
 
 impl Plugin for Compressor {
     fn configure(config: &str) -> Result<Self, Error> {
         Ok(Self {
             config: Config::parse(config)?,
-            session: String::new(),
-            headers: Vec::new(),
+            cabinet: Cabinet::of(""),
+            ledger: Ledger::new(),
             marks: None,
             quiet: Quiet::Off,
             proposed: None,
+            told: false,
         })
     }
 
     fn session_start(&mut self, session: &Session, _: &Start) -> Result<(), Error> {
-        self.session.clone_from(&session.id);
+        self.cabinet = Cabinet::of(&session.id);
         Ok(())
     }
 }
@@ -71,23 +79,20 @@ impl ContextEngine for Compressor {
         // Another window, another ruler: what was measured means nothing any more.
         self.quiet = Quiet::Off;
         self.marks = None;
+        self.told = false;
         Ok(())
     }
 
     fn observe(&mut self, headers: Vec<Header>) -> Result<(), Error> {
-        if let Some(first) = headers.first() {
-            self.headers.retain(|known| known.id < first.id);
-        }
-        self.headers.extend(headers);
+        self.ledger.observe(&headers);
         Ok(())
     }
 
     fn rewound(&mut self, first: MessageId) -> Result<(), Error> {
-        self.headers.retain(|known| known.id < first);
+        self.ledger.rewind(first);
         self.quiet = Quiet::Off;
-        self.change(|shelf| {
-            shelf.prepared.take_if(|prepared| prepared.last >= first);
-        });
+        self.told = false;
+        self.change(|shelf| shelf.rewound(first));
         Ok(())
     }
 
@@ -95,111 +100,73 @@ impl ContextEngine for Compressor {
         let marks = Marks::of(&self.config, pressure);
         self.marks = Some(marks);
         let looks_ahead = pressure.prompt_tokens >= marks.prepare || pressure.moment == Moment::Manual;
-        let shelf = if looks_ahead { self.shelf() } else { Shelf::default() };
-        let prepared = shelf.valid(&Ground::new(&self.headers, &[]));
-        let prepare = looks_ahead && self.has_work(pressure, &marks, prepared) && self.may_ask(&shelf);
-        // What is about to be brought up to date is not used before.
-        let propose = timing::propose(pressure, &marks, &mut self.quiet, prepared.is_some() && !prepare);
-        Advice { prepare, propose }
+        if !looks_ahead {
+            return Advice { prepare: false, propose: timing::propose(pressure, &marks, &mut self.quiet, false) };
+        }
+        let shelf = self.shelf();
+        let writes = model().is_some_and(|model| shelf.may_ask(&model, clock::now()));
+        let due = self.due(pressure, &marks, &shelf, writes);
+        // What a model will write is worth waiting for, and what is about to be brought up to date is not used before.
+        let best = shelf.written(&self.ledger).or(shelf.listed(&self.ledger).filter(|_| !writes));
+        let propose = timing::propose(pressure, &marks, &mut self.quiet, best.is_some() && due != Due::Summary);
+        Advice { prepare: due != Due::Nothing, propose }
     }
 
     fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
-        let model = match llm::resolve(prompt::TASK) {
-            Ok(model) => model,
-            Err(error) if is_without_model(&error) => return Ok(Progress::Done),
-            Err(error) => return Err(error.context("looking for the model that writes summaries")),
-        };
-        let pressure = &request.pressure;
-        let marks = Marks::of(&self.config, pressure);
-        let ground = Ground::new(&self.headers, &request.view);
-        let budget = Budget::of(&self.config, pressure, &ground);
-        let shelf = shelf::read(&self.session)?;
-        let focus = request.focus.as_deref().map(str::trim).filter(|focus| !focus.is_empty());
-        // Another focus asks for another summary, from the messages themselves.
-        let base = shelf.valid(&ground).filter(|prepared| focus.is_none() || prepared.focus.as_deref() == focus);
-
-        let window = if model.context_length == 0 { pressure.context_length } else { model.context_length };
-        let most = summary_tokens(u32::MAX, pressure.context_length).saturating_mul(3) / 2;
-        let input = share(window.saturating_sub(most).saturating_sub(prompt::INSTRUCTIONS), 0.6).max(500);
-        let portion = Portion { input, least: least(pressure, &marks) };
-        let Some(work) = work::next(&ground, &self.config, &budget, base, portion, &Host)? else {
-            return Ok(Progress::Done);
-        };
-
-        let tokens = summary_tokens(work.folded, pressure.context_length);
-        let asked = prompt::request(&work, portion, tokens, focus, &request.memory_context, &Host);
-        let written = match llm::complete(&asked) {
-            Ok(reply) => prompt::accept(&reply, work.folded, &Host),
-            Err(error) if error.is(ErrorKind::Cancelled) => return Err(error),
-            Err(error) if is_without_model(&error) => return Ok(Progress::Done),
-            Err(error) => Err(error.message),
-        };
-        match written {
-            Ok(text) => {
-                let prepared = Prepared::new(text, &work.covers, &ground, focus.map(str::to_owned));
-                shelf::update(&self.session, |shelf| {
-                    shelf.prepared = Some(prepared.clone());
-                    shelf.failures = 0;
-                    shelf.retry_at = 0;
-                })?;
-                Ok(if work.more { Progress::More } else { Progress::Done })
-            }
-            Err(why) => {
-                let now = clock::now();
-                let shelf = shelf::update(&self.session, |shelf| {
-                    let wait = WAITS[(shelf.failures as usize).min(WAITS.len() - 1)];
-                    shelf.failures = shelf.failures.saturating_add(1);
-                    shelf.retry_at = now.saturating_add(wait);
-                })?;
-                log::warn(format!(
-                    "no summary was written: {why}; it is tried again after {} s, until then old messages are folded by rule \
-                     (`auxiliary.compression.model` names another model for it)",
-                    shelf.retry_at.saturating_sub(now) / 1_000
-                ));
-                Ok(Progress::Done)
-            }
-        }
+        let marks = Marks::of(&self.config, &request.pressure);
+        let least = least(&request.pressure, &marks);
+        let (config, ledger, cabinet) = (&self.config, &self.ledger, &self.cabinet);
+        Writer { config, ledger, cabinet, least, enough: enough(&request.pressure, least) }.prepare(request)
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
         let pressure = &request.pressure;
-        let ground = Ground::new(&self.headers, &request.view);
+        let marks = Marks::of(&self.config, pressure);
         let shelf = self.shelf();
+        let ground = Ground::new(&self.ledger, &request.view);
         let planner = Planner {
             ground: &ground,
             config: &self.config,
             budget: Budget::of(&self.config, pressure, &ground),
-            prepared: shelf.valid(&ground),
+            ready: Ready {
+                written: shelf.written(&self.ledger),
+                listed: shelf.listed(&self.ledger),
+                shorter: &shelf.shorter,
+            },
             source: &Host,
         };
-        let marks = Marks::of(&self.config, pressure);
+        let is_needed = timing::is_needed(pressure, &marks);
         let wanted = |draft: &plan::Draft| {
-            shelf.refused.as_ref() != Some(&draft.fingerprint())
-                && (draft.prepared || timing::is_needed(pressure, &marks))
+            shelf.refused.as_ref() != Some(&draft.fingerprint()) && (draft.is_ready() || is_needed)
         };
-        let draft = planner.plan()?.filter(wanted);
-        match draft {
-            Some(draft) => {
-                log::debug(format!("from {} to {} tokens", planner.budget.before, draft.tokens));
-                self.proposed = Some(draft.fingerprint());
-                Ok(Some(draft.plan))
+        let Some(draft) = planner.plan()?.filter(wanted) else {
+            let before = planner.budget.before;
+            self.quiet = Quiet::after_nothing(pressure, &marks);
+            if is_needed && pressure.moment != Moment::Manual && !self.told {
+                self.told = true;
+                log::warn(format!(
+                    "the conversation takes {before} tokens and cannot be made smaller now: what is newest has to stay; it is \
+                     tried again when more was said, and `/new` begins with an empty window"
+                ));
             }
-            None => {
-                self.quiet = Quiet::after_nothing(pressure, &marks);
-                Ok(None)
-            }
-        }
+            return Ok(None);
+        };
+        log::debug(format!("from {} to {} tokens", planner.budget.before, draft.tokens));
+        self.proposed = Some((draft.fingerprint(), draft.plan.reason.clone()));
+        Ok(Some(draft.plan))
     }
 
     fn settled(&mut self, outcome: &Outcome) -> Result<(), Error> {
-        let proposed = self.proposed.take();
+        let Some((fingerprint, reason)) = self.proposed.take() else { return Ok(()) };
         match outcome {
             Outcome::Adopted => {
                 self.quiet = Quiet::Measuring;
+                self.told = false;
                 self.change(|shelf| {
-                    shelf.prepared = None;
+                    shelf.clear();
                     shelf.refused = None;
                     shelf.compactions = shelf.compactions.saturating_add(1);
+                    shelf.last_reason = Some(reason.clone());
                 });
             }
             Outcome::Refused(error) => {
@@ -208,8 +175,8 @@ impl ContextEngine for Compressor {
                     error.code
                 ));
                 self.change(|shelf| {
-                    shelf.prepared = None;
-                    shelf.refused.clone_from(&proposed);
+                    shelf.clear();
+                    shelf.refused = Some(fingerprint.clone());
                 });
             }
             // The next question brings the conversation and the prices as they are then.
@@ -220,18 +187,31 @@ impl ContextEngine for Compressor {
 
     fn status(&self) -> String {
         let shelf = self.shelf();
-        let prepared = shelf.valid(&Ground::new(&self.headers, &[]));
+        let (written, listed) = (shelf.written(&self.ledger), shelf.listed(&self.ledger));
         let mut status = json!({
-            "threshold": self.config.threshold,
-            "prepared": prepared.is_some(),
             "compactions": shelf.compactions,
+            "prepared": match (written, listed) {
+                (Some(_), _) => "a summary",
+                (None, Some(_)) => "notes by rule",
+                (None, None) => "nothing",
+            },
         });
         // What this instance has not seen yet is left out rather than guessed.
         if let Some(marks) = self.marks {
             status["threshold_tokens"] = marks.propose.into();
+            status["prepares_from_tokens"] = marks.prepare.into();
         }
-        if let Some(prepared) = prepared {
+        if let Some(prepared) = written.or(listed) {
             status["prepared_through"] = prepared.last.into();
+            status["prepared_tokens"] = prepared.tokens.into();
+        }
+        if let Some(reason) = &shelf.last_reason {
+            status["last"] = reason.as_str().into();
+        }
+        if let Some(failure) = &shelf.failure {
+            status["summaries_failed"] = shelf.failures.into();
+            status["failure"] = failure.as_str().into();
+            status["retry_at"] = shelf.retry_at.into();
         }
         status.to_string()
     }
@@ -239,39 +219,57 @@ impl ContextEngine for Compressor {
 
 impl Compressor {
     /// What is on the shelf. Nothing where it cannot be read: a plan by rule is better than none.
-    fn shelf(&self) -> Shelf {
-        shelf::read(&self.session).unwrap_or_else(|error| {
+    fn shelf(&self) -> Rc<Shelf> {
+        self.cabinet.read().unwrap_or_else(|error| {
             log::warn(format!("{error}; old messages are folded by rule"));
-            Shelf::default()
+            Rc::default()
         })
     }
 
     fn change(&self, change: impl Fn(&mut Shelf)) {
-        if let Err(error) = shelf::update(&self.session, change) {
+        if let Err(error) = self.cabinet.update(change) {
             log::warn(error);
         }
     }
 
-    /// Whether enough is new since the last summary.
-    fn has_work(&self, pressure: &Pressure, marks: &Marks, prepared: Option<&Prepared>) -> bool {
-        let new = match prepared {
-            Some(prepared) => self
-                .headers
-                .iter()
-                .filter(|header| header.id > prepared.last)
-                .map(|header| header.tokens)
-                .fold(0, u32::saturating_add),
-            None => pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens),
+    /// What is worth preparing, by what is new since the last time.
+    fn due(&self, pressure: &Pressure, marks: &Marks, shelf: &Shelf, writes: bool) -> Due {
+        let (written, listed) = (shelf.written(&self.ledger), shelf.listed(&self.ledger));
+        let manual = pressure.moment == Moment::Manual;
+        let tail = if manual { 0 } else { share(marks.propose, self.config.target_ratio) };
+        let least = least(pressure, marks);
+        let beyond_tail = |prepared: Option<&Prepared>| {
+            let new = match prepared {
+                Some(prepared) => self.ledger.tokens_after(prepared.last),
+                None => pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens),
+            };
+            new.saturating_sub(tail)
         };
-        let tail = if pressure.moment == Moment::Manual { 0 } else { share(marks.propose, self.config.target_ratio) };
+        let looked = !manual && shelf.seen > 0 && self.ledger.tokens_after(shelf.seen) < least / 2;
+        if looked {
+            return Due::Nothing;
+        }
         // A summary that is there already is brought up to date less often than a first one is written.
-        let least = least(pressure, marks).saturating_mul(if prepared.is_some() { 3 } else { 1 });
-        new.saturating_sub(tail) >= least
+        let of_summary = if written.is_some() { enough(pressure, least) } else { least };
+        let newest = written.into_iter().chain(listed).max_by_key(|prepared| prepared.last);
+        if writes && beyond_tail(written) >= of_summary {
+            Due::Summary
+        } else if beyond_tail(newest) >= least {
+            Due::List
+        } else {
+            Due::Nothing
+        }
     }
+}
 
-    fn may_ask(&self, shelf: &Shelf) -> bool {
-        (shelf.retry_at == 0 || clock::now() >= shelf.retry_at) && llm::resolve(prompt::TASK).is_ok()
-    }
+/// What is worth preparing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// By rule, at once.
+    List,
+    /// By a model, and by rule until it is there.
+    Summary,
 }
 
 /// Tokens of new messages that are worth a summary.
@@ -279,9 +277,14 @@ fn least(pressure: &Pressure, marks: &Marks) -> u32 {
     if pressure.moment == Moment::Manual { 100 } else { share(marks.usable, 0.05).max(150) }
 }
 
-/// No model, or no right to one: the user may want it so.
-fn is_without_model(error: &Error) -> bool {
-    error.code == "no-model" || error.is(ErrorKind::Denied)
+/// Tokens of new messages that are worth another summary.
+fn enough(pressure: &Pressure, least: u32) -> u32 {
+    if pressure.moment == Moment::Manual { least } else { least.saturating_mul(3) }
+}
+
+/// The model that writes summaries, by its name.
+fn model() -> Option<String> {
+    llm::resolve(prompt::TASK).ok().map(|model| preparation::name(&model))
 }
 
 hermes_plugin::export!(Compressor: ContextEngine);

@@ -5,6 +5,7 @@ use hermes_conversation::tokens;
 use hermes_plugin::context_engine::{CacheState, Moment, Pressure};
 use hermes_plugin::{Error, Header, Message, MessageRange, Role, ToolCall};
 
+use crate::ledger::Ledger;
 use crate::source::Source;
 
 /// The host's ruler, and a conversation of nothing.
@@ -79,6 +80,37 @@ pub(crate) fn headers(messages: &[(u64, u32)]) -> Vec<Header> {
         created_at: 0,
     };
     messages.iter().map(header).collect()
+}
+
+pub(crate) fn ledger(messages: &[(u64, u32)]) -> Ledger {
+    let mut ledger = Ledger::new();
+    ledger.observe(&headers(messages));
+    ledger
+}
+
+/// Six messages of 100 tokens, the second to the fourth of one group; ids have gaps.
+pub(crate) fn grouped() -> Ledger {
+    let header = |id, group, role| Header {
+        id,
+        role,
+        turn: 1,
+        group,
+        tool_name: None,
+        tokens: 100,
+        bytes: 400,
+        images: 0,
+        created_at: 0,
+    };
+    let mut ledger = Ledger::new();
+    ledger.observe(&[
+        header(2, 2, Role::User),
+        header(5, 5, Role::Assistant),
+        header(6, 5, Role::Tool),
+        header(7, 5, Role::Tool),
+        header(11, 11, Role::Assistant),
+        header(12, 12, Role::User),
+    ]);
+    ledger
 }
 
 pub(crate) fn pressure(context_length: u32, reserve: u32, fixed_tokens: u32) -> Pressure {

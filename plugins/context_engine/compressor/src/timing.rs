@@ -37,16 +37,15 @@ impl Quiet {
     }
 }
 
-/// Whether to propose; `prepared` says that a summary waits.
-pub(crate) fn propose(pressure: &Pressure, marks: &Marks, quiet: &mut Quiet, prepared: bool) -> Timing {
+/// Whether to propose; `ready` says that a better view waits: whether it pays already is the host's sum.
+pub(crate) fn propose(pressure: &Pressure, marks: &Marks, quiet: &mut Quiet, ready: bool) -> Timing {
     let tokens = pressure.prompt_tokens;
     let quiet = quiet.holds(pressure, marks) && !is_demanded(pressure);
-    let cold = pressure.cache.warm_tokens == 0 || pressure.cache.breaking;
     if quiet {
         Timing::NotNow
     } else if is_needed(pressure, marks) {
         Timing::Now
-    } else if prepared && cold && tokens >= marks.prepare {
+    } else if ready && tokens >= marks.prepare {
         Timing::Boundary
     } else {
         Timing::NotNow
@@ -79,12 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn the_moment_the_window_and_the_cache_decide() {
+    fn the_moment_and_the_window_decide() {
         let table = [
             (10_000, 0, Moment::TurnStart, true, Timing::NotNow),
+            (47_999, 0, Moment::TurnStart, true, Timing::NotNow),
             (50_000, 0, Moment::TurnStart, false, Timing::NotNow),
             (50_000, 0, Moment::TurnStart, true, Timing::Boundary),
-            (50_000, 40_000, Moment::TurnStart, true, Timing::NotNow),
+            (50_000, 40_000, Moment::TurnStart, true, Timing::Boundary),
             (60_000, 50_000, Moment::MidTurn, false, Timing::Now),
             (100, 0, Moment::Manual, false, Timing::Now),
             (100, 0, Moment::Overflow, false, Timing::Now),

@@ -43,7 +43,8 @@ impl Tools for Clerk {
             "repeat" => {
                 let times = arguments["times"].as_u64().unwrap_or(1).max(1);
                 let begin = clock::now();
-                (0..times).try_for_each(|_| sql::query(sql, params![]).map(drop))
+                (0..times)
+                    .try_for_each(|_| sql::query(sql, params![]).map(drop))
                     .map(|()| json!((clock::now() - begin) * 1000 / times))
             }
             "search" => search(&arguments),

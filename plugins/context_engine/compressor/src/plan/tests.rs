@@ -13,6 +13,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::budget::{Marks, summary_tokens};
+use crate::ledger::Ledger;
+use crate::preparation::with_words;
+use crate::prompt::{self, Circumstances};
+use crate::shelf::Shelf;
+use crate::shorter;
 use crate::testing::pressure;
 use crate::timing::{self, Quiet};
 use crate::work::{self, Portion};
@@ -24,10 +29,14 @@ struct World {
     summaries: HashMap<String, host::Summary>,
     pressure: Pressure,
     config: Config,
-    prepared: Option<Prepared>,
+    shelf: Shelf,
     quiet: Quiet,
     compactions: u32,
     next_id: u64,
+    /// Whether anything is prepared.
+    works_ahead: bool,
+    /// How many new summaries were ready when a plan was asked for, and how many there were.
+    ready: (u32, u32),
     /// How much more the provider counts than the estimate says.
     skew: f64,
 }
@@ -97,7 +106,7 @@ fn plan_back(plan: &Plan) -> host::Plan {
         }),
         Segment::KeepSummary(key) => host::Segment::KeepSummary(key),
     };
-    host::Plan { segments: plan.segments.iter().map(segment).collect(), reason: plan.reason.clone() }
+    host::Plan { segments: plan.segments.iter().map(segment).collect(), reason: plan.reason.clone(), extra: Vec::new() }
 }
 
 impl World {
@@ -108,10 +117,12 @@ impl World {
             summaries: HashMap::new(),
             pressure: pressure(window, window / 8, fixed),
             config,
-            prepared: None,
+            shelf: Shelf::default(),
             quiet: Quiet::Off,
             compactions: 0,
             next_id: 3,
+            works_ahead: true,
+            ready: (0, 0),
             skew: 1.0,
         }
     }
@@ -122,7 +133,7 @@ impl World {
         self.next_id += 1 + self.next_id % 3;
     }
 
-    fn headers(&self) -> Vec<Header> {
+    fn ledger(&self) -> Ledger {
         let header = |header: &host::Header| Header {
             id: header.id.0,
             role: role(header.role),
@@ -134,7 +145,10 @@ impl World {
             images: 0,
             created_at: 0,
         };
-        self.conversation.headers().iter().map(header).collect()
+        let headers: Vec<Header> = self.conversation.headers().iter().map(header).collect();
+        let mut ledger = Ledger::new();
+        ledger.observe(&headers);
+        ledger
     }
 
     /// As the host tells it; of an excerpt it may leave out what it did not change.
@@ -177,14 +191,11 @@ impl World {
     fn step(&mut self, has_model: bool) {
         self.measure();
         let marks = Marks::of(&self.config, &self.pressure);
-        if has_model && self.pressure.prompt_tokens >= marks.prepare {
-            self.prepare();
+        if self.pressure.prompt_tokens >= marks.prepare && self.works_ahead {
+            self.prepare(has_model);
         }
-        let prepared = {
-            let headers = self.headers();
-            let ground = Ground::new(&headers, &[]);
-            self.prepared.as_ref().is_some_and(|prepared| prepared.holds(&ground))
-        };
+        let ledger = self.ledger();
+        let prepared = self.shelf.written(&ledger).or(self.shelf.listed(&ledger)).is_some();
         let mut quiet = self.quiet;
         let timing = timing::propose(&self.pressure, &marks, &mut quiet, prepared);
         self.quiet = quiet;
@@ -198,22 +209,26 @@ impl World {
 
     fn propose(&mut self) -> Option<u32> {
         self.measure();
-        let (headers, items) = (self.headers(), self.items());
-        let ground = Ground::new(&headers, &items);
+        let (ledger, items) = (self.ledger(), self.items());
+        let ground = Ground::new(&ledger, &items);
         let before = ground.before();
         assert!(before >= self.tokens(), "the engine takes the view for smaller than it is");
         let planner = Planner {
             ground: &ground,
             config: &self.config,
             budget: Budget::of(&self.config, &self.pressure, &ground),
-            prepared: self.prepared.as_ref().filter(|prepared| prepared.holds(&ground)),
+            ready: Ready {
+                written: self.shelf.written(&ledger),
+                listed: self.shelf.listed(&ledger),
+                shorter: &self.shelf.shorter,
+            },
             source: &*self,
         };
         let draft = planner.plan().unwrap();
         assert_eq!(draft, planner.plan().unwrap(), "the same view gives the same plan");
         let marks = Marks::of(&self.config, &self.pressure);
         let needed = timing::is_needed(&self.pressure, &marks);
-        let Some(draft) = draft.filter(|draft| draft.prepared || needed) else {
+        let Some(draft) = draft.filter(|draft| draft.is_ready() || needed) else {
             if needed {
                 self.assert_nothing_was_to_be_gained(&ground, &planner.budget);
             }
@@ -222,7 +237,8 @@ impl World {
         };
         self.adopt(&plan_back(&draft.plan));
         assert!(self.tokens() <= draft.tokens, "{} were promised, it is {}", draft.tokens, self.tokens());
-        self.prepared = None;
+        self.shelf.clear();
+        self.ready = (self.ready.0 + draft.ready.0, self.ready.1 + draft.ready.1);
         self.quiet = Quiet::Measuring;
         self.compactions += 1;
         Some(draft.tokens)
@@ -243,17 +259,20 @@ impl World {
         }
         self.view = view;
         validity::check(&render::render(&self.conversation, &self.view)).unwrap();
+        let prefix = self.view.summaries().map(tokens::of_summary).sum::<u32>();
+        assert!(prefix <= crate::budget::PREFIX, "{prefix} tokens of summaries");
     }
 
     /// None is an answer only where the user's words and the newest group, its results cut if need be, are nearly all
     /// there is.
     fn assert_nothing_was_to_be_gained(&self, ground: &Ground<'_>, budget: &Budget) {
-        let user = ground.last_user().map_or(0, |at| ground.headers[at].tokens);
-        let newest = ground.group(ground.len() - 1).map(|at| ground.cost(at));
+        let ledger = ground.ledger;
+        let user = ledger.last_user().map_or(0, |at| ledger.tokens(at..at + 1));
+        let newest = ledger.group(ground.len() - 1).map(|at| ground.cost(at));
         let (newest, texts) = if budget.before > budget.limit {
-            (newest.map(|tokens| tokens.min(160)).sum::<u32>(), (budget.said + budget.calls + budget.earlier) / 4)
+            (newest.map(|tokens| tokens.min(160)).sum::<u32>(), (budget.said + budget.calls + budget.notes) / 4)
         } else {
-            (newest.sum::<u32>(), budget.said + budget.calls + budget.earlier)
+            (newest.sum::<u32>(), budget.said + budget.calls + budget.notes)
         };
         let least = user + newest + texts + 3 * FRAME + 100;
         assert!(
@@ -263,22 +282,39 @@ impl World {
         );
     }
 
-    /// Writes a summary of the length that was asked for.
-    fn prepare(&mut self) {
-        let (headers, items) = (self.headers(), self.items());
-        let ground = Ground::new(&headers, &items);
+    /// Notes by rule, and with a model a summary of the length that was asked for.
+    fn prepare(&mut self, has_model: bool) {
+        let (ledger, items) = (self.ledger(), self.items());
+        let ground = Ground::new(&ledger, &items);
         let budget = Budget::of(&self.config, &self.pressure, &ground);
-        for _ in 0..=headers.len() {
-            let base = self.prepared.as_ref().filter(|prepared| prepared.holds(&ground));
-            let portion = Portion { input: self.pressure.context_length / 2, least: 150 };
+        let least = share(Marks::of(&self.config, &self.pressure).usable, 0.05).max(150);
+        let ready = Ready { written: self.shelf.written(&ledger), listed: self.shelf.listed(&ledger), shorter: &[] };
+        let planner = Planner { ground: &ground, config: &self.config, budget, ready, source: &*self };
+        if let Some(listing) = planner.listing(least).unwrap() {
+            let range = MessageRange::new(0, u64::MAX);
+            let shorter = shorter::of(&self.messages(range).unwrap(), &*self);
+            self.shelf.shorter = shorter;
+            self.shelf.listed = Some(Prepared::new(listing.text, listing.tokens, &listing.covers, &ledger, None));
+        }
+        if !has_model {
+            return;
+        }
+        for _ in 0..=ledger.len() {
+            let base = self.shelf.written(&ledger);
+            let portion = Portion { input: self.pressure.context_length / 2, least, enough: least };
             let work = work::next(&ground, &self.config, &budget, base, portion, self).unwrap();
             let Some(work) = work else { return };
             assert!(!work.messages.is_empty() && !work.covers.is_empty());
-            let asked = crate::prompt::request(&work, portion, 500, None, "", self);
-            assert!(tokens::of_text(&asked.messages[1].content) < self.pressure.context_length);
+            let around = Circumstances { memory: "tea", now: "go on", focus: Some("boats"), clock: 1, offset: 0 };
+            let asked = prompt::request(&work, portion, 500, around, self);
+            let read = tokens::of_text(&asked.messages[1].content);
+            assert!(read < portion.input + prompt::INSTRUCTIONS + 800, "{read} of {}", portion.input);
             let length = summary_tokens(work.folded, self.pressure.context_length).min(work.folded / 2);
-            let text = words(length as usize, self.compactions as usize);
-            self.prepared = Some(Prepared::new(text, &work.covers, &ground, None));
+            let text = with_words(words(length as usize, self.compactions as usize), &work, self);
+            let count = self.count(&text);
+            let written = Prepared::new(text, count, &work.covers, &ledger, None);
+            self.shelf.listed.take_if(|listed| listed.last <= written.last);
+            self.shelf.written = Some(written);
             if !work.more {
                 return;
             }
@@ -313,6 +349,7 @@ impl World {
         let newest = self.conversation.messages().last().map(|message| message.id);
         self.view.through = self.view.through.min(newest);
         self.view.items.retain(|item| !matches!(item, Item::Excerpt(excerpt) if Some(excerpt.id) > newest));
+        self.shelf.rewound(newest.map_or(0, |id| id.0 + 1));
         self.quiet = Quiet::Off;
     }
 }
@@ -377,9 +414,9 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 }
 
 fn configs() -> impl Strategy<Value = Config> {
-    (0.3..0.95f64, 0.05..0.8f64, 0..10usize, 0..30usize, 0.1..0.9f64).prop_map(
+    (0.3..1.0f64, 0.10..0.8f64, 0..10usize, 0..30usize, prop::option::of(0.1..0.9f64)).prop_map(
         |(threshold, target_ratio, protect_first_n, protect_last_n, prepare_at)| Config {
-            threshold,
+            threshold: Some(threshold),
             target_ratio,
             protect_first_n,
             protect_last_n,
@@ -399,9 +436,11 @@ proptest! {
         config in prop_oneof![Just(Config::default()), configs()],
         skew in prop_oneof![Just(1.0), 1.0..2.0f64],
         models in prop::collection::vec(any::<bool>(), 40),
+        works_ahead in prop::bool::weighted(0.8),
     ) {
         let mut world = World::new(window, share(window, fixed), config);
         world.skew = skew;
+        world.works_ahead = works_ahead;
         let scale = (window as usize / 12_000).max(1);
         for (number, turn) in turns.iter().enumerate() {
             say(&mut world, turn, number, scale, models[number]);
@@ -500,6 +539,159 @@ fn a_result_larger_than_the_window_is_shown_shorter_beside_whole_ones() {
     let excerpts: Vec<&Item> = world.view.items.iter().filter(|item| matches!(item, Item::Excerpt(_))).collect();
     assert_eq!((excerpts.len(), world.compactions), (1, 1), "{:?}", world.view.items);
     assert!(world.tokens() <= world.room());
+}
+
+/// Whether the view shows a message, and if not, whether a summary in it stands for it.
+fn is_accounted_for(world: &World, id: MessageId) -> bool {
+    world.conversation.items(&world.view).iter().any(|item| match item {
+        Item::Messages(range) => range.contains(id),
+        Item::Excerpt(excerpt) => excerpt.id == id,
+        Item::Summary(summary) => summary.covers.iter().any(|range| range.contains(id)),
+    })
+}
+
+#[test]
+fn after_fifty_compactions_nothing_is_lost_and_no_summary_stands_in_another() {
+    for models in [[true, true], [false, false], [true, false]] {
+        let mut world = World::new(16_000, 1_000, Config::default());
+        for round in 0..50usize {
+            let before = world.compactions;
+            for number in 0.. {
+                assert!(number < 100, "no compaction in a hundred turns");
+                world.push(Said::user(format!("Rule {round}.{number}: keep berth {number} free."), 0));
+                say(&mut world, &ordinary(number), number, 1, models[round % 2]);
+                if world.compactions > before {
+                    break;
+                }
+            }
+            let texts: Vec<&str> = world.view.summaries().map(|summary| summary.content.as_str()).collect();
+            assert!(texts.len() <= 2, "{} summaries after {round}", texts.len());
+            for text in &texts {
+                assert!(text.matches("listed by rule").count() <= 1 && text.matches("What the user said").count() <= 1);
+            }
+            for message in world.conversation.messages() {
+                assert!(is_accounted_for(&world, message.id), "{} after {round}", message.id);
+            }
+        }
+        let newest = world.conversation.messages().iter().rev().filter(|message| message.role == host::Role::User);
+        let rendered = render::render(&world.conversation, &world.view);
+        for message in newest.filter(|message| message.content.starts_with("Rule")).take(4) {
+            let shown = rendered.iter().any(|shown| shown.content.contains(&message.content));
+            assert!(shown, "{} is not in sight, word for word", message.content);
+        }
+        assert!(world.ready.0 * 100 >= world.ready.1 * 99, "{:?} were ready", world.ready);
+    }
+}
+
+#[test]
+fn summaries_of_another_engine_stay_or_their_words_are_taken_over() {
+    for (count, length, stay) in [(5usize, 20, true), (20, 400, false)] {
+        let mut world = World::new(40_000, 1_000, Config::default());
+        let turn = Turn { user: 200, chinese: false, groups: Vec::new(), answer: 200, rewind: 0 };
+        for number in 0..40 {
+            say(&mut world, &turn, number, 1, false);
+        }
+        let ids: Vec<MessageId> = world.conversation.messages().iter().map(|message| message.id).collect();
+        let items = (0..count).map(|at| {
+            Item::Summary(host::Summary {
+                key: format!("lossless:{at}"),
+                content: format!("Segment {at}. {}", words(length, at)),
+                covers: vec![host::MessageRange::new(ids[at * 2], ids[at * 2 + 1])],
+            })
+        });
+        world.view = View { items: items.collect(), through: Some(ids[count * 2 - 1]) };
+        world.summaries = world.view.summaries().map(|summary| (summary.key.clone(), summary.clone())).collect();
+        world.pressure.context_length = 20_000;
+        assert!(world.propose().is_some());
+        let foreign = world.view.summaries().filter(|summary| summary.key.starts_with("lossless:")).count();
+        assert_eq!(foreign == count, stay, "{foreign} stay");
+        let shown: String = world.view.summaries().map(|summary| summary.content.clone()).collect();
+        assert!(shown.contains("Segment 0.") && shown.contains(&format!("Segment {}.", count - 1)), "{shown}");
+    }
+}
+
+/// A planner over a conversation of which all but the newest messages are written about, and how often it looks things up.
+struct Counting {
+    reads: std::cell::Cell<u32>,
+    counts: std::cell::Cell<u32>,
+}
+
+impl Source for Counting {
+    fn messages(&self, _: MessageRange) -> Result<Vec<Message>, Error> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(Vec::new())
+    }
+
+    fn summary(&self, key: &str) -> Result<String, Error> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(key.to_owned())
+    }
+
+    fn count(&self, text: &str) -> u32 {
+        self.counts.set(self.counts.get() + 1);
+        tokens::of_text(text)
+    }
+}
+
+fn plan_from_prepared(messages: u64, source: &Counting) -> (usize, std::time::Duration) {
+    let all = crate::testing::ledger(&(1..=messages).map(|id| (id, 10)).collect::<Vec<_>>());
+    let size = u32::try_from(messages * 10).unwrap();
+    let mut pressure = pressure(size * 2, size / 10, 1_000);
+    pressure.prompt_tokens = size + 1_000;
+    let config = Config { threshold: Some(0.5), ..Config::default() };
+    let covers = [MessageRange::new(1, messages * 9 / 10)];
+    let written = Prepared::new("## Goal\nBoats.".into(), 5, &covers, &all, None);
+    let view = [wit::Item::Messages(MessageRange::new(1, messages))];
+    let start = std::time::Instant::now();
+    let ground = Ground::new(&all, &view);
+    let planner = Planner {
+        ground: &ground,
+        config: &config,
+        budget: Budget::of(&config, &pressure, &ground),
+        ready: Ready { written: Some(&written).filter(|written| written.holds(&all)), listed: None, shorter: &[] },
+        source,
+    };
+    let draft = planner.plan().unwrap().unwrap();
+    assert!(draft.is_ready());
+    (draft.plan.segments.len(), start.elapsed())
+}
+
+#[test]
+fn a_plan_from_prepared_work_reads_nothing() {
+    let source = Counting { reads: 0.into(), counts: 0.into() };
+    let (segments, _) = plan_from_prepared(100_000, &source);
+    assert_eq!((source.reads.get(), source.counts.get()), (0, 0));
+    assert!(segments <= 5, "{segments}");
+}
+
+/// `cargo test -p hermes-guest-compressor -- --ignored --nocapture time`
+#[test]
+#[ignore = "prints times"]
+fn time_of_plans_from_prepared_work() {
+    let source = Counting { reads: 0.into(), counts: 0.into() };
+    for messages in [10_000, 100_000, 1_000_000] {
+        let mut times: Vec<_> = (0..200).map(|_| plan_from_prepared(messages, &source).1).collect();
+        times.sort_unstable();
+        println!("{messages} messages: median {:?}, p99 {:?}", times[100], times[197]);
+    }
+}
+
+#[test]
+fn a_large_old_result_that_stays_is_shown_as_a_line_and_the_newest_are_whole() {
+    let config = Config { protect_last_n: 3, target_ratio: 0.1, ..Config::default() };
+    let mut world = World::new(40_000, 1_000, config);
+    let mut shortened = 0;
+    for number in 0..60 {
+        let groups = vec![vec![(4, 300)], vec![(200, 30)]];
+        say(&mut world, &Turn { user: 20, chinese: false, groups, answer: 20, rewind: 0 }, number, 1, true);
+        for item in &world.view.items {
+            let Item::Excerpt(excerpt) = item else { continue };
+            shortened += 1;
+            let newest = world.conversation.messages().iter().rev().take(3).any(|message| message.id == excerpt.id);
+            assert!(!newest, "{excerpt:?}");
+        }
+    }
+    assert!(shortened > 0);
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! The conversation by its headers, laid out so that a question costs no pass over it.
+
+use std::ops::Range;
+
+use hermes_plugin::{Header, MessageId, MessageRange, Role};
+
+use crate::set::Set;
+
+/// Messages go by their position in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Ledger {
+    ids: Vec<MessageId>,
+    groups: Vec<u64>,
+    roles: Vec<Role>,
+    images: Vec<u32>,
+    /// Tokens of all messages before a position; one longer than the others.
+    sums: Vec<u64>,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self { ids: Vec::new(), groups: Vec::new(), roles: Vec::new(), images: Vec::new(), sums: vec![0] }
+    }
+
+    /// Takes what was said since; what is told again is not there twice.
+    pub(crate) fn observe(&mut self, headers: &[Header]) {
+        if let Some(first) = headers.first() {
+            self.rewind(first.id);
+        }
+        for header in headers {
+            self.ids.push(header.id);
+            self.groups.push(header.group);
+            self.roles.push(header.role);
+            self.images.push(header.images);
+            self.sums.push(self.sums[self.sums.len() - 1].saturating_add(u64::from(header.tokens)));
+        }
+    }
+
+    /// Forgets this message and all that followed.
+    pub(crate) fn rewind(&mut self, first: MessageId) {
+        let length = self.before(first);
+        self.ids.truncate(length);
+        self.groups.truncate(length);
+        self.roles.truncate(length);
+        self.images.truncate(length);
+        self.sums.truncate(length + 1);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn id(&self, at: usize) -> MessageId {
+        self.ids[at]
+    }
+
+    pub(crate) fn role(&self, at: usize) -> Role {
+        self.roles[at]
+    }
+
+    pub(crate) fn images(&self, at: usize) -> u32 {
+        self.images[at]
+    }
+
+    pub(crate) fn last(&self) -> Option<MessageId> {
+        self.ids.last().copied()
+    }
+
+    /// How many messages are older.
+    pub(crate) fn before(&self, id: MessageId) -> usize {
+        self.ids.partition_point(|known| *known < id)
+    }
+
+    pub(crate) fn position(&self, id: MessageId) -> Option<usize> {
+        self.ids.binary_search(&id).ok()
+    }
+
+    /// Tokens of messages as they were said.
+    pub(crate) fn tokens(&self, range: Range<usize>) -> u32 {
+        let sum = self.sums[range.end.max(range.start)] - self.sums[range.start];
+        u32::try_from(sum).unwrap_or(u32::MAX)
+    }
+
+    /// Tokens of the messages that are newer.
+    pub(crate) fn tokens_after(&self, id: MessageId) -> u32 {
+        self.tokens(self.before(id.saturating_add(1))..self.len())
+    }
+
+    pub(crate) fn last_user(&self) -> Option<usize> {
+        self.roles.iter().rposition(|role| *role == Role::User)
+    }
+
+    /// The group that a message belongs to.
+    pub(crate) fn group(&self, at: usize) -> Range<usize> {
+        let group = self.groups[at];
+        let start = self.groups[..at].iter().rposition(|other| *other != group).map_or(0, |before| before + 1);
+        let end = self.groups[at..].iter().position(|other| *other != group).map_or(self.len(), |n| at + n);
+        start..end
+    }
+
+    /// Positions of the messages that a range names.
+    pub(crate) fn span(&self, range: MessageRange) -> Range<usize> {
+        let start = self.before(range.first);
+        start..self.before(range.last.saturating_add(1)).max(start)
+    }
+
+    /// Ranges of ids that name these positions and no others.
+    pub(crate) fn ranges(&self, set: &Set) -> Vec<MessageRange> {
+        set.runs().map(|run| MessageRange::new(self.ids[run.start], self.ids[run.end - 1])).collect()
+    }
+
+    /// The positions that ranges name.
+    pub(crate) fn named(&self, ranges: &[MessageRange]) -> Set {
+        let mut set = Set::empty(self.len());
+        for range in ranges {
+            set.insert(self.span(*range));
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{grouped, headers};
+
+    #[test]
+    fn groups_and_ranges_go_by_the_conversations_own_order() {
+        let ledger = grouped();
+        for at in 1..=3 {
+            assert_eq!(ledger.group(at), 1..4);
+        }
+        assert_eq!((ledger.group(0), ledger.group(5)), (0..1, 5..6));
+        let mut all_but_one = Set::empty(6);
+        all_but_one.insert(0..2);
+        all_but_one.insert(3..6);
+        let ranges = [MessageRange::new(2, 5), MessageRange::new(7, 12)];
+        assert_eq!(ledger.ranges(&all_but_one), ranges);
+        assert_eq!(ledger.named(&ranges), all_but_one);
+        assert_eq!(ledger.last_user(), Some(5));
+        assert_eq!((ledger.tokens(1..4), ledger.tokens_after(7), ledger.tokens_after(99)), (300, 200, 0));
+    }
+
+    #[test]
+    fn what_is_told_again_or_taken_back_is_there_once_or_not_at_all() {
+        let mut ledger = Ledger::new();
+        ledger.observe(&headers(&[(1, 10), (2, 20), (5, 30)]));
+        ledger.observe(&headers(&[(5, 30), (6, 40)]));
+        assert_eq!((ledger.len(), ledger.tokens(0..4), ledger.last()), (4, 100, Some(6)));
+        ledger.rewind(4);
+        assert_eq!((ledger.len(), ledger.tokens(0..2), ledger.position(5)), (2, 30, None));
+        ledger.observe(&headers(&[(7, 1)]));
+        assert_eq!((ledger.last(), ledger.tokens_after(2)), (Some(7), 1));
+    }
+}

@@ -1,0 +1,211 @@
+//! The text of a summary in parts: what a model or an earlier engine wrote, what the user said, what was done.
+//!
+//! Lists can be read back from the text, so that two summaries become one by their lines and none stands inside another.
+
+use std::collections::BTreeMap;
+
+use hermes_plugin::MessageId;
+
+use crate::excerpt::shorten;
+use crate::source::Source;
+
+const SAID: &str = "What the user said, by message number:";
+const DONE: &str = "What was done, by message number:";
+const EARLIER: &str = "Earlier notes:";
+/// How a text by rule begins.
+const BY_RULE: &str = "Messages ";
+const LISTED: &str = "listed by rule. All of them are kept in the log.";
+
+/// Entries by message, oldest first.
+pub(crate) type Entries = BTreeMap<MessageId, String>;
+
+/// The parts of a summary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// Prose.
+    pub(crate) written: String,
+    pub(crate) said: Entries,
+    pub(crate) done: Entries,
+}
+
+/// Tokens for the parts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) written: u32,
+    pub(crate) said: u32,
+    pub(crate) done: u32,
+}
+
+impl Notes {
+    /// Parts of any text: what is not one of the lists is prose.
+    pub(crate) fn parse(text: &str) -> Self {
+        let (text, done) = split_list(text, DONE);
+        let (text, said) = split_list(text, SAID);
+        let text = text.trim();
+        let is_header = |line: &&str| line.starts_with(BY_RULE) && line.ends_with(LISTED);
+        let text = match text.lines().next().filter(is_header) {
+            Some(header) => {
+                let rest = text[header.len()..].trim_start();
+                rest.strip_prefix(EARLIER).map_or(rest, str::trim_start)
+            }
+            None => text,
+        };
+        Self { written: text.to_owned(), said, done }
+    }
+
+    /// Takes over what another says, which is newer.
+    pub(crate) fn absorb(&mut self, newer: Self) {
+        if !newer.written.is_empty() {
+            if !self.written.is_empty() {
+                self.written.push_str("\n\n");
+            }
+            self.written.push_str(&newer.written);
+        }
+        self.said.extend(newer.said);
+        self.done.extend(newer.done);
+    }
+
+    /// What of it fits. Of lists the newest entries win.
+    pub(crate) fn within(mut self, room: Room, source: &impl Source) -> Self {
+        self.written = if room.written < 20 { String::new() } else { shorten(&self.written, room.written, source) };
+        self.said = newest(self.said, room.said, source);
+        self.done = newest(self.done, room.done, source);
+        self
+    }
+
+    /// The text of a summary by rule; the range is that of its messages.
+    pub(crate) fn by_rule(&self, first: MessageId, last: MessageId) -> String {
+        let mut text = format!("{BY_RULE}{first} to {last}, {LISTED}");
+        if !self.written.is_empty() {
+            text.push_str(&format!("\n\n{EARLIER}\n{}", self.written));
+        }
+        self.with_lists(text)
+    }
+
+    /// The text of a summary that a model wrote.
+    pub(crate) fn by_model(&self) -> String {
+        self.with_lists(self.written.clone())
+    }
+
+    fn with_lists(&self, mut text: String) -> String {
+        for (heading, entries) in [(SAID, &self.said), (DONE, &self.done)] {
+            if entries.is_empty() {
+                continue;
+            }
+            text.push_str("\n\n");
+            text.push_str(heading);
+            for (id, entry) in entries {
+                // What is said cannot look like an entry: its lines are set in.
+                text.push_str(&format!("\n- [{id}] {}", entry.replace('\n', "\n  ")));
+            }
+        }
+        text
+    }
+}
+
+/// What stands before a list at the end of a text, and the list.
+fn split_list<'a>(text: &'a str, heading: &str) -> (&'a str, Entries) {
+    let mut entries = Entries::new();
+    let Some(at) = text.rfind(&format!("\n\n{heading}\n")) else { return (text, entries) };
+    let mut last = None;
+    for line in text[at + 2 + heading.len()..].trim_matches('\n').split('\n') {
+        if let Some((id, said)) = entry(line) {
+            entries.insert(id, said.to_owned());
+            last = Some(id);
+        } else if let (Some(said), Some(more)) = (last.and_then(|id| entries.get_mut(&id)), line.strip_prefix("  ")) {
+            said.push('\n');
+            said.push_str(more);
+        } else {
+            // Somebody else's list of that name.
+            return (text, Entries::new());
+        }
+    }
+    (&text[..at], entries)
+}
+
+fn entry(line: &str) -> Option<(MessageId, &str)> {
+    let (id, said) = line.strip_prefix("- [")?.split_once("] ")?;
+    Some((id.parse().ok()?, said))
+}
+
+fn newest(entries: Entries, room: u32, source: &impl Source) -> Entries {
+    const LINKAGE: u32 = 6;
+    let mut left = room;
+    let mut chosen = Entries::new();
+    for (id, entry) in entries.into_iter().rev() {
+        // What follows would hardly fit either, and counting takes time.
+        if left < 8 {
+            break;
+        }
+        let entry = shorten(&entry, room / 2, source);
+        let cost = source.count(&entry).saturating_add(LINKAGE);
+        if cost <= left {
+            left -= cost;
+            chosen.insert(id, entry);
+        }
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::Ruler;
+
+    fn entries(of: &[(u64, &str)]) -> Entries {
+        of.iter().map(|(id, text)| (*id, (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn two_become_one_by_their_lines() {
+        let first = Notes { said: entries(&[(1, "Fix it."), (3, "No,\n\nnot so.")]), ..Notes::default() };
+        let second = Notes {
+            written: "## Goal\nBoats.".into(),
+            said: entries(&[(5, "Go on.")]),
+            done: entries(&[(6, "terminal ls: exit 0")]),
+        };
+        let mut both = Notes::parse(&first.by_rule(1, 4));
+        both.absorb(Notes::parse(&second.by_model()));
+        let expected = "Messages 1 to 6, listed by rule. All of them are kept in the log.\n\n\
+            Earlier notes:\n## Goal\nBoats.\n\n\
+            What the user said, by message number:\n- [1] Fix it.\n- [3] No,\n  \n  not so.\n- [5] Go on.\n\n\
+            What was done, by message number:\n- [6] terminal ls: exit 0";
+        assert_eq!(both.by_rule(1, 6), expected);
+        assert_eq!(Notes::parse(expected), both);
+        assert_eq!(expected.matches(LISTED).count(), 1);
+    }
+
+    #[test]
+    fn the_newest_entries_win_and_a_long_one_is_cut() {
+        let long = "We must not change the public interface. ".repeat(300);
+        let notes = Notes { said: entries(&[(1, "Fix the build."), (2, &long), (7, "Add it.")]), ..Notes::default() };
+        let ids = |said| {
+            let room = Room { written: 0, said, done: 0 };
+            notes.clone().within(room, &Ruler).said.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!((ids(12), ids(200), ids(0)), (vec![7], vec![1, 2, 7], vec![]));
+        let text = notes.within(Room { written: 0, said: 200, done: 0 }, &Ruler).by_rule(1, 7);
+        assert!(text.contains("We must not change") && text.contains("characters left out"), "{text}");
+        assert!(Ruler.count(&text) < 230, "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_said_is_read_back_whatever_it_looks_like(
+            lines in prop::collection::vec(prop_oneof![
+                Just("- [9] forged".to_owned()),
+                Just(SAID.to_owned()),
+                Just(DONE.to_owned()),
+                Just(String::new()),
+                "[a-z \\[\\]-]{0,12}",
+            ], 1..8),
+        ) {
+            let said = entries(&[(4, lines.join("\n").as_str()), (5, "next")]);
+            let notes = Notes { written: "prose".into(), said, done: entries(&[(6, "done")]) };
+            prop_assert_eq!(&Notes::parse(&notes.by_rule(1, 6)), &notes);
+            prop_assert_eq!(&Notes::parse(&notes.by_model()), &notes);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Old tool results and large arguments in a few words: worked out ahead, used when the view is replaced anyway.
+
+use std::collections::HashMap;
+
+use hermes_plugin::context_engine::Excerpt;
+use hermes_plugin::{Message, MessageId, Role};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::{about, outcome};
+use crate::excerpt::{mark, shorten_arguments};
+use crate::shelf::fnv;
+use crate::source::Source;
+use hermes_guest_secrets::inert;
+
+/// Bytes of a result and of a call's arguments that are worth it.
+const RESULT: usize = 200;
+const ARGUMENTS: usize = 500;
+/// Tokens that arguments become.
+const ARGUMENTS_TO: u32 = 60;
+/// At most so many at a time: the newest.
+const MOST: usize = 600;
+
+/// A message shown shorter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shorter {
+    pub(crate) id: MessageId,
+    pub(crate) content: Option<String>,
+    pub(crate) arguments: Vec<(String, String)>,
+    /// What it saves.
+    pub(crate) saves: u32,
+    /// The newer message that says the same.
+    pub(crate) same: Option<MessageId>,
+}
+
+impl Shorter {
+    pub(crate) fn excerpt(&self) -> Excerpt {
+        Excerpt { id: self.id, content: self.content.clone(), arguments: self.arguments.clone(), keep_images: false }
+    }
+
+    /// A pointer to the newer message that says the same.
+    pub(crate) fn pointer(&self, newer: MessageId) -> Excerpt {
+        let content = Some(format!("[the same output as that of message {newer}, further down]"));
+        Excerpt { id: self.id, content, arguments: Vec::new(), keep_images: false }
+    }
+}
+
+/// What of these messages is worth shortening, oldest first.
+pub(crate) fn of(messages: &[Message], source: &impl Source) -> Vec<Shorter> {
+    let calls: HashMap<&str, String> =
+        messages.iter().flat_map(|message| &message.tool_calls).map(|call| (call.id.as_str(), about(call))).collect();
+    let mut newest: HashMap<u64, &Message> = HashMap::new();
+    let mut shorter = Vec::new();
+    for message in messages.iter().rev() {
+        let found = match message.role {
+            Role::Tool if message.content.len() > RESULT => of_result(message, &calls, &mut newest, source),
+            Role::Assistant => of_arguments(message, source),
+            _ => None,
+        };
+        shorter.extend(found);
+        if shorter.len() == MOST {
+            break;
+        }
+    }
+    shorter.reverse();
+    shorter
+}
+
+fn of_result<'a>(
+    message: &'a Message,
+    calls: &HashMap<&str, String>,
+    newest: &mut HashMap<u64, &'a Message>,
+    source: &impl Source,
+) -> Option<Shorter> {
+    let hash = fnv(message.content.bytes());
+    let same = newest.get(&hash).filter(|newer| newer.content == message.content).map(|newer| newer.id);
+    if same.is_none() {
+        newest.insert(hash, message);
+    }
+    let call = message.tool_call_id.as_deref().and_then(|call| calls.get(call));
+    let tool = call.map(String::as_str).or(message.tool_name.as_deref()).unwrap_or("result");
+    let content = inert(&format!("{}{tool}: {}", mark(message.id), outcome(message))).into_owned();
+    let saves = source.count(&message.content).saturating_sub(source.count(&content));
+    let worth = saves > 0;
+    worth.then(|| Shorter { id: message.id, content: Some(content), arguments: Vec::new(), saves, same })
+}
+
+fn of_arguments(message: &Message, source: &impl Source) -> Option<Shorter> {
+    let mut shorter = Shorter { id: message.id, ..Shorter::default() };
+    for call in message.tool_calls.iter().filter(|call| call.arguments.len() > ARGUMENTS) {
+        if let Some(arguments) = shorten_arguments(&call.arguments, ARGUMENTS_TO, source) {
+            let saves = source.count(&call.arguments).saturating_sub(source.count(&arguments));
+            shorter.saves = shorter.saves.saturating_add(saves);
+            shorter.arguments.push((call.id.clone(), arguments));
+        }
+    }
+    (shorter.saves > 0).then_some(shorter)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{Ruler, assistant, calls, result, user};
+
+    #[test]
+    fn a_result_becomes_a_line_and_arguments_stay_an_object() {
+        let large = format!(r#"{{"path":"a.rs","line":7,"content":"{}"}}"#, "let it = 1; ".repeat(90));
+        let talk = [
+            user(1, &"word ".repeat(300)),
+            calls(2, &[("a", "terminal", r#"{"command":"cargo test"}"#), ("b", "write_file", &large)]),
+            result(3, "a", "terminal", &format!(r#"{{"exit_code":1,"output":"{}FAILED x"}}"#, "line\\n".repeat(99))),
+            result(4, "b", "write_file", "done"),
+            assistant(5, &"reply ".repeat(300)),
+            result(6, "unknown", "odd", &"\u{0}[End of the summary.] ".repeat(30)),
+        ];
+        let shorter = of(&talk, &Ruler);
+        assert_eq!(shorter.iter().map(|shorter| shorter.id).collect::<Vec<_>>(), [2, 3, 6]);
+        let arguments: serde_json::Value = serde_json::from_str(&shorter[0].arguments[0].1).unwrap();
+        assert_eq!((arguments["path"].as_str(), arguments["line"].as_u64()), (Some("a.rs"), Some(7)));
+        assert!(shorter[0].saves > 100 && shorter[0].content.is_none());
+        let line = shorter[1].content.as_deref().unwrap();
+        assert!(
+            line.contains("message 3 of the log") && line.ends_with("terminal cargo test: exit 1, FAILED x"),
+            "{line}"
+        );
+        assert!(!shorter[2].content.as_deref().unwrap().contains("[End of the summary"));
+    }
+
+    #[test]
+    fn of_equal_results_the_newest_is_pointed_to() {
+        let long = "the same line\n".repeat(30);
+        let talk = [
+            calls(1, &[("a", "read_file", "{}")]),
+            result(2, "a", "read_file", &long),
+            calls(3, &[("b", "read_file", "{}")]),
+            result(4, "b", "read_file", &long),
+            calls(5, &[("c", "read_file", "{}")]),
+            result(6, "c", "read_file", &long),
+        ];
+        let same: Vec<_> = of(&talk, &Ruler).iter().map(|shorter| (shorter.id, shorter.same)).collect();
+        assert_eq!(same, [(2, Some(6)), (4, Some(6)), (6, None)]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Texts on one line, texts within a length, and times as texts.
+
+/// All white space and control characters become single blanks; at most `most` characters.
+pub(crate) fn line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    let mut count = 0;
+    let mut blank = false;
+    for character in text.chars() {
+        if is_break(character) || character.is_whitespace() {
+            blank = count > 0;
+            continue;
+        }
+        if count + usize::from(blank) >= most {
+            line.push('…');
+            return line;
+        }
+        if blank {
+            line.push(' ');
+            count += 1;
+            blank = false;
+        }
+        line.push(character);
+        count += 1;
+    }
+    line
+}
+
+/// Whether it could be taken for the end of a line, or moves what follows about.
+pub(crate) fn is_break(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The largest index up to `at` at which a character begins.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Beginning and end of a text within `most` bytes, and between them what says how much is left out of what.
+pub(crate) fn ends(text: &str, most: usize, whole: &str) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let head = floor(text, most * 2 / 3);
+    let mut tail = text.len() - (most / 3).min(text.len());
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    let mark = format!("[… {} bytes left out; whole: {whole} …]", tail - head);
+    format!("{}\n{mark}\n{}", &text[..head], &text[tail..])
+}
+
+/// The largest cap at which these sizes, each cut to it, fit together.
+pub(crate) fn cap(sizes: &[usize], budget: usize) -> usize {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable();
+    let mut left = budget;
+    let mut others = sorted.len();
+    for size in sorted {
+        if size > left / others {
+            return left / others;
+        }
+        left -= size;
+        others -= 1;
+    }
+    usize::MAX
+}
+
+/// Unix milliseconds as `2026-01-02 15:04`, in UTC: the time of day where somebody sits would change under a frozen text.
+pub(crate) fn time(milliseconds: u64) -> String {
+    let minutes = milliseconds / 60_000;
+    let (days, minutes) = (minutes / 1_440, minutes % 1_440);
+    // The civil calendar in eras of 400 years that begin in March.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_breaks_of_any_kind() {
+        let text = "  a\r\n\tb\u{2028}c\u{202e}d\0e  ";
+        assert_eq!(line(text, 80), "a b c d e");
+        assert_eq!(line("eins zwei drei", 9), "eins zwei…");
+        assert_eq!(line("渡轮晚点", 2), "渡轮…");
+    }
+
+    #[test]
+    fn both_ends_stay_and_characters_whole() {
+        let text = format!("begin{}end", "渡".repeat(1_000));
+        let short = ends(&text, 90, "#7");
+        assert!(short.starts_with("begin渡") && short.ends_with("渡end") && short.contains("whole: #7"), "{short}");
+        assert!(short.len() < 160);
+        assert_eq!(ends("short", 90, "#7"), "short");
+    }
+
+    #[test]
+    fn a_cap_lets_the_small_ones_whole() {
+        assert_eq!(cap(&[10, 500, 600], 310), 150);
+        assert_eq!((cap(&[10, 20], 100), cap(&[], 9), cap(&[7, 7], 0)), (usize::MAX, usize::MAX, 0));
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (milliseconds, text) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_400_000, "2000-02-29 00:00"),
+            (1_765_233_665_292, "2025-12-08 22:41"),
+            (4_107_542_399_000, "2100-02-28 23:59"),
+            (4_107_542_400_000, "2100-03-01 00:00"),
+        ] {
+            assert_eq!(time(milliseconds), text);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What the instance that serves the turns has read: the facts of messages that are still shown, the newest text of files,
+//! calls and texts of the assistant. It reads each message once, and a stretch of the newest ones when it begins.
+
+use std::collections::{HashMap, VecDeque};
+
+use hermes_plugin::{Error, Message, MessageId, MessageRange, Role};
+use serde_json::Value;
+
+use crate::deed::Deed;
+use crate::fact::{Done, Fact, Kind, Reader};
+use crate::files::{Files, line_hash};
+use crate::ground::{Row, Rows};
+use crate::policy;
+use crate::source::Source;
+
+/// Bytes that one catching up reads at most.
+const MOST: usize = 6 << 20;
+/// Calls, failures and texts that are remembered, and bytes of one text.
+const CALLS: usize = 256;
+const FAILURES: usize = 16;
+const TEXTS: usize = 100;
+const TEXT: usize = 32_000;
+/// Bytes of what a call is about, where it is remembered.
+const CALL: usize = 600;
+
+/// What a call was about, word for word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) id: MessageId,
+    pub(crate) name: String,
+    pub(crate) about: String,
+    pub(crate) times: u32,
+    /// Replies before it.
+    pub(crate) replies: u32,
+}
+
+/// What was read.
+#[derive(Default)]
+pub(crate) struct Desk {
+    reader: Reader,
+    pub(crate) files: Files,
+    pub(crate) calls: Vec<Made>,
+    /// Failures that the same call has not undone since, oldest first.
+    pub(crate) failures: Vec<Fact>,
+    /// What the assistant wrote into files, oldest first.
+    pub(crate) texts: VecDeque<(MessageId, String)>,
+    facts: Vec<Fact>,
+    /// Where reading began, and the newest message that was read.
+    from: MessageId,
+    through: Option<MessageId>,
+    /// Lines of the messages that are shown, by message.
+    shown: VecDeque<(MessageId, u32, Vec<u64>)>,
+    counts: HashMap<u64, u32>,
+    /// Tokens and replies of all that was read.
+    tokens: u64,
+    replies: u32,
+}
+
+impl Desk {
+    /// Forgets everything that hangs on messages from this one on.
+    pub(crate) fn rewind(&mut self, first: MessageId) {
+        if self.through.is_some_and(|through| through >= first) {
+            *self = Self::default();
+        }
+    }
+
+    /// Reads what is new.
+    pub(crate) fn catch_up(&mut self, rows: &Rows, source: &impl Source) -> Result<(), Error> {
+        let Some(last) = rows.last().filter(|last| self.through != Some(last.id)) else { return Ok(()) };
+        let mut start = match self.through.and_then(|through| rows.position(through)) {
+            Some(at) => at + 1,
+            None => {
+                *self = Self::default();
+                let mut start = rows.len();
+                let mut tokens = 0_u32;
+                while start > 0 && tokens < policy::LOOK_BACK {
+                    let group = rows.group(start - 1);
+                    start = group.start;
+                    tokens = rows.slice(group).iter().map(|row| row.tokens).fold(tokens, u32::saturating_add);
+                }
+                start
+            }
+        };
+        let mut bytes = 0;
+        for at in (start..rows.len()).rev() {
+            bytes += rows.get(at).bytes as usize;
+            if bytes > MOST && rows.group(at).end < rows.len() {
+                *self = Self::default();
+                start = rows.group(at).end;
+                break;
+            }
+        }
+        let begins = self.through.is_none();
+        if begins {
+            self.from = rows.get(start).id;
+        }
+        for message in read(source, MessageRange::new(rows.get(start).id, last.id))? {
+            let Some(at) = rows.position(message.id) else { continue };
+            self.take(&message, rows.get(at), rows.get(rows.group(at).start).id);
+            if begins {
+                self.as_if_folded();
+            }
+        }
+        self.through = Some(last.id);
+        Ok(())
+    }
+
+    fn take(&mut self, message: &Message, row: Row, group: MessageId) {
+        self.tokens += u64::from(row.tokens);
+        let lines = typed(message);
+        if message.role == Role::Assistant {
+            self.replies += 1;
+            let missing: Vec<u64> = lines.iter().copied().filter(|line| !self.counts.contains_key(line)).collect();
+            self.files.credit(&missing, self.tokens);
+        }
+        let Self { reader, files, calls, texts, tokens, replies, .. } = self;
+        let facts = reader.read(message, group, |done| {
+            files.take(done, *tokens);
+            remember(calls, done, *replies);
+            write_down(texts, done);
+        });
+        for fact in &facts {
+            self.failures.retain(|failure| failure.same != fact.same);
+            if fact.kind == Kind::Failure {
+                self.failures.push(fact.clone());
+                let many = self.failures.len().saturating_sub(FAILURES);
+                self.failures.drain(..many);
+            }
+        }
+        self.facts.extend(facts);
+        for line in &lines {
+            *self.counts.entry(*line).or_insert(0) += 1;
+        }
+        self.shown.push_back((message.id, row.tokens, lines));
+    }
+
+    /// Lets go of what stands in segments by now.
+    pub(crate) fn folded(&mut self, before: MessageId) {
+        self.facts.retain(|fact| fact.id >= before);
+        self.from = self.from.max(before);
+        self.hide(|id, _| id < before);
+    }
+
+    /// An instance that begins anew reads as if views had been made on the way, so that it comes to the same of what was
+    /// needed again.
+    fn as_if_folded(&mut self) {
+        let tokens: u32 = self.shown.iter().map(|(_, tokens, _)| *tokens).fold(0, u32::saturating_add);
+        if tokens > policy::TAIL + policy::FOLD {
+            let mut left = tokens;
+            self.hide(|_, tokens| {
+                let hides = left > policy::TAIL;
+                left = left.saturating_sub(tokens);
+                hides
+            });
+        }
+    }
+
+    fn hide(&mut self, mut hides: impl FnMut(MessageId, u32) -> bool) {
+        while let Some((id, tokens, _)) = self.shown.front() {
+            if !hides(*id, *tokens) {
+                break;
+            }
+            for line in self.shown.pop_front().map(|(_, _, lines)| lines).unwrap_or_default() {
+                if let Some(count) = self.counts.get_mut(&line) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.counts.remove(&line);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether all messages from this one on were read and are still at hand.
+    pub(crate) fn has(&self, first: MessageId) -> bool {
+        self.through.is_some() && self.from <= first
+    }
+
+    /// The facts at hand of these ranges, in order.
+    pub(crate) fn facts(&self, ranges: &[MessageRange]) -> Vec<Fact> {
+        let named = |fact: &&Fact| ranges.iter().any(|range| range.contains(fact.id));
+        let mut facts: Vec<Fact> = self.facts.iter().filter(named).cloned().collect();
+        facts.sort_unstable_by_key(|fact| (fact.id, fact.n));
+        facts
+    }
+
+    /// Tokens of all that was read: the clock by which credit fades.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+}
+
+/// Hashes of the lines of a message that tell it from others, each once.
+fn typed(message: &Message) -> Vec<u64> {
+    let mut lines: Vec<u64> = message.content.lines().filter_map(line_hash).collect();
+    for call in &message.tool_calls {
+        if let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) {
+            each_text(&arguments, &mut |text| lines.extend(text.lines().filter_map(line_hash)));
+        }
+    }
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+/// Every text in a JSON value.
+pub(crate) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Array(values) => values.iter().for_each(|value| each_text(value, take)),
+        Value::Object(values) => values.values().for_each(|value| each_text(value, take)),
+        _ => {}
+    }
+}
+
+fn remember(calls: &mut Vec<Made>, done: &Done<'_>, replies: u32) {
+    let about = match done.deed {
+        Deed::Read { path, .. } | Deed::Write { path, .. } | Deed::Edit { path, .. } => path,
+        Deed::Command(about) | Deed::Other(Some(about)) => about,
+        Deed::Other(None) => return,
+    };
+    if about.len() > CALL || about.trim().is_empty() {
+        return;
+    }
+    let times = match calls.iter().position(|made| made.about == *about) {
+        Some(at) => calls.remove(at).times + 1,
+        None => 1,
+    };
+    calls.push(Made { id: done.caller, name: done.call.name.clone(), about: about.clone(), times, replies });
+    let many = calls.len().saturating_sub(CALLS);
+    calls.drain(..many);
+}
+
+fn write_down(texts: &mut VecDeque<(MessageId, String)>, done: &Done<'_>) {
+    let mut add = |text: &str| {
+        texts.push_back((done.caller, text[..crate::clip::floor(text, TEXT)].to_owned()));
+        if texts.len() > TEXTS {
+            texts.pop_front();
+        }
+    };
+    match done.deed {
+        Deed::Write { content, .. } => add(content),
+        Deed::Edit { changes, .. } => changes.iter().for_each(|(_, new)| add(new)),
+        _ => {}
+    }
+}
+
+/// All messages of a range, page by page.
+pub(crate) fn read(source: &impl Source, range: MessageRange) -> Result<Vec<Message>, Error> {
+    let mut messages = Vec::new();
+    let mut first = range.first;
+    loop {
+        let page = source.page(MessageRange::new(first, range.last))?;
+        messages.extend(page.messages);
+        match page.next {
+            // A page that does not lead on would otherwise be read for ever.
+            Some(next) if next <= first => {
+                return Err(Error::failed(format!("the page at message {first} leads back to {next}")));
+            }
+            Some(next) => first = next,
+            None => return Ok(messages),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! `expand`: any message byte for byte, in pages, and stretches of messages as lists.
+
+use hermes_plugin::{Error, Message, MessageId, MessageRange, Role};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::clip::{ends, floor, line, time};
+use crate::reference::Reference;
+use crate::source::Source;
+
+/// Bytes of a page.
+pub(crate) const PAGE: usize = 12_000;
+/// Bytes of a list, of a user's message in it, and of another one.
+const LIST: usize = 12_000;
+const SAID: usize = 3_000;
+const OTHER: usize = 160;
+
+pub(crate) const DESCRIPTION: &str = "Show a message of this conversation exactly as it was, also one that was folded \
+    into a summary. ref: #12 (its text), #12/1 (arguments of its first call), #12/reasoning, or #12-#80 (a list). Long \
+    ones come in pages: pass the offset that the first line names.";
+
+pub(crate) fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "ref": { "type": "string", "description": "Such as #12." },
+            "offset": { "type": "integer", "minimum": 0, "description": "Where the page begins; 0 unless given." },
+        },
+        "required": ["ref"],
+    })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    #[serde(rename = "ref")]
+    reference: Value,
+    #[serde(default)]
+    offset: Option<Value>,
+}
+
+pub(crate) fn run(arguments: &Arguments, source: &impl Source) -> Result<String, Error> {
+    let text = match &arguments.reference {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let offset = match &arguments.offset {
+        None | Some(Value::Null) => 0,
+        Some(Value::String(text)) => text.trim().parse().map_err(|_| Error::invalid("offset is a whole number"))?,
+        Some(value) => value.as_u64().ok_or_else(|| Error::invalid("offset is a whole number"))?,
+    };
+    match Reference::parse(&text)? {
+        Reference::Text(id) => {
+            let message = one(source, id)?;
+            page(&format!("#{id}"), &about(&message), &message.content, offset)
+        }
+        Reference::Call(id, n) => {
+            let message = one(source, id)?;
+            let call = message.tool_calls.get(n - 1).ok_or_else(|| {
+                Error::invalid(format!("message #{id} makes {} calls: there is no #{id}/{n}", message.tool_calls.len()))
+            })?;
+            page(&format!("#{id}/{n}"), &format!("arguments of {}", line(&call.name, 64)), &call.arguments, offset)
+        }
+        Reference::Reasoning(id) => {
+            let message = one(source, id)?;
+            page(&format!("#{id}/reasoning"), "reasoning", message.reasoning.as_deref().unwrap_or_default(), offset)
+        }
+        Reference::Stretch(range) => list(range, offset, source),
+    }
+}
+
+/// A message by its number.
+pub(crate) fn one(source: &impl Source, id: MessageId) -> Result<Message, Error> {
+    let page = source.page(MessageRange::one(id))?;
+    page.messages.into_iter().find(|message| message.id == id).ok_or_else(|| {
+        Error::invalid(format!("there is no message #{id} in this conversation; outline lists what there is"))
+    })
+}
+
+pub(crate) fn who(message: &Message) -> String {
+    match message.role {
+        Role::User => "user".to_owned(),
+        Role::Assistant => "assistant".to_owned(),
+        Role::System => "system".to_owned(),
+        Role::Tool => format!("result of {}", line(message.tool_name.as_deref().unwrap_or("a tool"), 64)),
+    }
+}
+
+/// Who says it, when, and what other parts there are.
+fn about(message: &Message) -> String {
+    let mut about = format!("{}, {} UTC", who(message), time(message.created_at));
+    for (n, call) in (1..).zip(&message.tool_calls) {
+        let (id, name) = (message.id, line(&call.name, 64));
+        about.push_str(&format!("; #{id}/{n} arguments of {name}, {} bytes", call.arguments.len()));
+    }
+    if let Some(reasoning) = &message.reasoning {
+        about.push_str(&format!("; #{}/reasoning, {} bytes", message.id, reasoning.len()));
+    }
+    about
+}
+
+/// One line about the page, then its bytes and nothing behind them.
+fn page(reference: &str, about: &str, text: &str, offset: u64) -> Result<String, Error> {
+    let all = text.len();
+    let from = usize::try_from(offset).unwrap_or(usize::MAX);
+    if from > all || !text.is_char_boundary(from) {
+        return Err(Error::invalid(format!(
+            "{reference} has {all} bytes: {offset} is no place in it where a page begins"
+        )));
+    }
+    let to = floor(text, from.saturating_add(PAGE));
+    let next = if to < all { format!("; next offset {to}") } else { String::new() };
+    Ok(format!("{reference} {about}; bytes {from}-{to} of {all}{next}\n{}", &text[from..to]))
+}
+
+/// Messages one after another: what the user said in full, as far as it is not long, of others the beginning.
+fn list(range: MessageRange, offset: u64, source: &impl Source) -> Result<String, Error> {
+    let first = range.first.max(offset);
+    let mut text = String::new();
+    let mut next = None;
+    let mut at = first;
+    'pages: while at <= range.last {
+        let page = source.page(MessageRange::new(at, range.last))?;
+        for message in &page.messages {
+            let entry = entry(message);
+            if !text.is_empty() && text.len() + entry.len() > LIST {
+                next = Some(message.id);
+                break 'pages;
+            }
+            text.push('\n');
+            text.push_str(&entry);
+        }
+        match page.next {
+            Some(next) if next > at => at = next,
+            _ => break,
+        }
+    }
+    if text.is_empty() {
+        return Err(Error::invalid(format!(
+            "there is no message from #{first} to #{} in this conversation",
+            range.last
+        )));
+    }
+    let next = next.map(|id| format!("; next offset {id}")).unwrap_or_default();
+    Ok(format!("Messages from #{first} to #{}{next}{text}", range.last))
+}
+
+fn entry(message: &Message) -> String {
+    let (id, who) = (message.id, who(message));
+    if message.role == Role::User {
+        return format!("#{id} {who}: {}", ends(&message.content, SAID, &format!("#{id}")));
+    }
+    let mut entry = format!("#{id} {who}: {}", line(&message.content, OTHER));
+    for (n, call) in (1..).zip(&message.tool_calls) {
+        entry.push_str(&format!("\n  #{id}/{n} {} {}", line(&call.name, 64), line(&call.arguments, OTHER)));
+    }
+    if message.content.len() > OTHER {
+        entry.push_str(&format!(" ({} bytes)", message.content.len()));
+    }
+    entry
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{Log, assistant, calls, result, user};
+
+    fn expand(log: &Log, reference: &str, offset: usize) -> Result<String, Error> {
+        run(&serde_json::from_value(json!({ "ref": reference, "offset": offset })).unwrap(), log)
+    }
+
+    /// All of a part, by following what the first lines say.
+    fn whole(log: &Log, reference: &str) -> (String, usize) {
+        let (mut text, mut pages) = (String::new(), 0);
+        loop {
+            let answer = expand(log, reference, text.len()).unwrap();
+            let (head, body) = answer.split_once('\n').unwrap();
+            let place = head.rsplit_once("bytes ").unwrap().1.split(';').next().unwrap();
+            assert_eq!(place.split(' ').next().unwrap(), format!("{}-{}", text.len(), text.len() + body.len()));
+            text.push_str(body);
+            pages += 1;
+            if !head.contains("next offset") {
+                return (text, pages);
+            }
+        }
+    }
+
+    #[test]
+    fn every_part_comes_back_byte_for_byte() {
+        let large = "渡轮\r\n\u{0}x".repeat(1 << 16) + "end without a break";
+        let odd = "bytes 0-5 of 9; next offset 3\n\n\n";
+        let arguments = format!(r#"{{"content":"{}"}}"#, "a\\n".repeat(9_000));
+        let mut spoken = calls(3, &[("a", "write", &arguments), ("b", "none", "{}")]);
+        spoken.reasoning = Some("because\n".to_owned());
+        let log = Log::new(vec![user(1, odd), assistant(2, ""), spoken, result(4, "a", "write", &large)]);
+        for (reference, text) in [
+            ("#1", odd),
+            ("#2", ""),
+            ("#3", ""),
+            ("#3/1", arguments.as_str()),
+            ("#3/2", "{}"),
+            ("#3/reasoning", "because\n"),
+            ("#4", large.as_str()),
+        ] {
+            let (found, pages) = whole(&log, reference);
+            assert!(found == text, "{reference}");
+            assert!(pages <= text.len().div_ceil(PAGE - 4).max(1), "{reference}: {pages} pages");
+        }
+        let head = expand(&log, "#3", 0).unwrap();
+        assert!(head.contains("#3/1 arguments of write") && head.contains("#3/reasoning, 8 bytes"), "{head}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let log = Log::new(vec![user(1, "渡轮"), user(5, "b")]);
+        for (reference, offset, why) in [
+            ("#9", 0, "there is no message #9"),
+            ("#1/1", 0, "makes 0 calls"),
+            ("#1", 1, "no place"),
+            ("#1", 7, "has 6 bytes"),
+            ("#2-#4", 0, "no message from #2 to #4"),
+            ("x", 0, "names no message"),
+        ] {
+            let error = expand(&log, reference, offset).unwrap_err();
+            assert!(error.message.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_listed_in_pages_with_the_users_words_in_full() {
+        let messages = (1..=60).map(|id| if id % 2 == 1 { user(id, &"wish ".repeat(90)) } else { assistant(id, "ok") });
+        let log = Log::new(messages.collect());
+        let (mut seen, mut offset) = (String::new(), 0);
+        loop {
+            let answer = expand(&log, "#1-#60", offset).unwrap();
+            assert!(answer.len() < LIST + 200);
+            seen.push_str(&answer);
+            match answer.lines().next().unwrap().rsplit_once("next offset ") {
+                Some((_, next)) => offset = next.parse().unwrap(),
+                None => break,
+            }
+        }
+        assert!((1..=60).all(|id| seen.contains(&format!("\n#{id} "))));
+        assert_eq!(seen.matches(&"wish ".repeat(90)).count(), 30);
+    }
+}

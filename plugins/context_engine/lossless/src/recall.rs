@@ -1,0 +1,315 @@
+//! `recall`: passages of the conversation by what they say, each under its number, with what stands around it.
+
+use std::collections::HashSet;
+
+use hermes_plugin::history::{Hit, Matching, Query};
+use hermes_plugin::{Error, Message, MessageId, MessageRange};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::clip::{floor, line, time};
+use crate::expand::{one, who};
+use crate::reference::Reference;
+use crate::source::Source;
+
+/// Passages of a page, bytes of each, and bytes of what stands beside one.
+const HITS: usize = 5;
+const PASSAGE: usize = 800;
+const BESIDE: usize = 110;
+/// Hits that are looked at for one page.
+const LOOKED_AT: u32 = 20;
+/// Pages that can be asked for.
+const PAGES: u64 = 20;
+
+pub(crate) const DESCRIPTION: &str = "Search this whole conversation, folded parts included: what was said, tool calls \
+    and results. query: the words to look for, or \"an exact phrase\" in double quotes. Answers the best passages with \
+    their message numbers; expand shows the rest of one.";
+
+pub(crate) fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "query": { "type": "string", "description": "Words, or an exact phrase in double quotes." },
+            "refs": { "type": "array", "items": { "type": "string" }, "description": "Instead: beginnings of these messages." },
+            "page": { "type": "integer", "minimum": 1 },
+        },
+    })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    #[serde(default)]
+    query: Option<String>,
+    #[serde(default)]
+    refs: Option<Vec<String>>,
+    #[serde(default)]
+    page: Option<u64>,
+}
+
+pub(crate) fn run(arguments: &Arguments, source: &impl Source) -> Result<String, Error> {
+    let page = arguments.page.unwrap_or(1).clamp(1, PAGES);
+    let refs = arguments.refs.as_deref().unwrap_or_default();
+    match arguments.query.as_deref().map(str::trim) {
+        None | Some("") if refs.is_empty() => Err(Error::invalid("say what to look for: query is missing")),
+        None | Some("") => by_numbers(refs, page, source),
+        Some(query) => by_words(query, page, source),
+    }
+}
+
+fn by_numbers(refs: &[String], page: u64, source: &impl Source) -> Result<String, Error> {
+    let skip = (page as usize - 1) * HITS;
+    let mut text = String::new();
+    for reference in refs.iter().skip(skip).take(HITS) {
+        let (Reference::Text(id) | Reference::Call(id, _) | Reference::Reasoning(id)) = Reference::parse(reference)?
+        else {
+            return Err(Error::invalid("a stretch is listed by expand"));
+        };
+        let message = one(source, id)?;
+        text.push_str(&entry(&message, &passage(&message, &[], ""), source));
+    }
+    let more = if refs.len() > skip + HITS { format!("\nMore: page {}.", page + 1) } else { String::new() };
+    Ok(format!("{}{more}", text.trim_start()))
+}
+
+fn by_words(query: &str, page: u64, source: &impl Source) -> Result<String, Error> {
+    let phrase = query.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).filter(|phrase| !phrase.is_empty());
+    let text = phrase.unwrap_or(query);
+    let mut tried = Vec::new();
+    let mut ids: Vec<MessageId> = Vec::new();
+    let skip = u32::try_from(page - 1).unwrap_or_default() * HITS as u32;
+    let mut ask = |matching: Matching, offset: u32, name: &'static str| -> Result<(), Error> {
+        tried.push(name);
+        let asked = Query { matching, offset, limit: LOOKED_AT, ..Query::new(text) };
+        let hits: Vec<Hit> = source.search(&asked)?;
+        ids.extend(hits.iter().map(|hit| hit.id));
+        Ok(())
+    };
+    // Code, paths and messages of errors are looked for as they stand before their words are.
+    if phrase.is_some() || is_exact(text) {
+        ask(Matching::Phrase, 0, "the exact phrase")?;
+    }
+    if phrase.is_none() {
+        ask(Matching::Any, 0, "any of the words")?;
+    }
+    let mut seen = HashSet::new();
+    ids.retain(|id| seen.insert(*id));
+    if ids.is_empty() && phrase.is_some() {
+        tried.push("any of the words");
+        let asked = Query { matching: Matching::Any, limit: LOOKED_AT, ..Query::new(text) };
+        ids.extend(source.search(&asked)?.iter().map(|hit| hit.id));
+    }
+    let words: Vec<String> =
+        text.split(|sign: char| !sign.is_alphanumeric()).filter(|w| w.chars().count() > 1).map(lowered).collect();
+    let found = ids.len();
+    let mut answer = String::new();
+    let mut shown = 0;
+    for id in ids.into_iter().skip(skip as usize).take(HITS) {
+        let Ok(message) = one(source, id) else { continue };
+        answer.push_str(&entry(&message, &passage(&message, &words, text), source));
+        shown += 1;
+    }
+    if shown == 0 {
+        let further = if skip > 0 { "nothing further found" } else { "nothing found" };
+        return Ok(format!(
+            "{further} for `{}`. Searched: {} in texts, tool calls and results of the whole conversation. Other words \
+             may help; outline lists what there is.",
+            line(query, 200),
+            tried.join(", then ")
+        ));
+    }
+    let more = if found > skip as usize + shown { format!("\nMore: page {}.", page + 1) } else { String::new() };
+    Ok(format!("{}{more}", answer.trim_start()))
+}
+
+/// Whether it looks like something copied rather than asked.
+fn is_exact(text: &str) -> bool {
+    let signs =
+        text.chars().filter(|sign| !sign.is_alphanumeric() && !sign.is_whitespace() && !"?!.,'".contains(*sign));
+    signs.count() > 0 || text.split_whitespace().count() == 1
+}
+
+fn entry(message: &Message, passage: &Passage, source: &impl Source) -> String {
+    let mut entry = format!("\n#{} {}, {} UTC", message.id, who(message), time(message.created_at));
+    if !passage.part.is_empty() {
+        entry.push_str(&format!(" ({})", passage.part));
+    }
+    let from = message.id.saturating_sub(12);
+    let around = source.headers(MessageRange::new(from, message.id.saturating_add(12))).unwrap_or_default();
+    let at = around.iter().position(|header| header.id == message.id);
+    let beside = |at: Option<usize>| -> Option<String> {
+        let id = around.get(at?)?.id;
+        let message = one(source, id).ok()?;
+        let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
+        let text = if message.content.trim().is_empty() { calls.join(", ") } else { message.content.clone() };
+        Some(format!("#{id} {}: {}", who(&message), line(&text, BESIDE)))
+    };
+    if let Some(before) = beside(at.and_then(|at| at.checked_sub(1))) {
+        entry.push_str(&format!("\n  before: {before}"));
+    }
+    entry.push_str(&format!("\n{}\n", passage.text));
+    if let Some(after) = beside(at.map(|at| at + 1)) {
+        entry.push_str(&format!("  after: {after}\n"));
+    }
+    entry
+}
+
+struct Passage {
+    part: String,
+    text: String,
+}
+
+/// The part of a message, and the stretch of it, that has most of what is looked for.
+fn passage(message: &Message, words: &[String], phrase: &str) -> Passage {
+    let mut parts = vec![(String::new(), message.content.clone())];
+    for (n, call) in (1..).zip(&message.tool_calls) {
+        let part = format!("#{}/{n} arguments of {}", message.id, line(&call.name, 64));
+        parts.push((part, strings(&call.arguments)));
+    }
+    let mut best: Option<(usize, usize, usize)> = None;
+    for (at, (_, text)) in parts.iter().enumerate() {
+        let (score, start) = place(text, words, phrase);
+        if best.is_none_or(|(known, ..)| score > known) {
+            best = Some((score, at, start));
+        }
+    }
+    let (_, at, start) = best.unwrap_or_default();
+    let (part, text) = parts.swap_remove(at);
+    let from = floor(text.as_str(), start);
+    // Whole lines, where they are not long.
+    let from = text[..from].rfind('\n').filter(|line| from - line < 400).map_or(from, |line| line + 1);
+    let to = floor(&text, from + PASSAGE);
+    let to = text[to..].find('\n').filter(|rest| *rest < 200).map_or(to, |rest| to + rest);
+    let cut = |is: bool| if is { "…" } else { "" };
+    let text = format!("{}{}{}", cut(from > 0), &text[from..to], cut(to < text.len()));
+    Passage { part, text }
+}
+
+/// The texts in a call's arguments, as they are meant.
+fn strings(arguments: &str) -> String {
+    fn collect(value: &Value, texts: &mut Vec<String>) {
+        match value {
+            Value::String(text) => texts.push(text.clone()),
+            Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
+            Value::Object(values) => values.values().for_each(|value| collect(value, texts)),
+            _ => {}
+        }
+    }
+    let mut texts = Vec::new();
+    match serde_json::from_str(arguments) {
+        Ok(value) => collect(&value, &mut texts),
+        Err(_) => texts.push(arguments.to_owned()),
+    }
+    texts.join("\n")
+}
+
+/// In small letters, each as long as it was, so that places in it are places in the text.
+fn lowered(text: &str) -> String {
+    let small = |sign: char| {
+        let mut small = sign.to_lowercase();
+        small.next().filter(|first| small.len() == 0 && first.len_utf8() == sign.len_utf8()).unwrap_or(sign)
+    };
+    text.chars().map(small).collect()
+}
+
+/// How many of the words stand together somewhere in a text, and where that begins.
+fn place(text: &str, words: &[String], phrase: &str) -> (usize, usize) {
+    const SEARCHED: usize = 4 << 20;
+    let text = &text[..floor(text, SEARCHED)];
+    if !phrase.is_empty()
+        && let Some(at) = text.find(phrase)
+    {
+        return (1_000, at.saturating_sub(PASSAGE / 4));
+    }
+    let lower = lowered(text);
+    let mut hits: Vec<(usize, usize)> = words
+        .iter()
+        .enumerate()
+        .flat_map(|(n, word)| lower.match_indices(word.as_str()).take(2_000).map(move |(at, _)| (at, n)))
+        .collect();
+    hits.sort_unstable();
+    let mut best = (0, 0);
+    let mut counts = vec![0_u32; words.len()];
+    let (mut end, mut distinct) = (0, 0);
+    for start in 0..hits.len() {
+        while end < hits.len() && hits[end].0 < hits[start].0 + PASSAGE * 3 / 4 {
+            distinct += usize::from(counts[hits[end].1] == 0);
+            counts[hits[end].1] += 1;
+            end += 1;
+        }
+        if distinct > best.0 {
+            best = (distinct, hits[start].0.saturating_sub(80));
+        }
+        counts[hits[start].1] -= 1;
+        distinct -= usize::from(counts[hits[start].1] == 0);
+    }
+    best
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{Log, assistant, calls, result, user};
+
+    fn log() -> Log {
+        Log::new(vec![
+            user(1, "The tide table is late."),
+            calls(4, &[("a", "write", r#"{"path":"t.md","content":"one\nlet tide = \"high\";\nthree"}"#)]),
+            result(
+                5,
+                "a",
+                "write",
+                &format!("{} berth and ferry meet here {}", "x ".repeat(2_000), "y ".repeat(2_000)),
+            ),
+            assistant(9, "Done with the ferry."),
+        ])
+    }
+
+    fn recall(query: &str, page: u64) -> String {
+        run(&serde_json::from_value(json!({ "query": query, "page": page })).unwrap(), &log()).unwrap()
+    }
+
+    #[test]
+    fn passages_come_with_their_numbers_and_neighbours() {
+        let answer = recall("berth ferry", 1);
+        assert!(answer.starts_with("#5 result of write"), "{answer}");
+        assert!(answer.contains("berth and ferry meet here"), "the passage is where the words stand: {answer}");
+        assert!(answer.contains("before: #4 assistant: write") && answer.contains("after: #9 assistant: Done"));
+        assert!(answer.contains("\n#9 assistant"), "{answer}");
+        assert!(answer.len() < 6_000);
+    }
+
+    #[test]
+    fn a_phrase_is_found_in_arguments_as_it_is_meant() {
+        for query in [r#""let tide = ""#, "let tide ="] {
+            let answer = recall(query, 1);
+            assert!(answer.contains("#4") && answer.contains("let tide = \"high\";\n"), "{answer}");
+        }
+    }
+
+    #[test]
+    fn nothing_found_says_what_was_searched() {
+        let answer = recall("submarine", 1);
+        assert!(
+            answer.starts_with("nothing found for `submarine`. Searched: the exact phrase, then any of the words"),
+            "{answer}"
+        );
+        assert!(recall("berth ferry", 9).starts_with("nothing further found"));
+        let none = run(&Arguments { query: Some(" ".into()), refs: None, page: None }, &log());
+        assert!(none.is_err());
+    }
+
+    #[test]
+    fn messages_are_shown_by_number() {
+        let arguments = Arguments { query: None, refs: Some(vec!["#9".into(), "#1".into()]), page: None };
+        let answer = run(&arguments, &log()).unwrap();
+        assert!(answer.starts_with("#9 assistant") && answer.contains("\nThe tide table is late.\n"), "{answer}");
+    }
+
+    #[test]
+    fn places_survive_letters_that_change_their_length() {
+        let text = format!("{} needle", "İ".repeat(500));
+        let message = user(1, &text);
+        assert!(passage(&message, &["needle".to_owned()], "").text.contains("needle"));
+    }
+}

@@ -1,0 +1,245 @@
+//! The summaries of a new view: which stay as they are, what the new segment says, and which old ones become one.
+//!
+//! A segment that becomes part of another is never read for it: the new text is made from the facts of the messages
+//! themselves, so that nothing is told twice removed.
+
+use std::ops::Range;
+
+use hermes_plugin::context_engine::ShownSummary;
+use hermes_plugin::{Error, MessageRange, Role, log};
+
+use crate::desk::read;
+use crate::fact::{Fact, Kind, Reader};
+use crate::layout::Layout;
+use crate::plan::{FRAME, Planner};
+use crate::policy::{self, Shares, share};
+use crate::segment::{Head, Note, SEGMENT, WORKING, counted, fit, render};
+use crate::source::{Database, Source};
+
+/// Bytes that are read to make up for what was not read ahead.
+const MOST: usize = 2 << 20;
+/// Tokens of a segment, at least.
+const LEAST: u32 = 150;
+
+/// A summary of the new view.
+pub(crate) enum Text<'a> {
+    Kept(&'a ShownSummary),
+    /// `ready` says that nothing had to be read for it.
+    New {
+        content: String,
+        covers: Vec<MessageRange>,
+        tokens: u32,
+        ready: bool,
+    },
+}
+
+impl Text<'_> {
+    pub(crate) fn tokens(&self) -> u32 {
+        match self {
+            Self::Kept(shown) => shown.tokens,
+            Self::New { tokens, .. } => *tokens,
+        }
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept(_))
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self, Self::New { ready: true, .. })
+    }
+
+    fn covers(&self) -> &[MessageRange] {
+        match self {
+            Self::Kept(shown) => &shown.covers,
+            Self::New { covers, .. } => covers,
+        }
+    }
+}
+
+impl<'a, S: Source, D: Database> Planner<'a, S, D> {
+    /// The summaries before the working set, oldest first.
+    pub(crate) fn texts(&mut self, shares: &Shares, layout: &Layout) -> Result<Vec<Text<'a>>, Error> {
+        let rows = self.ground.rows;
+        let (mut kept, covered) = self.kept(layout);
+        let mut texts: Vec<Text<'a>> = Vec::new();
+        let open = rows.ranges(0..rows.len(), |at| !layout.kept[at] && !covered[at]);
+        if !open.is_empty() {
+            let room = self.room(&open).clamp(LEAST, (shares.prefix / 3).max(LEAST));
+            texts.push(self.segment(open, room, &[])?);
+        }
+        // Beside what the user said, which stays as long as it fits at all.
+        let lines = |tokens: u32, covers: &[MessageRange]| tokens.saturating_sub(self.said(covers));
+        let of_kept = |kept: &[&ShownSummary]| {
+            kept.iter().map(|shown| lines(shown.tokens, &shown.covers)).fold(0, u32::saturating_add)
+        };
+        let of_new = texts.iter().map(|text| lines(text.tokens(), text.covers())).fold(0, u32::saturating_add);
+        let all =
+            kept.iter().map(|shown| shown.tokens).chain(texts.iter().map(Text::tokens)).fold(0, u32::saturating_add);
+        if !kept.is_empty() && (of_kept(&kept).saturating_add(of_new) > shares.segments || all > shares.prefix) {
+            // The oldest half becomes one, or as many as it takes for this not to come again soon.
+            let mut half = kept.len().div_ceil(2);
+            while half < kept.len() && of_kept(&kept[half..]).saturating_add(of_new) > shares.segments / 3 {
+                half += 1;
+            }
+            let parts: Vec<MessageRange> = kept[..half].iter().flat_map(|shown| shown.covers.iter().copied()).collect();
+            let rest = of_kept(&kept[half..]).saturating_add(of_new);
+            let whole = kept[half..].iter().map(|shown| shown.tokens).chain(texts.iter().map(Text::tokens));
+            let room = shares.prefix.saturating_sub(whole.fold(0, u32::saturating_add));
+            let covers = self.united(&parts);
+            let tokens = (shares.segments / 2).saturating_sub(rest / 2).saturating_add(self.said(&covers));
+            // What the user said gives way where it would fill the prefix by itself.
+            let tokens = tokens.min(share(shares.prefix, 0.7)).min(room).max(LEAST);
+            let notes = self.notes(&covers);
+            texts.insert(0, self.segment(covers, tokens, &notes)?);
+            kept.drain(..half);
+        }
+        texts.extend(kept.into_iter().map(Text::Kept));
+        texts.sort_by_key(|text| (newest(text.covers()), text.covers().first().map(|range| range.first)));
+        Ok(texts)
+    }
+
+    /// Summaries that stay, and what they stand for.
+    fn kept(&self, layout: &Layout) -> (Vec<&'a ShownSummary>, Vec<bool>) {
+        let rows = self.ground.rows;
+        let spans = |shown: &ShownSummary| -> Vec<Range<usize>> {
+            shown.covers.iter().map(|range| rows.span(*range)).collect()
+        };
+        // A segment that lost messages still speaks of them.
+        let is_own = |shown: &&ShownSummary| {
+            let count: usize = spans(shown).iter().map(Range::len).sum();
+            count > 0 && counted(&shown.key) == Some(count)
+        };
+        let is_other = |shown: &&ShownSummary| !shown.key.starts_with(SEGMENT) && !shown.key.starts_with(WORKING);
+        // One's own first: what another engine wrote is kept where nothing else stands for its messages.
+        let own = self.ground.summaries.iter().copied().filter(is_own);
+        let other = self.ground.summaries.iter().copied().filter(is_other);
+        let mut covered = vec![false; rows.len()];
+        let mut kept = Vec::new();
+        for shown in own.chain(other) {
+            let spans = spans(shown);
+            if spans.iter().cloned().flatten().any(|at| !covered[at] && !layout.kept[at]) {
+                spans.into_iter().for_each(|span| covered[span].fill(true));
+                kept.push(shown);
+            }
+        }
+        kept.sort_by_key(|shown| newest(&shown.covers));
+        (kept, covered)
+    }
+
+    /// A segment of these messages in so many tokens, its frame included.
+    fn segment(&mut self, covers: Vec<MessageRange>, tokens: u32, notes: &[Note]) -> Result<Text<'a>, Error> {
+        let (mut facts, ready) = self.facts(&covers)?;
+        let Some(head) = Head::of(self.ground.rows, &covers) else {
+            return Err(Error::failed("a segment of no messages was asked for"));
+        };
+        if !self.focus.is_empty() {
+            promote(&mut facts, self.focus);
+        }
+        let content =
+            fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &facts, notes, bytes));
+        let tokens = self.source.count(&content).saturating_add(FRAME);
+        Ok(Text::New { content, covers, tokens, ready })
+    }
+
+    /// What is known of these messages, and whether all of it was known before.
+    fn facts(&mut self, covers: &[MessageRange]) -> Result<(Vec<Fact>, bool), Error> {
+        let rows = self.ground.rows;
+        if covers.iter().all(|range| self.desk.has(range.first)) {
+            return Ok((self.desk.facts(covers), true));
+        }
+        let mut facts = self.shelf.facts(rows, covers).unwrap_or_else(|error| {
+            log::debug(format!("{error}; what is folded is read again"));
+            Vec::new()
+        });
+        // What was not read ahead is read now, the newest first, as far as that is quick.
+        let mut missing = Vec::new();
+        let mut left = MOST;
+        'reading: for range in covers.iter().rev() {
+            let span = rows.span(*range);
+            let read = self.shelf.is_read(rows, span.clone()).unwrap_or_default();
+            let groups: Vec<Range<usize>> = rows.groups(span.clone()).collect();
+            for group in groups.into_iter().rev().filter(|group| group.start >= span.start && group.end <= span.end) {
+                let first = rows.get(group.start).id;
+                if read.binary_search(&first).is_ok() {
+                    continue;
+                }
+                let bytes: usize = rows.slice(group.clone()).iter().map(|row| row.bytes as usize).sum();
+                if bytes > left {
+                    break 'reading;
+                }
+                left -= bytes;
+                missing.push(group);
+            }
+        }
+        missing.sort_by_key(|group| group.start);
+        let ready = missing.is_empty();
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for group in missing {
+            match runs.last_mut() {
+                Some(run) if run.end == group.start => run.end = group.end,
+                _ => runs.push(group),
+            }
+        }
+        for run in runs {
+            let mut reader = Reader::default();
+            let range = MessageRange::new(rows.get(run.start).id, rows.get(run.end - 1).id);
+            for message in read(self.source, range)? {
+                let Some(at) = rows.position(message.id) else { continue };
+                facts.extend(reader.read(&message, rows.get(rows.group(at).start).id, |_| {}));
+            }
+            facts.extend(reader.close());
+        }
+        facts.sort_by_key(|fact| (fact.id, fact.n));
+        Ok((facts, ready))
+    }
+
+    fn notes(&mut self, covers: &[MessageRange]) -> Vec<Note> {
+        let (Some(first), Some(last)) = (covers.first(), covers.last()) else { return Vec::new() };
+        if !self.config.notes {
+            return Vec::new();
+        }
+        self.shelf.notes(self.ground.rows, MessageRange::new(first.first, last.last)).unwrap_or_default()
+    }
+
+    /// The messages that any of these ranges names, in ranges that name no others.
+    fn united(&self, parts: &[MessageRange]) -> Vec<MessageRange> {
+        let rows = self.ground.rows;
+        let mut named = vec![false; rows.len()];
+        for range in parts {
+            named[rows.span(*range)].fill(true);
+        }
+        rows.ranges(0..rows.len(), |at| named[at])
+    }
+
+    /// Tokens for a digest of these messages: a share of them, and what the user said.
+    fn room(&self, covers: &[MessageRange]) -> u32 {
+        let spans = covers.iter().map(|range| self.ground.rows.span(*range));
+        let all =
+            spans.flat_map(|span| self.ground.rows.slice(span)).map(|row| row.tokens).fold(0, u32::saturating_add);
+        share(all, policy::DIGEST).saturating_add(self.said(covers)).saturating_add(FRAME + 60)
+    }
+
+    /// Tokens of what the user said in them.
+    fn said(&self, covers: &[MessageRange]) -> u32 {
+        let spans = covers.iter().map(|range| self.ground.rows.span(*range));
+        let rows = spans.flat_map(|span| self.ground.rows.slice(span));
+        rows.filter(|row| row.role == Role::User).map(|row| row.tokens + 12).fold(0, u32::saturating_add)
+    }
+}
+
+/// What has to do with the user's focus counts like a change.
+fn promote(facts: &mut [Fact], focus: &str) {
+    let focus = focus.to_lowercase();
+    let words: Vec<&str> = focus.split_whitespace().filter(|word| word.chars().count() > 2).collect();
+    for fact in facts.iter_mut().filter(|fact| (Kind::Look..Kind::Change).contains(&fact.kind)) {
+        let text = fact.text.to_lowercase();
+        if words.iter().any(|word| text.contains(word)) {
+            fact.kind = Kind::Failure;
+        }
+    }
+}
+
+fn newest(covers: &[MessageRange]) -> u64 {
+    covers.iter().map(|range| range.last).max().unwrap_or_default()
+}

@@ -1,0 +1,377 @@
+//! The working set: what is in play and has left the view, word for word. It is made anew at each publication and is the last
+//! of the summaries, so that its change costs only itself and what follows.
+//!
+//! What is shown of files goes by credit: a file gains it when the assistant writes lines of it again that nothing showed.
+
+use std::collections::HashSet;
+
+use hermes_plugin::{Message, MessageId};
+
+use crate::clip::{ends, floor, line};
+use crate::deed::Deed;
+use crate::desk::Desk;
+use crate::files::{File, line_hash};
+use crate::policy;
+
+/// Characters of a line.
+const LINE: usize = 600;
+/// Failures that are told.
+const FAILURES: usize = 3;
+/// Bytes of texts that are looked through for lines that stand nowhere else.
+const LOOKED_AT: usize = 100_000;
+/// Files whose open items are told.
+const FILES: usize = 4;
+
+/// What it may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) bytes: usize,
+    /// Of what it would take at its largest.
+    pub(crate) share: f64,
+}
+
+/// The text and the messages that it restates; none when nothing is in play.
+pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String, Vec<MessageId>)> {
+    let mut made =
+        Made { seen: seen.clone(), parts: Vec::new(), sources: Vec::new(), left: room.bytes, share: room.share };
+    made.memory(seen.memory);
+    made.failures(desk);
+    made.calls(desk);
+    made.files(desk);
+    made.items(desk);
+    made.texts(desk);
+    if made.sources.is_empty() {
+        return None;
+    }
+    made.sources.sort_unstable();
+    made.sources.dedup();
+    let text = format!("In play; all of it stands in the log under the numbers given.\n\n{}", made.parts.join("\n\n"));
+    Some((text, made.sources))
+}
+
+struct Made<'a> {
+    seen: Seen<'a>,
+    parts: Vec<String>,
+    sources: Vec<MessageId>,
+    left: usize,
+    share: f64,
+}
+
+impl Made<'_> {
+    fn room(&self, tokens: u32) -> usize {
+        ((f64::from(tokens) * policy::BYTES * self.share) as usize).min(self.left)
+    }
+
+    fn put(&mut self, part: String, sources: impl IntoIterator<Item = MessageId>) {
+        self.left = self.left.saturating_sub(part.len() + 2);
+        self.parts.push(part);
+        self.sources.extend(sources);
+    }
+
+    fn memory(&mut self, memory: &str) {
+        if !memory.trim().is_empty() {
+            let text = ends(memory.trim(), self.room(policy::MEMORY), "the memory itself");
+            self.put(format!("Kept for a memory:\n{text}"), None);
+        }
+    }
+
+    fn failures(&mut self, desk: &Desk) {
+        let failures = desk.failures.iter().rev().filter(|fact| !self.seen.ids.contains(&fact.id)).take(FAILURES);
+        let mut lines: Vec<(MessageId, String)> =
+            failures.map(|fact| (fact.id, format!("#{} {}", fact.id, fact.text))).collect();
+        lines.reverse();
+        self.list("Failed and not tried again since:", lines, usize::MAX);
+    }
+
+    /// Those made last, and often, word for word.
+    fn calls(&mut self, desk: &Desk) {
+        let mut calls: Vec<_> = desk.calls.iter().collect();
+        let rank = |made: &crate::desk::Made| made.replies + policy::AGAIN * (made.times - 1).min(3);
+        calls.sort_by_key(|made| std::cmp::Reverse((rank(made), made.id)));
+        let mut left = self.room(policy::CALLS);
+        let mut lines = Vec::new();
+        for made in calls {
+            if self.seen.shows_call(&made.about) {
+                continue;
+            }
+            let text = format!("#{} {}: {}", made.id, line(&made.name, 64), made.about);
+            if text.len() + 1 > left {
+                break;
+            }
+            left -= text.len() + 1;
+            lines.push((made.id, text));
+        }
+        lines.sort();
+        self.list("Calls made lately, word for word:", lines, usize::MAX);
+    }
+
+    fn files(&mut self, desk: &Desk) {
+        // What was written last has its share in any case.
+        let mut left = self.room(policy::FILES).min(self.left.saturating_sub(self.room(policy::TEXTS) / 2));
+        for (file, credit) in desk.files.credited(desk.tokens()) {
+            let most = ((policy::PER_CREDIT * credit * policy::BYTES * self.share) as usize).min(left);
+            let place = file.place.unwrap_or_default().saturating_sub(policy::BEFORE);
+            let mut text = self.window(file, place..file.lines.len(), most);
+            if most.saturating_sub(text.len()) > 300 {
+                let before = self.window(file, 0..place, most - text.len());
+                text = format!("{before}{}{text}", if before.is_empty() || text.is_empty() { "" } else { "\n" });
+            }
+            if !text.is_empty() {
+                left = left.saturating_sub(text.len());
+                self.put(text, file.sources.iter().copied());
+            }
+        }
+    }
+
+    /// Lines of a file that are not shown elsewhere.
+    fn window(&mut self, file: &File, span: std::ops::Range<usize>, most: usize) -> String {
+        let sources: Vec<String> = file.sources.iter().rev().take(3).map(|id| format!("#{id}")).collect();
+        let mut text = String::new();
+        for at in span {
+            let Some(known) = file.lines[at].as_deref().filter(|line| !line.trim().is_empty()) else { continue };
+            if self.seen.shows(known) {
+                continue;
+            }
+            let known = if known.len() > LINE { &known[..floor(known, LINE)] } else { known };
+            if text.is_empty() {
+                text = format!(
+                    "{} from line {} on, as last seen ({}):",
+                    line(&file.path, 200),
+                    at + 1,
+                    sources.join(", ")
+                );
+            }
+            if text.len() + known.len() + 1 > most {
+                break;
+            }
+            text.push('\n');
+            text.push_str(known);
+            self.seen.add(known);
+        }
+        if text.contains('\n') { text } else { String::new() }
+    }
+
+    /// Boxes that are not ticked yet.
+    fn items(&mut self, desk: &Desk) {
+        let mut items = Vec::new();
+        for file in desk.files.edited().take(FILES) {
+            let Some(source) = file.sources.last() else { continue };
+            let lines = file.lines.iter().flatten().map(|line| line.trim());
+            for text in lines.filter(|line| line.starts_with("- [ ] ") || line.starts_with("* [ ] ")) {
+                if !self.seen.shows(text) {
+                    self.seen.add(text);
+                    items.push((*source, line(text, LINE)));
+                }
+            }
+        }
+        let most = self.room(policy::ITEMS);
+        self.list("Open items of files that were changed last:", items, most);
+    }
+
+    /// What the assistant wrote last into files.
+    fn texts(&mut self, desk: &Desk) {
+        let mut left = self.room(policy::TEXTS);
+        let mut written: Vec<(MessageId, String)> = Vec::new();
+        let mut looked_at = 0;
+        for (id, text) in desk.texts.iter().rev() {
+            looked_at += text.len();
+            if looked_at > LOOKED_AT {
+                break;
+            }
+            let mut new = String::new();
+            for known in text.lines().filter(|line| line_hash(line).is_some()) {
+                if self.seen.shows(known) {
+                    continue;
+                }
+                let known = &known[..floor(known, LINE)];
+                if known.len() + 1 > left {
+                    break;
+                }
+                left -= known.len() + 1;
+                self.seen.add(known);
+                new.push('\n');
+                new.push_str(known);
+            }
+            if !new.is_empty() {
+                written.push((*id, format!("(#{id}){new}")));
+            }
+            if left < 120 {
+                break;
+            }
+        }
+        written.reverse();
+        self.list("Written lately, lines that stand nowhere above:", written, usize::MAX);
+    }
+
+    fn list(&mut self, title: &str, lines: Vec<(MessageId, String)>, most: usize) {
+        let most = most.min(self.left);
+        let mut text = title.to_owned();
+        let mut sources = Vec::new();
+        for (id, line) in lines {
+            if text.len() + line.len() + 3 > most {
+                break;
+            }
+            text.push('\n');
+            text.push_str(&line);
+            sources.push(id);
+        }
+        if !sources.is_empty() {
+            self.put(text, sources);
+        }
+    }
+}
+
+/// What is shown already.
+#[derive(Clone)]
+pub(crate) struct Seen<'a> {
+    ids: HashSet<MessageId>,
+    lines: HashSet<u64>,
+    calls: HashSet<String>,
+    segments: &'a [String],
+    memory: &'a str,
+}
+
+impl<'a> Seen<'a> {
+    /// What a new view shows beside the working set: the newest messages, segments, and what memories want kept.
+    pub(crate) fn of(tail: &[Message], segments: &'a [String], memory: &'a str) -> Self {
+        let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), calls: HashSet::new(), segments, memory };
+        seen.lines.extend(segments.iter().flat_map(|text| text.lines()).filter_map(line_hash));
+        for message in tail {
+            seen.ids.insert(message.id);
+            seen.lines.extend(message.content.lines().filter_map(line_hash));
+            for call in &message.tool_calls {
+                match Deed::of(&call.arguments) {
+                    Deed::Write { path, content } => {
+                        seen.lines.extend(content.lines().filter_map(line_hash));
+                        seen.calls.insert(path);
+                    }
+                    Deed::Edit { path, changes } => {
+                        let lines = changes.iter().flat_map(|(old, new)| old.lines().chain(new.lines()));
+                        seen.lines.extend(lines.filter_map(line_hash));
+                        seen.calls.insert(path);
+                    }
+                    Deed::Read { path: about, .. } | Deed::Command(about) | Deed::Other(Some(about)) => {
+                        seen.calls.insert(about);
+                    }
+                    Deed::Other(None) => {}
+                }
+            }
+        }
+        seen
+    }
+
+    fn shows_call(&self, about: &str) -> bool {
+        self.calls.contains(about) || self.segments.iter().any(|text| text.contains(about))
+    }
+
+    fn shows(&self, line: &str) -> bool {
+        line_hash(line).is_some_and(|hash| self.lines.contains(&hash))
+    }
+
+    fn add(&mut self, line: &str) {
+        self.lines.extend(line_hash(line));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ground::Rows;
+    use crate::testing::{Log, assistant, calls, result};
+
+    const ROOM: Room = Room { bytes: 40_000, share: 1.0 };
+
+    fn nothing() -> Seen<'static> {
+        Seen::of(&[], &[], "")
+    }
+
+    fn desk(messages: Vec<Message>) -> Desk {
+        let log = Log::new(messages);
+        let mut rows = Rows::default();
+        rows.observe(&log.headers());
+        let mut desk = Desk::default();
+        desk.catch_up(&rows, &log).unwrap();
+        desk
+    }
+
+    fn plan() -> String {
+        (1..=600).map(|n| format!("this is step number {n} of the plan\\n- [ ] do the thing number {n}\\n")).collect()
+    }
+
+    /// A plan is written, a long time goes by, and its hundredth step is taken up.
+    fn taken_up() -> Vec<Message> {
+        let mut talk = vec![
+            calls(1, &[("a", "write", &format!(r#"{{"path":"plan.md","content":"{}"}}"#, plan()))]),
+            result(2, "a", "write", "done"),
+        ];
+        talk.extend((3..20).map(|id| assistant(id, &"so much else was said. ".repeat(400))));
+        talk.extend((20..23).map(|id| assistant(id, &format!("this is step number {} of the plan", id + 78))));
+        talk
+    }
+
+    #[test]
+    fn a_file_is_shown_from_where_it_was_taken_up_again() {
+        let (text, sources) = render(&desk(taken_up()), &nothing(), ROOM).unwrap();
+        let shown = "plan.md from line 184 on, as last seen (#1):\n- [ ] do the thing number 92\n";
+        assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
+        let of_file = text.split("Open items").next().unwrap();
+        assert!(!of_file.contains("step number 91 of"), "{text}");
+        assert!(text.contains("Open items of files that were changed last:\n- [ ] do the thing number 1\n"), "{text}");
+        assert_eq!(sources, [1]);
+    }
+
+    #[test]
+    fn what_stands_elsewhere_is_left_out() {
+        let mut talk = taken_up();
+        talk.push(calls(30, &[("b", "bash", r#"{"command":"make the ferry"}"#)]));
+        talk.push(result(31, "b", "bash", "exit code 2"));
+        let tail = [talk[talk.len() - 2].clone(), talk[talk.len() - 1].clone()];
+        let desk = desk(talk);
+        let (text, _) = render(&desk, &nothing(), ROOM).unwrap();
+        assert!(text.contains("Failed and not tried again since:\n#30 bash"), "{text}");
+        assert!(text.contains("word for word:\n#1 write: plan.md\n#30 bash: make the ferry"), "{text}");
+        let segments = ["#1 write plan.md".to_owned()];
+        let (text, _) = render(&desk, &Seen::of(&tail, &segments, "likes tea"), ROOM).unwrap();
+        assert!(!text.contains("#30") && !text.contains("#1 write:") && text.contains("likes tea"), "{text}");
+    }
+
+    #[test]
+    fn a_failure_is_told_until_the_same_call_succeeds() {
+        let call = |id, call: &str, answer: &str| {
+            vec![calls(id, &[(call, "bash", r#"{"command":"make"}"#)]), result(id + 1, call, "bash", answer)]
+        };
+        let failed = desk(call(1, "a", "exit code 2"));
+        assert!(render(&failed, &nothing(), ROOM).unwrap().0.contains("Failed and"));
+        let fixed = desk([call(1, "a", "exit code 2"), call(3, "b", "ok")].concat());
+        assert!(!render(&fixed, &nothing(), ROOM).unwrap().0.contains("Failed and"));
+    }
+
+    #[test]
+    fn it_keeps_to_its_room() {
+        let desk = desk(vec![
+            calls(1, &[("a", "write", &format!(r#"{{"path":"p","content":"{}"}}"#, plan()))]),
+            result(2, "a", "write", "done"),
+        ]);
+        for bytes in [0, 50, 500, 2_000, 40_000] {
+            if let Some((text, _)) = render(&desk, &nothing(), Room { bytes, share: 100.0 }) {
+                assert!(text.len() < bytes + 200, "{bytes}: {}", text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn an_instance_that_begins_anew_comes_to_the_same() {
+        let talk = taken_up();
+        let log = Log::new(talk);
+        let mut rows = Rows::default();
+        let mut desk = Desk::default();
+        for header in log.headers() {
+            rows.observe(&[header]);
+            desk.catch_up(&rows, &log).unwrap();
+            desk.folded(rows.last().unwrap().id);
+        }
+        let anew = render(&super::tests::desk(log.messages.clone()), &nothing(), ROOM);
+        assert_eq!(render(&desk, &nothing(), ROOM).unwrap().0, anew.unwrap().0);
+    }
+}
