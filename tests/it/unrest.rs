@@ -21,7 +21,7 @@ use crate::random_kills::Dice;
 const STEPS: usize = 60;
 /// Steps to a home: long enough for many compactions, and a request does not grow without end.
 const TO_A_HOME: usize = 60;
-const ENGINES: &[&str] = &["compressor", "compressor"];
+const ENGINES: &[&str] = &["compressor", "lossless"];
 const MODELS: &[&str] = &["scripted-model", "another-model"];
 const WINDOWS: &[usize] = &[12_000, 16_000, 24_000];
 const SEED: u64 = 0x756e_7265_7374;
