@@ -180,7 +180,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         for range in rows.ranges(layout.tail..rows.len(), |_| true) {
             tail.extend(read(self.source, range)?);
         }
-        let seen = Seen::of(&tail, texts, self.memory);
+        let seen = Seen::of(self.desk, &tail, texts, self.memory);
         let whole = f64::from(self.config.working_tokens.max(1)) * BYTES;
         let sources = RefCell::new(Vec::new());
         let content = fit(most, self.source, |bytes| {

@@ -17,7 +17,7 @@ const HITS: usize = 5;
 const PASSAGE: usize = 800;
 const BESIDE: usize = 110;
 /// Hits that are looked at for one page.
-const LOOKED_AT: u32 = 20;
+const LOOKED_AT: u32 = 40;
 /// Pages that can be asked for.
 const PAGES: u64 = 20;
 
@@ -76,7 +76,7 @@ fn by_words(query: &str, page: u64, source: &impl Source) -> Result<String, Erro
     let text = phrase.unwrap_or(query);
     let mut tried = Vec::new();
     let mut ids: Vec<MessageId> = Vec::new();
-    let skip = u32::try_from(page - 1).unwrap_or_default() * HITS as u32;
+    let skip = (page as usize - 1) * HITS;
     let mut ask = |matching: Matching, offset: u32, name: &'static str| -> Result<(), Error> {
         tried.push(name);
         let asked = Query { matching, offset, limit: LOOKED_AT, ..Query::new(text) };
@@ -100,12 +100,19 @@ fn by_words(query: &str, page: u64, source: &impl Source) -> Result<String, Erro
     }
     let words: Vec<String> =
         text.split(|sign: char| !sign.is_alphanumeric()).filter(|w| w.chars().count() > 1).map(lowered).collect();
-    let found = ids.len();
+    // The index ranks whole messages: what counts is that the words stand together.
+    let mut found: Vec<(Message, Passage)> = Vec::new();
+    for id in ids {
+        if let Ok(message) = one(source, id) {
+            let passage = passage(&message, &words, text);
+            found.push((message, passage));
+        }
+    }
+    found.sort_by_key(|(_, passage)| std::cmp::Reverse(passage.score));
     let mut answer = String::new();
     let mut shown = 0;
-    for id in ids.into_iter().skip(skip as usize).take(HITS) {
-        let Ok(message) = one(source, id) else { continue };
-        answer.push_str(&entry(&message, &passage(&message, &words, text), source));
+    for (message, passage) in found.iter().skip(skip).take(HITS) {
+        answer.push_str(&entry(message, passage, source));
         shown += 1;
     }
     if shown == 0 {
@@ -117,7 +124,7 @@ fn by_words(query: &str, page: u64, source: &impl Source) -> Result<String, Erro
             tried.join(", then ")
         ));
     }
-    let more = if found > skip as usize + shown { format!("\nMore: page {}.", page + 1) } else { String::new() };
+    let more = if found.len() > skip + shown { format!("\nMore: page {}.", page + 1) } else { String::new() };
     Ok(format!("{}{more}", answer.trim_start()))
 }
 
@@ -156,7 +163,11 @@ fn entry(message: &Message, passage: &Passage, source: &impl Source) -> String {
 struct Passage {
     part: String,
     text: String,
+    score: Score,
 }
+
+/// How well a stretch answers: the phrase itself, then how many of the words it has, then how near each other they are.
+type Score = (bool, usize, std::cmp::Reverse<usize>);
 
 /// The part of a message, and the stretch of it, that has most of what is looked for.
 fn passage(message: &Message, words: &[String], phrase: &str) -> Passage {
@@ -165,14 +176,14 @@ fn passage(message: &Message, words: &[String], phrase: &str) -> Passage {
         let part = format!("#{}/{n} arguments of {}", message.id, line(&call.name, 64));
         parts.push((part, strings(&call.arguments)));
     }
-    let mut best: Option<(usize, usize, usize)> = None;
+    let mut best: Option<(Score, usize, usize)> = None;
     for (at, (_, text)) in parts.iter().enumerate() {
         let (score, start) = place(text, words, phrase);
         if best.is_none_or(|(known, ..)| score > known) {
             best = Some((score, at, start));
         }
     }
-    let (_, at, start) = best.unwrap_or_default();
+    let (score, at, start) = best.unwrap_or_default();
     let (part, text) = parts.swap_remove(at);
     let from = floor(text.as_str(), start);
     // Whole lines, where they are not long.
@@ -181,7 +192,7 @@ fn passage(message: &Message, words: &[String], phrase: &str) -> Passage {
     let to = text[to..].find('\n').filter(|rest| *rest < 200).map_or(to, |rest| to + rest);
     let cut = |is: bool| if is { "…" } else { "" };
     let text = format!("{}{}{}", cut(from > 0), &text[from..to], cut(to < text.len()));
-    Passage { part, text }
+    Passage { part, text, score }
 }
 
 /// The texts in a call's arguments, as they are meant.
@@ -211,14 +222,14 @@ fn lowered(text: &str) -> String {
     text.chars().map(small).collect()
 }
 
-/// How many of the words stand together somewhere in a text, and where that begins.
-fn place(text: &str, words: &[String], phrase: &str) -> (usize, usize) {
+/// The stretch of a text that answers best, and where it begins.
+fn place(text: &str, words: &[String], phrase: &str) -> (Score, usize) {
     const SEARCHED: usize = 4 << 20;
     let text = &text[..floor(text, SEARCHED)];
     if !phrase.is_empty()
         && let Some(at) = text.find(phrase)
     {
-        return (1_000, at.saturating_sub(PASSAGE / 4));
+        return ((true, words.len(), std::cmp::Reverse(0)), at.saturating_sub(PASSAGE / 4));
     }
     let lower = lowered(text);
     let mut hits: Vec<(usize, usize)> = words
@@ -227,20 +238,22 @@ fn place(text: &str, words: &[String], phrase: &str) -> (usize, usize) {
         .flat_map(|(n, word)| lower.match_indices(word.as_str()).take(2_000).map(move |(at, _)| (at, n)))
         .collect();
     hits.sort_unstable();
-    let mut best = (0, 0);
+    let mut best = (Score::default(), 0);
     let mut counts = vec![0_u32; words.len()];
-    let (mut end, mut distinct) = (0, 0);
-    for start in 0..hits.len() {
-        while end < hits.len() && hits[end].0 < hits[start].0 + PASSAGE * 3 / 4 {
-            distinct += usize::from(counts[hits[end].1] == 0);
-            counts[hits[end].1] += 1;
-            end += 1;
+    let (mut start, mut distinct) = (0, 0);
+    for &(at, n) in &hits {
+        distinct += usize::from(counts[n] == 0);
+        counts[n] += 1;
+        // From the left, whatever stands again further on or too far away.
+        while counts[hits[start].1] > 1 || hits[start].0 + PASSAGE * 3 / 4 < at {
+            counts[hits[start].1] -= 1;
+            distinct -= usize::from(counts[hits[start].1] == 0);
+            start += 1;
         }
-        if distinct > best.0 {
-            best = (distinct, hits[start].0.saturating_sub(80));
+        let score = (false, distinct, std::cmp::Reverse(at - hits[start].0));
+        if score > best.0 {
+            best = (score, hits[start].0.saturating_sub(80));
         }
-        counts[hits[start].1] -= 1;
-        distinct -= usize::from(counts[hits[start].1] == 0);
     }
     best
 }

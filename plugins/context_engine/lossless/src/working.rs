@@ -9,7 +9,7 @@ use hermes_plugin::{Message, MessageId};
 
 use crate::clip::{ends, floor, line};
 use crate::deed::Deed;
-use crate::desk::Desk;
+use crate::desk::{Desk, Made};
 use crate::files::{File, line_hash};
 use crate::policy;
 
@@ -17,6 +17,8 @@ use crate::policy;
 const LINE: usize = 600;
 /// Failures that are told.
 const FAILURES: usize = 3;
+/// Calls that are looked for in what is shown.
+const RANKED: usize = 80;
 /// Bytes of texts that are looked through for lines that stand nowhere else.
 const LOOKED_AT: usize = 100_000;
 /// Files whose open items are told.
@@ -33,7 +35,7 @@ pub(crate) struct Room {
 /// The text and the messages that it restates; none when nothing is in play.
 pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String, Vec<MessageId>)> {
     let mut made =
-        Made { seen: seen.clone(), parts: Vec::new(), sources: Vec::new(), left: room.bytes, share: room.share };
+        Making { seen: seen.clone(), parts: Vec::new(), sources: Vec::new(), left: room.bytes, share: room.share };
     made.memory(seen.memory);
     made.failures(desk);
     made.calls(desk);
@@ -49,7 +51,7 @@ pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String
     Some((text, made.sources))
 }
 
-struct Made<'a> {
+struct Making<'a> {
     seen: Seen<'a>,
     parts: Vec<String>,
     sources: Vec<MessageId>,
@@ -57,7 +59,7 @@ struct Made<'a> {
     share: f64,
 }
 
-impl Made<'_> {
+impl Making<'_> {
     fn room(&self, tokens: u32) -> usize {
         ((f64::from(tokens) * policy::BYTES * self.share) as usize).min(self.left)
     }
@@ -85,15 +87,9 @@ impl Made<'_> {
 
     /// Those made last, and often, word for word.
     fn calls(&mut self, desk: &Desk) {
-        let mut calls: Vec<_> = desk.calls.iter().collect();
-        let rank = |made: &crate::desk::Made| made.replies + policy::AGAIN * (made.times - 1).min(3);
-        calls.sort_by_key(|made| std::cmp::Reverse((rank(made), made.id)));
         let mut left = self.room(policy::CALLS);
         let mut lines = Vec::new();
-        for made in calls {
-            if self.seen.shows_call(&made.about) {
-                continue;
-            }
+        for made in self.seen.missing.iter().filter_map(|at| desk.calls.get(*at)) {
             let text = format!("#{} {}: {}", made.id, line(&made.name, 64), made.about);
             if text.len() + 1 > left {
                 break;
@@ -226,15 +222,16 @@ impl Made<'_> {
 pub(crate) struct Seen<'a> {
     ids: HashSet<MessageId>,
     lines: HashSet<u64>,
-    calls: HashSet<String>,
-    segments: &'a [String],
+    /// Places of calls that are not shown, those that count most first.
+    missing: Vec<usize>,
     memory: &'a str,
 }
 
 impl<'a> Seen<'a> {
     /// What a new view shows beside the working set: the newest messages, segments, and what memories want kept.
-    pub(crate) fn of(tail: &[Message], segments: &'a [String], memory: &'a str) -> Self {
-        let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), calls: HashSet::new(), segments, memory };
+    pub(crate) fn of(desk: &Desk, tail: &[Message], segments: &[String], memory: &'a str) -> Self {
+        let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), missing: Vec::new(), memory };
+        let mut calls = HashSet::new();
         seen.lines.extend(segments.iter().flat_map(|text| text.lines()).filter_map(line_hash));
         for message in tail {
             seen.ids.insert(message.id);
@@ -243,25 +240,30 @@ impl<'a> Seen<'a> {
                 match Deed::of(&call.arguments) {
                     Deed::Write { path, content } => {
                         seen.lines.extend(content.lines().filter_map(line_hash));
-                        seen.calls.insert(path);
+                        calls.insert(path);
                     }
                     Deed::Edit { path, changes } => {
                         let lines = changes.iter().flat_map(|(old, new)| old.lines().chain(new.lines()));
                         seen.lines.extend(lines.filter_map(line_hash));
-                        seen.calls.insert(path);
+                        calls.insert(path);
                     }
                     Deed::Read { path: about, .. } | Deed::Command(about) | Deed::Other(Some(about)) => {
-                        seen.calls.insert(about);
+                        calls.insert(about);
                     }
                     Deed::Other(None) => {}
                 }
             }
         }
+        let rank = |made: &Made| made.replies + policy::AGAIN * (made.times - 1).min(3);
+        let mut ranked: Vec<usize> = (0..desk.calls.len()).collect();
+        ranked.sort_by_key(|at| std::cmp::Reverse((rank(&desk.calls[*at]), desk.calls[*at].id)));
+        ranked.truncate(RANKED);
+        ranked.retain(|at| {
+            let about = &desk.calls[*at].about;
+            !calls.contains(about) && !segments.iter().any(|text| text.contains(about.as_str()))
+        });
+        seen.missing = ranked;
         seen
-    }
-
-    fn shows_call(&self, about: &str) -> bool {
-        self.calls.contains(about) || self.segments.iter().any(|text| text.contains(about))
     }
 
     fn shows(&self, line: &str) -> bool {
@@ -282,8 +284,8 @@ mod tests {
 
     const ROOM: Room = Room { bytes: 40_000, share: 1.0 };
 
-    fn nothing() -> Seen<'static> {
-        Seen::of(&[], &[], "")
+    fn shown(desk: &Desk) -> String {
+        render(desk, &Seen::of(desk, &[], &[], ""), ROOM).unwrap().0
     }
 
     fn desk(messages: Vec<Message>) -> Desk {
@@ -312,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_file_is_shown_from_where_it_was_taken_up_again() {
-        let (text, sources) = render(&desk(taken_up()), &nothing(), ROOM).unwrap();
+        let desk = desk(taken_up());
+        let (text, sources) = render(&desk, &Seen::of(&desk, &[], &[], ""), ROOM).unwrap();
         let shown = "plan.md from line 184 on, as last seen (#1):\n- [ ] do the thing number 92\n";
         assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
         let of_file = text.split("Open items").next().unwrap();
@@ -328,11 +331,11 @@ mod tests {
         talk.push(result(31, "b", "bash", "exit code 2"));
         let tail = [talk[talk.len() - 2].clone(), talk[talk.len() - 1].clone()];
         let desk = desk(talk);
-        let (text, _) = render(&desk, &nothing(), ROOM).unwrap();
+        let text = shown(&desk);
         assert!(text.contains("Failed and not tried again since:\n#30 bash"), "{text}");
         assert!(text.contains("word for word:\n#1 write: plan.md\n#30 bash: make the ferry"), "{text}");
         let segments = ["#1 write plan.md".to_owned()];
-        let (text, _) = render(&desk, &Seen::of(&tail, &segments, "likes tea"), ROOM).unwrap();
+        let (text, _) = render(&desk, &Seen::of(&desk, &tail, &segments, "likes tea"), ROOM).unwrap();
         assert!(!text.contains("#30") && !text.contains("#1 write:") && text.contains("likes tea"), "{text}");
     }
 
@@ -342,9 +345,9 @@ mod tests {
             vec![calls(id, &[(call, "bash", r#"{"command":"make"}"#)]), result(id + 1, call, "bash", answer)]
         };
         let failed = desk(call(1, "a", "exit code 2"));
-        assert!(render(&failed, &nothing(), ROOM).unwrap().0.contains("Failed and"));
+        assert!(shown(&failed).contains("Failed and"));
         let fixed = desk([call(1, "a", "exit code 2"), call(3, "b", "ok")].concat());
-        assert!(!render(&fixed, &nothing(), ROOM).unwrap().0.contains("Failed and"));
+        assert!(!shown(&fixed).contains("Failed and"));
     }
 
     #[test]
@@ -354,7 +357,7 @@ mod tests {
             result(2, "a", "write", "done"),
         ]);
         for bytes in [0, 50, 500, 2_000, 40_000] {
-            if let Some((text, _)) = render(&desk, &nothing(), Room { bytes, share: 100.0 }) {
+            if let Some((text, _)) = render(&desk, &Seen::of(&desk, &[], &[], ""), Room { bytes, share: 100.0 }) {
                 assert!(text.len() < bytes + 200, "{bytes}: {}", text.len());
             }
         }
@@ -371,7 +374,6 @@ mod tests {
             desk.catch_up(&rows, &log).unwrap();
             desk.folded(rows.last().unwrap().id);
         }
-        let anew = render(&super::tests::desk(log.messages.clone()), &nothing(), ROOM);
-        assert_eq!(render(&desk, &nothing(), ROOM).unwrap().0, anew.unwrap().0);
+        assert_eq!(shown(&desk), shown(&super::tests::desk(log.messages.clone())));
     }
 }
