@@ -135,8 +135,9 @@ fn a_prompt_that_would_not_fit_beside_the_conversation_is_not_taken_up_by_a_comp
 
 #[test]
 fn a_prompt_that_barely_fits_does_not_make_the_next_compaction_follow_at_once() {
-    let (turns, output) = talk_while_a_file_appears(17_000);
+    let (turns, output) = talk_while_a_file_appears(10_000);
     let compacted = compactions(&turns);
+    assert!(output.stderr.contains("the system prompt was rebuilt"), "it did not fit\n{output}");
     assert!(!compacted.is_empty() && compacted[0] > 2, "compacted in {compacted:?}");
     assert!(compacted.windows(2).all(|pair| pair[1] - pair[0] > 2), "one after the other: {compacted:?}\n{output}");
 }

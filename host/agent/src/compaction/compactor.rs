@@ -24,7 +24,7 @@ const HEAVY: u32 = 85;
 const RELIEVED: u32 = 60;
 /// Share of the window, in hundredths, up to which a larger prompt stands well beside a conversation: engines propose from
 /// about 60 on.
-const BESIDE: u32 = 55;
+const BESIDE: u32 = 45;
 /// Fewer messages than these are folded neither for their weight alone nor because the user says so.
 pub const LEAST_MESSAGES: usize = 4;
 
