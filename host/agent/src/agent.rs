@@ -241,9 +241,10 @@ impl Agent {
         &mut self,
         focus: Option<&str>,
         observer: &mut dyn Observer,
+        interrupt: &Interrupt,
     ) -> Result<Compression, AgentError> {
         match &mut self.live {
-            Some(live) => compaction::compress(&self.host, live, focus, observer).await,
+            Some(live) => compaction::compress(&self.host, live, focus, observer, interrupt).await,
             None => Ok(NOTHING_SAID),
         }
     }
@@ -289,17 +290,23 @@ impl Agent {
         Ok(Some(context))
     }
 
-    /// Ends work on the session: hooks and memories get what they have coming, in bounded time.
-    pub async fn close(self) {
+    /// Ends work on the session: hooks and memories get what they have coming, in bounded time. What they and the engine
+    /// say meanwhile is passed on.
+    pub async fn close(self, observer: &mut dyn Observer) {
         /// Summaries for the next process are worth a moment; a prompt that comes back at once is worth more.
         const ONE_SHOT: Duration = Duration::from_secs(10);
         const PATIENCE: Duration = Duration::from_secs(2);
         let Some(mut live) = self.live else { return };
         let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
-        live.compactor.finish(patience).await;
-        let _ = tokio::time::timeout(PATIENCE, live.plugged.watchers.settle()).await;
-        if let Some(syncing) = live.syncing.take() {
-            let _ = tokio::time::timeout(PATIENCE, syncing).await;
-        }
+        let Live { compactor, plugged, syncing, ear, .. } = &mut live;
+        let ending = async {
+            compactor.finish(patience).await;
+            let _ = tokio::time::timeout(PATIENCE, plugged.watchers.settle()).await;
+            if let Some(syncing) = syncing.take() {
+                let _ = tokio::time::timeout(PATIENCE, syncing).await;
+            }
+        };
+        ear.attend(observer, ending).await;
+        ear.drain(observer);
     }
 }

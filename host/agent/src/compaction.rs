@@ -6,6 +6,8 @@ mod compactor;
 mod desk;
 mod memory;
 mod ruler;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLockReadGuard};
@@ -24,6 +26,7 @@ use crate::clock::Clock;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
 use crate::freezing;
+use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::live::{Live, Plugged};
 use crate::outgoing::Outgoing;
@@ -133,21 +136,25 @@ pub(crate) fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option
     }
 }
 
-/// Before a request: the engine is heard, and the window has room afterwards.
+/// Before a request: the engine is heard, and the window has room afterwards. False where the user stopped it; what was done
+/// until then is told all the same.
 pub(crate) async fn make_room(
     host: &Host,
     live: &mut Live,
     moment: Moment,
     observer: &mut dyn Observer,
-) -> Result<(), AgentError> {
+    interrupt: &Interrupt,
+) -> Result<bool, AgentError> {
     let mut done = Vec::new();
     let outcome = {
         let (compactor, mut desk, ear) = at_work!(host, live);
-        ear.attend(observer, compactor.make_room(&mut desk, moment, &mut done)).await
+        interrupt.or_done(ear.attend(observer, compactor.make_room(&mut desk, moment, &mut done))).await
     };
     tell(live, &done, observer);
+    let Some(outcome) = outcome else { return Ok(false) };
     outcome?;
-    freezing::after_compaction(host, live).await
+    // Where it is stopped, it is made up for before the next request: the view is a new one still.
+    interrupt.or_done(freezing::after_compaction(host, live)).await.map_or(Ok(false), |done| done.map(|()| true))
 }
 
 /// After a turn, while the user reads: the engine may work ahead.
@@ -174,6 +181,8 @@ pub enum Compression {
     Nothing,
     /// The engine failed, or its plan was refused; the user was told why.
     Failed,
+    /// The user stopped it before there was a new view.
+    Stopped,
 }
 
 /// Why `/compress` and its preview need not ask.
@@ -191,6 +200,7 @@ pub(crate) async fn compress(
     live: &mut Live,
     focus: Option<&str>,
     observer: &mut dyn Observer,
+    interrupt: &Interrupt,
 ) -> Result<Compression, AgentError> {
     if let Some(unasked) = unasked(host, live) {
         return Ok(unasked);
@@ -199,11 +209,14 @@ pub(crate) async fn compress(
     let mut done = Vec::new();
     let outcome = {
         let (compactor, mut desk, ear) = at_work!(host, live);
-        ear.attend(observer, compactor.compress(&mut desk, focus, &mut done)).await
+        interrupt.or_done(ear.attend(observer, compactor.compress(&mut desk, focus, &mut done))).await
     };
     tell(live, &done, observer);
+    let Some(outcome) = outcome else {
+        return Ok(if done.is_empty() { Compression::Stopped } else { Compression::Adopted });
+    };
     let adopted = outcome?;
-    freezing::after_compaction(host, live).await?;
+    interrupt.or_done(freezing::after_compaction(host, live)).await.unwrap_or(Ok(()))?;
     live.ear.drain(observer);
     Ok(match adopted || !done.is_empty() {
         true => Compression::Adopted,

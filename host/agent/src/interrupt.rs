@@ -30,6 +30,15 @@ impl Interrupt {
         *self.0.borrow()
     }
 
+    /// Lets work be done, or none where it is triggered before: the work is dropped then.
+    pub(crate) async fn or_done<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.triggered() => None,
+        }
+    }
+
     /// Waits until it is triggered.
     pub async fn triggered(&self) {
         let mut watched = self.0.subscribe();

@@ -49,7 +49,7 @@ pub(crate) fn with_recollections(text: &str, recalled: &[Recollection], budget: 
 /// Recalled text cannot close the fence and speak as the user.
 fn defused(text: &str) -> String {
     let mut text = text.to_owned();
-    for tag in [OPENS, ENDS] {
+    for tag in [OPENS, ENDS, "<earlier-context>", "</earlier-context>"] {
         while let Some(at) = text.to_ascii_lowercase().find(tag) {
             text.replace_range(at..at + tag.len(), "");
         }

@@ -169,9 +169,8 @@ async fn reply(
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
     loop {
-        tokio::select! {
-            room = compaction::make_room(host, live, moment, observer) => room?,
-            () = interrupt.triggered() => return Ok(Replied::Stopped(String::new())),
+        if !compaction::make_room(host, live, moment, observer, interrupt).await? {
+            return Ok(Replied::Stopped(String::new()));
         }
         match ask(host, live, observer, interrupt).await {
             Ok(Replied::Whole(reply)) if reply.text.trim().is_empty() && reply.tool_calls.is_empty() => {

@@ -94,6 +94,7 @@ fn uncompressed(compression: Compression) -> String {
              it; /context shows what fills the window"
                 .to_owned()
         }
+        Compression::Stopped => "stopped; the conversation is as it was".to_owned(),
         Compression::Failed => "the conversation is as it was: the reason stands above; `context.engine` or --engine \
              selects another engine"
             .to_owned(),
@@ -191,22 +192,16 @@ impl Chat {
     async fn compress(&mut self, focus: Option<&str>) {
         let done = {
             let _during = self.ctrl_c.stops_the_turn();
-            let interrupt = self.ctrl_c.interrupt();
-            tokio::select! {
-                biased;
-                () = interrupt.triggered() => None,
-                done = self.agent.compress(focus, &mut self.screen) => Some(done),
-            }
+            self.agent.compress(focus, &mut self.screen, self.ctrl_c.interrupt()).await
         };
         self.screen.end_turn();
         match done {
-            None => self.screen.line(Tone::Faint, "stopped; the conversation is as it was"),
-            Some(Ok(Compression::Adopted)) => {
+            Ok(Compression::Adopted) => {
                 let line = status::line(&self.agent.status());
                 self.screen.line(Tone::Faint, &line);
             }
-            Some(Ok(other)) => self.screen.line(Tone::Faint, &uncompressed(other)),
-            Some(Err(error)) => self.fail(&error.into()),
+            Ok(other) => self.screen.line(Tone::Faint, &uncompressed(other)),
+            Err(error) => self.fail(&error.into()),
         }
     }
 
@@ -225,7 +220,7 @@ impl Chat {
     async fn new_session(&mut self) {
         match self.launcher.begin(Begin::New).await {
             Ok(agent) => {
-                std::mem::replace(&mut self.agent, agent).close().await;
+                std::mem::replace(&mut self.agent, agent).close(&mut self.screen).await;
                 self.screen.line(Tone::Faint, "a new conversation");
             }
             Err(failure) => self.fail(&failure),
@@ -237,10 +232,10 @@ impl Chat {
         self.failed = Some(failure.kind);
     }
 
-    async fn leave(self, at_terminal: bool) {
+    async fn leave(mut self, at_terminal: bool) {
         if let Some(session) = self.agent.session().filter(|_| at_terminal) {
             self.console.note(&format!("`hermes --resume {session}` goes on from here"));
         }
-        self.agent.close().await;
+        self.agent.close(&mut self.screen).await;
     }
 }

@@ -70,7 +70,7 @@ async fn turn(
     if show != Show::Answer && matches!(end, Ok(TurnEnd::Answered { .. })) {
         screen.line(Tone::Faint, &status::line(&agent.status()));
     }
-    agent.close().await;
+    agent.close(&mut screen).await;
     if screen.reader_gone() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -74,7 +74,7 @@ async fn rebuild(launcher: &Launcher, id: &str, console: Console) -> Result<Exit
         )),
         None => console.note(&format!("the system prompt of {id} is as it would be built today; nothing was changed")),
     }
-    agent.close().await;
+    agent.close(&mut Notes(console)).await;
     Ok(ExitCode::SUCCESS)
 }
 

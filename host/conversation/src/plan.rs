@@ -19,6 +19,17 @@ pub enum Segment {
     KeepSummary(String),
 }
 
+impl Segment {
+    /// The last message that it shows.
+    fn last_shown(&self) -> Option<MessageId> {
+        match self {
+            Self::Keep(range) | Self::Restore(range) => Some(range.last),
+            Self::Excerpt(excerpt) => Some(excerpt.id),
+            Self::Summary(_) | Self::KeepSummary(_) => None,
+        }
+    }
+}
+
 /// A new view over the messages of a conversation: what is not named leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -32,7 +43,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan over a conversation that has grown since it was made: what was said after `through` follows as it is.
+    /// The plan over a conversation that has grown since it was made: what was said after `through` follows as it is. An
+    /// engine that was asked late may know of some of it already; what it names stays where it put it.
     ///
     /// None where the conversation is not the one that it was made for, since messages were taken back.
     pub fn rebase(mut self, through: Option<MessageId>, conversation: &Conversation) -> Option<Self> {
@@ -40,6 +52,8 @@ impl Plan {
             Some(through) => conversation.position(through)? + 1,
             None => 0,
         };
+        let shown = self.segments.iter().filter_map(Segment::last_shown).max();
+        let start = shown.map_or(start, |last| start.max(conversation.span(MessageRange::one(last)).end));
         if let [first, .., last] | [first @ last] = &conversation.messages()[start..] {
             self.segments.push(Segment::Keep(MessageRange::new(first.id, last.id)));
         }

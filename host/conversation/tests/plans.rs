@@ -177,6 +177,10 @@ proptest! {
             let rebased = plan.clone().rebase(through, &whole).unwrap();
             let accepted = verify(&rebased, &ground(&whole)).unwrap();
             assert_nothing_is_lost(&whole, &accepted);
+            // An engine that was asked late had heard of it, and says so itself.
+            let mut late = plan.clone();
+            late.segments = rebased.segments.clone();
+            prop_assert_eq!(late.rebase(through, &whole).unwrap(), rebased);
             let new = &whole.messages()[short.messages().len()..];
             let shown = render::render(&whole, &accepted);
             prop_assert!(new.iter().all(|new| shown.iter().any(|shown| shown.id == Some(new.id) && shown.content == new.text_sent())));

@@ -7,7 +7,7 @@ use hermes_conversation::payoff::Payoff;
 use hermes_conversation::plan::{self, Ground};
 use hermes_conversation::{MessageId, MessageRange, Plan, Refusal, Usage, View, last_resort};
 use hermes_plugins::{
-    CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
+    CallError, Cause, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
 };
 use tokio::task::JoinHandle;
 
@@ -25,6 +25,8 @@ const RELIEVED: u32 = 60;
 /// Share of the window, in hundredths, up to which a larger prompt stands well beside a conversation: engines propose from
 /// about 60 on.
 const BESIDE: u32 = 45;
+/// Steps of slow work in a row, each up to a call of a model: an engine that never has enough gets no more for nothing.
+const STEPS: u32 = 256;
 /// Fewer messages than these are folded neither for their weight alone nor because the user says so.
 pub const LEAST_MESSAGES: usize = 4;
 
@@ -102,10 +104,11 @@ pub struct Compactor {
     resting: bool,
     /// The user was told that it is not asked any more.
     told: bool,
-    preparing: Option<JoinHandle<()>>,
+    /// Slow work under way; the error that it ends with is told already.
+    preparing: Option<JoinHandle<Result<(), CallError>>>,
     late: Option<Late>,
-    /// Tokens of the last request.
-    sent: Option<u32>,
+    /// Tokens of a request that a turn began with though it is too heavy, since nothing made it lighter.
+    borne: u32,
     last_usage: Option<Usage>,
 }
 
@@ -128,7 +131,7 @@ impl Compactor {
             told: false,
             preparing: None,
             late: None,
-            sent: None,
+            borne: 0,
             last_usage: None,
         }
     }
@@ -149,7 +152,6 @@ impl Compactor {
         if let Some(usage) = usage.filter(|usage| usage.input > 0) {
             self.last_usage = Some(usage);
         }
-        self.sent = Some(self.ruler.counted(estimate));
         moved
     }
 
@@ -212,6 +214,8 @@ impl Compactor {
         done: &mut Vec<Compacted>,
     ) -> Result<(), AgentError> {
         let overflow = moment == Moment::Overflow;
+        let before = self.next_request(desk);
+        self.take_prepared(desk).await?;
         let pressed = |at: &Self, desk: &dyn Desk| overflow || at.is_full(desk) || at.is_heavy(desk, moment);
         if self.rules.enabled && self.may_be_asked(desk) {
             self.take_late(desk, done).await?;
@@ -247,18 +251,24 @@ impl Compactor {
                 Err(error) => self.engine_failed(desk, &error)?,
             }
         }
-        if self.is_full(desk) || (overflow && !self.has_shrunk(desk)) {
+        let has_shrunk = self.next_request(desk) < before / 10 * 9;
+        if self.is_full(desk) || (overflow && !has_shrunk) {
             return self.fold_by_rule(desk, overflow, done);
         }
         if self.rules.enabled && self.is_heavy(desk, moment) {
             // The second layer: whatever the engine thinks. Where it brings nothing, there is room still.
             self.lighten(desk, done)?;
         }
+        if moment == Moment::TurnStart {
+            let next = self.next_request(desk);
+            self.borne = if next > heavy(self.rules.window) { next } else { 0 };
+        }
         Ok(())
     }
 
     /// After a turn, while the user reads: the engine may work ahead.
     pub async fn turn_ended(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
+        self.take_prepared(desk).await?;
         if !self.rules.enabled || self.is_proposing() || !self.may_be_asked(desk) {
             return Ok(());
         }
@@ -287,15 +297,9 @@ impl Compactor {
         // The person waits for this one: what the engine can prepare, it may.
         asked.memory_context = memory::keepsakes(&self.memories, foldable(desk), &self.notify).await;
         let plugin = Arc::clone(&self.plugin);
-        loop {
-            match plugin.prepare(&asked).await {
-                Ok(Progress::More) => {}
-                Ok(Progress::Done) => break,
-                Err(error) => {
-                    self.engine_failed(desk, &error)?;
-                    break;
-                }
-            }
+        if let Err(error) = prepare(plugin.as_ref(), &asked, &self.notify).await {
+            (self.notify)(format!("{error}; what is prepared already counts"));
+            self.prepared_badly(desk, &error)?;
         }
         self.propose(desk, pressure, focus, Want::Asked, done).await
     }
@@ -373,16 +377,13 @@ impl Compactor {
         desk.conversation().view_tokens(desk.view()) > self.limit(desk)
     }
 
-    /// Whether a turn would begin with a window that has hardly any room.
+    /// Whether a turn would begin with a window that has hardly any room. Where nothing helped, as beside a prompt that fills
+    /// the window, it is not tried again at every turn, which would rewrite the view each time, but when more was said.
     fn is_heavy(&self, desk: &dyn Desk, moment: Moment) -> bool {
+        let most = heavy(self.rules.window).max(self.borne.saturating_add(self.borne / 20));
         moment == Moment::TurnStart
             && desk.conversation().messages().len() >= LEAST_MESSAGES
-            && self.next_request(desk) > heavy(self.rules.window)
-    }
-
-    /// Whether the view is smaller than what was last sent.
-    fn has_shrunk(&self, desk: &dyn Desk) -> bool {
-        self.sent.is_some_and(|tokens| self.next_request(desk) < tokens / 10 * 9)
+            && self.next_request(desk) > most
     }
 
     /// Starts slow work unless some is under way.
@@ -395,14 +396,29 @@ impl Compactor {
         let (plugin, memories, notify) = (Arc::clone(&self.plugin), self.memories.clone(), Arc::clone(&self.notify));
         self.preparing = Some(tokio::spawn(async move {
             request.memory_context = memory::keepsakes(&memories, folds, &notify).await;
-            loop {
-                match plugin.prepare(&request).await {
-                    Ok(Progress::More) => {}
-                    Ok(Progress::Done) => return,
-                    Err(error) => return notify(format!("{error}; nothing was prepared, the conversation is whole")),
-                }
+            let prepared = prepare(plugin.as_ref(), &request, &notify).await;
+            if let Err(error) = &prepared {
+                notify(format!("{error}; nothing was prepared, the conversation is whole"));
             }
+            prepared
         }));
+    }
+
+    /// Takes up how slow work ended, if it has.
+    async fn take_prepared(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
+        let Some(ended) = self.preparing.take_if(|preparing| preparing.is_finished()) else { return Ok(()) };
+        match ended.await {
+            Ok(Err(error)) => self.prepared_badly(desk, &error),
+            Ok(Ok(())) | Err(_) => Ok(()),
+        }
+    }
+
+    /// An engine that crashed has failed; that a model or a service was away is not its fault.
+    fn prepared_badly(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
+        match &error.cause {
+            Cause::Trap { .. } | Cause::Memory { .. } | Cause::Deadline(_) => self.failed(desk, &error.to_string()),
+            Cause::Fault(_) | Cause::Cancelled | Cause::NotExported(_) => Ok(()),
+        }
     }
 
     /// Asks for a plan, checks it, and makes it the view. True when it was adopted.
@@ -595,6 +611,32 @@ impl Compactor {
             }
         }
     }
+}
+
+/// Work that nobody waits for any more ends with the session.
+impl Drop for Compactor {
+    fn drop(&mut self) {
+        if let Some(preparing) = &self.preparing {
+            preparing.abort();
+        }
+        if let Some(late) = &self.late {
+            late.plan.abort();
+        }
+    }
+}
+
+/// Slow work, until there is no more of it.
+async fn prepare(plugin: &dyn ContextEngine, request: &PlanRequest, notify: &Notify) -> Result<(), CallError> {
+    for _ in 0..STEPS {
+        if plugin.prepare(request).await? == Progress::Done {
+            return Ok(());
+        }
+    }
+    notify(format!(
+        "the context engine `{}` had not done with preparing after {STEPS} steps: the rest is for the next request",
+        plugin.name()
+    ));
+    Ok(())
 }
 
 /// Tokens of a request above which a turn does not begin.

@@ -4,7 +4,9 @@ use hermes_conversation::Usage;
 
 /// How much of a new reading is taken in.
 const WEIGHT: f64 = 0.5;
-/// A count that is further off says more about the provider than about the text.
+/// A count that is further off says more about the provider than about the text. Below, it is passed over: some report only
+/// what their cache did not hold, and whoever believed them would fill the window until it bursts. Above, it is taken for so
+/// much, since too much room left does no harm.
 const LEAST: f64 = 0.6;
 const MOST: f64 = 2.5;
 
@@ -41,7 +43,12 @@ impl Ruler {
         if usage.input == 0 || estimate == 0 {
             return false;
         }
-        let reading = (f64::from(usage.input) / f64::from(estimate)).clamp(LEAST, MOST);
+        // What was read from a cache or written to it is part of a prompt that is counted whole.
+        let of_cache = usage.cache_read.saturating_add(usage.cache_write);
+        let reading = (f64::from(usage.input) / f64::from(estimate)).min(MOST);
+        if reading < LEAST || usage.input < of_cache {
+            return false;
+        }
         let before = self.scale;
         self.scale = if self.readings == 0 { reading } else { before + WEIGHT * (reading - before) };
         self.readings = self.readings.saturating_add(1);
@@ -90,6 +97,11 @@ mod tests {
         assert!(!ruler.read(100, &usage(0)) && !ruler.read(0, &usage(5)));
         ruler.read(10, &usage(1_000_000));
         assert_eq!(ruler.counted(100), 250);
+        // Only what the cache did not hold, with and without a word on what it did.
+        let mut ruler = Ruler::from_note("1.200");
+        assert!(!ruler.read(10_000, &usage(300)));
+        assert!(!ruler.read(10_000, &Usage { input: 7_000, cache_read: 9_000, ..Usage::default() }));
+        assert_eq!(ruler.counted(100), 120);
         assert_eq!(Ruler::from_note("1e9"), Ruler::default());
         assert_eq!(Ruler::from_note("NaN"), Ruler::default());
     }

@@ -1,0 +1,290 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
+
+use async_trait::async_trait;
+use hermes_conversation::{Draft, Item, Message, MessageId, MessageRange, Plan, Segment};
+use hermes_plugins::{
+    Advice, CallError, Cause, ContextEngine, Fault, FaultKind, Outcome, PlanRequest, Pressure, Progress, Timing,
+};
+
+use super::*;
+
+/// A conversation on the table, without a store.
+struct Table {
+    conversation: RwLock<Conversation>,
+    view: View,
+    summaries: HashMap<String, Summary>,
+    fixed_tokens: u32,
+    faults: u32,
+}
+
+impl Table {
+    /// One message of a person, and answers of so many words each.
+    fn of(answers: u64, words: usize, fixed_tokens: u32) -> Self {
+        let mut drafts = vec![Draft::user("begin", 1)];
+        drafts.extend((0..answers).map(|at| Draft::assistant("word ".repeat(words), Vec::new(), at)));
+        drafts.push(Draft::user("and now?", 9));
+        let messages = drafts.into_iter().zip(1..).map(|(draft, id)| Message { id: MessageId(id), draft });
+        let conversation = RwLock::new(Conversation::new(messages));
+        Self { conversation, view: View::default(), summaries: HashMap::new(), fixed_tokens, faults: 0 }
+    }
+}
+
+impl Desk for Table {
+    fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
+        self.conversation.read().unwrap()
+    }
+
+    fn view(&self) -> &View {
+        &self.view
+    }
+
+    fn summaries(&self) -> &HashMap<String, Summary> {
+        &self.summaries
+    }
+
+    fn adopt(&mut self, view: View, _: &str, _: &str) -> Result<(), AgentError> {
+        self.summaries.extend(view.summaries().map(|summary| (summary.key.clone(), summary.clone())));
+        self.view = view;
+        Ok(())
+    }
+
+    fn fixed_tokens(&self) -> u32 {
+        self.fixed_tokens
+    }
+
+    fn cache(&self) -> CacheState {
+        CacheState { warm_tokens: 1_000, warm_until: None, read_price: 0.1, write_price: 1.25, breaking: false }
+    }
+
+    fn faults(&self) -> u32 {
+        self.faults
+    }
+
+    fn keep_faults(&mut self, in_a_row: u32, _: &str) -> Result<(), AgentError> {
+        self.faults = in_a_row;
+        Ok(())
+    }
+}
+
+/// What becomes of a call of `prepare`.
+#[derive(Clone)]
+enum Work {
+    Done,
+    More,
+    Hang,
+    Fail(Cause),
+}
+
+/// Folds as many messages more at each plan as it is told to; its first one stays.
+struct Scripted {
+    work: Work,
+    folds: Mutex<VecDeque<u64>>,
+    prepared: AtomicUsize,
+    proposed: AtomicUsize,
+    hangs_at_settled: bool,
+}
+
+impl Scripted {
+    fn new(work: Work, folds: &[u64]) -> Self {
+        Self {
+            work,
+            folds: Mutex::new(folds.to_vec().into()),
+            prepared: AtomicUsize::new(0),
+            proposed: AtomicUsize::new(0),
+            hangs_at_settled: false,
+        }
+    }
+}
+
+fn error(cause: Cause) -> CallError {
+    CallError { plugin: "scripted".to_owned(), version: "1.0.0".to_owned(), call: "prepare", cause }
+}
+
+/// Is there as long as the call is.
+struct Alive(Arc<AtomicUsize>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+static ALIVE: std::sync::LazyLock<Arc<AtomicUsize>> = std::sync::LazyLock::new(Arc::default);
+
+#[async_trait]
+impl ContextEngine for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    async fn model_changed(&self, _: &Model) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
+        Ok(Advice { prepare: true, propose: Timing::NotNow })
+    }
+
+    async fn prepare(&self, _: &PlanRequest) -> Result<Progress, CallError> {
+        self.prepared.fetch_add(1, Ordering::Relaxed);
+        match &self.work {
+            Work::Done => Ok(Progress::Done),
+            Work::More => Ok(Progress::More),
+            Work::Fail(cause) => Err(error(cause.clone())),
+            Work::Hang => {
+                ALIVE.fetch_add(1, Ordering::Relaxed);
+                let _alive = Alive(Arc::clone(&ALIVE));
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
+        let count = self.proposed.fetch_add(1, Ordering::Relaxed);
+        let Some(last) = self.folds.lock().unwrap().pop_front() else { return Ok(None) };
+        let Some((Item::Messages(tail), _)) = request.view.last() else { return Ok(None) };
+        let covers = vec![MessageRange::new(MessageId(1), MessageId(last))];
+        let summary = Summary { key: format!("s{count}"), content: "short".to_owned(), covers };
+        let rest = MessageRange::new(MessageId(last + 1), tail.last);
+        let segments = vec![Segment::Summary(summary), Segment::Keep(rest)];
+        Ok(Some(Plan { segments, reason: "folded".to_owned(), extra: Vec::new() }))
+    }
+
+    async fn settled(&self, _: &Outcome) -> Result<(), CallError> {
+        match self.hangs_at_settled {
+            true => std::future::pending().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn status(&self) -> Result<String, CallError> {
+        Ok("{}".to_owned())
+    }
+}
+
+type Heard = Arc<Mutex<Vec<String>>>;
+
+fn compactor(engine: Scripted, window: u32) -> (Compactor, Arc<Scripted>, Heard) {
+    let engine = Arc::new(engine);
+    let heard = Heard::default();
+    let said = Arc::clone(&heard);
+    let notify: Notify = Arc::new(move |text| said.lock().unwrap().push(text));
+    let rules = Rules { enabled: true, window, patience: PATIENCE };
+    (Compactor::new(engine.clone(), Vec::new(), rules, Ruler::default(), notify), engine, heard)
+}
+
+async fn let_it_work(compactor: &Compactor) {
+    while compactor.is_preparing() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_too_long_is_folded_once() {
+    let mut table = Table::of(20, 100, 0);
+    let (mut compactor, _, _) = compactor(Scripted::new(Work::Done, &[11]), 200_000);
+    // The last one that went through was much smaller.
+    compactor.counted(50, None);
+    let mut done = Vec::new();
+    compactor.make_room(&mut table, Moment::Overflow, &mut done).await.unwrap();
+    let by: Vec<&str> = done.iter().map(|done| done.by.as_str()).collect();
+    assert_eq!(by, ["scripted"]);
+    // Again too long, and the engine has nothing more.
+    compactor.make_room(&mut table, Moment::Overflow, &mut done).await.unwrap();
+    assert_eq!(done.len(), 2);
+    assert_eq!(done[1].by, "host");
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_a_prompt_that_fills_the_window_a_view_is_not_rewritten_at_every_turn() {
+    // The prompt takes nearly as much as a turn may begin with.
+    let mut table = Table::of(20, 200, 169_500);
+    let (mut compactor, engine, _) = compactor(Scripted::new(Work::Done, &[2, 3, 4, 5]), 200_000);
+    let mut done = Vec::new();
+    for _ in 0..4 {
+        compactor.turn_begins();
+        compactor.make_room(&mut table, Moment::TurnStart, &mut done).await.unwrap();
+    }
+    assert_eq!((done.len(), engine.proposed.load(Ordering::Relaxed)), (1, 1), "{done:?}");
+    // Much more was said.
+    let more =
+        (30..85).map(|id| Message { id: MessageId(id), draft: Draft::assistant("word ".repeat(200), Vec::new(), id) });
+    more.for_each(|message| table.conversation.write().unwrap().push(message));
+    compactor.make_room(&mut table, Moment::TurnStart, &mut done).await.unwrap();
+    assert!(engine.proposed.load(Ordering::Relaxed) > 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_crashes_at_slow_work_has_failed_and_one_without_a_model_has_not() {
+    let away = Cause::Fault(Box::new(Fault::new(FaultKind::Unavailable, "no-model", "no model is configured")));
+    let crash = Cause::Trap { why: "unreachable".to_owned() };
+    for (cause, faults, calls) in [(away, 0, 6), (crash, STRIKES, STRIKES as usize)] {
+        let mut table = Table::of(5, 10, 0);
+        let (mut compactor, engine, heard) = compactor(Scripted::new(Work::Fail(cause), &[]), 200_000);
+        for _ in 0..6 {
+            compactor.turn_begins();
+            compactor.make_room(&mut table, Moment::TurnStart, &mut Vec::new()).await.unwrap();
+            let_it_work(&compactor).await;
+            compactor.turn_begins();
+            compactor.make_room(&mut table, Moment::MidTurn, &mut Vec::new()).await.unwrap();
+            compactor.finish(Duration::ZERO).await;
+        }
+        assert_eq!(table.faults, faults);
+        assert!(engine.prepared.load(Ordering::Relaxed) >= calls);
+        let given_up = heard.lock().unwrap().iter().filter(|said| said.contains("is not asked any more")).count();
+        assert_eq!(given_up, usize::from(faults > 0));
+        // What the user asks for by hand says why it brings less, and counts no more than that.
+        let adopted = compactor.compress(&mut table, None, &mut Vec::new()).await.unwrap();
+        assert!(!adopted && heard.lock().unwrap().iter().any(|said| said.ends_with("what is prepared already counts")));
+        assert_eq!(table.faults, if faults > 0 { faults + 1 } else { 0 });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_never_ends_by_itself_ends() {
+    let mut table = Table::of(5, 10, 0);
+    let (mut compactor, engine, heard) = compactor(Scripted::new(Work::More, &[]), 200_000);
+    compactor.compress(&mut table, None, &mut Vec::new()).await.unwrap();
+    assert_eq!(engine.prepared.load(Ordering::Relaxed), 256);
+    assert!(heard.lock().unwrap()[0].contains("256 steps"));
+    compactor.turn_ended(&mut table).await.unwrap();
+    let_it_work(&compactor).await;
+    assert_eq!(engine.prepared.load(Ordering::Relaxed), 512);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_in_the_background_does_not_outlive_the_session() {
+    let mut table = Table::of(5, 10, 0);
+    let (mut compactor, engine, _) = compactor(Scripted::new(Work::Hang, &[]), 200_000);
+    compactor.turn_ended(&mut table).await.unwrap();
+    while engine.prepared.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ALIVE.load(Ordering::Relaxed), 1);
+    drop(compactor);
+    tokio::task::yield_now().await;
+    assert_eq!(ALIVE.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_was_adopted_when_the_user_stopped_the_turn_is_told() {
+    let mut table = Table::of(20, 100, 0);
+    let engine = Scripted { hangs_at_settled: true, ..Scripted::new(Work::Done, &[11]) };
+    let (mut compactor, _, _) = compactor(engine, 200_000);
+    let mut done = Vec::new();
+    let interrupt = Interrupt::default();
+    let stops = interrupt.clone();
+    let stop = async move {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stops.trigger();
+    };
+    let work = interrupt.or_done(compactor.make_room(&mut table, Moment::Overflow, &mut done));
+    let (outcome, ()) = tokio::join!(work, stop);
+    assert!(outcome.is_none());
+    assert_eq!(done.len(), 1);
+    assert_eq!(table.view.summaries().count(), 1);
+}
