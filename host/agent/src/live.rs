@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hermes_conversation::{SessionId, closing};
 use hermes_plugins::services::History;
 use hermes_plugins::{
-    ContextAssist, ContextEngine, Limits, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start,
+    ContextAssist, ContextEngine, Limits, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start, Storage,
     Surroundings,
 };
 use hermes_prompt::hints::SubdirectoryHints;
@@ -175,6 +175,7 @@ fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn Hi
         },
         start,
         home: host.home.clone(),
+        storage: Storage::Home,
         workspace: session.workspace.clone(),
         clock: Arc::new(host.settings.clock),
         limits: Limits::standard(),

@@ -20,23 +20,25 @@ pub(crate) const FIRST_SUMMARY: u32 = 60;
 /// scripts without spaces one each.
 pub fn of_text(text: &str) -> u32 {
     let mut tokens = 0u32;
-    let mut run = Run::None;
-    let mut length = 0u32;
-    for character in text.chars() {
-        let kind = Run::of(character);
-        if kind != run {
-            tokens = tokens.saturating_add(run.cost(length));
-            run = kind;
-            length = 0;
-        }
-        length += 1;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let run = Run::of(first);
+        let (bytes, length) = if first.is_ascii() {
+            // Nearly everything that is counted, and a byte is enough to tell.
+            let bytes = rest.bytes().position(|byte| Run::ASCII[usize::from(byte)] != run).unwrap_or(rest.len());
+            (bytes, bytes)
+        } else {
+            let alike = rest.chars().take_while(|character| Run::of(*character) == run);
+            alike.fold((0, 0), |(bytes, length), character| (bytes + character.len_utf8(), length + 1))
+        };
+        tokens = tokens.saturating_add(run.cost(u32::try_from(length).unwrap_or(u32::MAX)));
+        rest = &rest[bytes..];
     }
-    tokens.saturating_add(run.cost(length))
+    tokens
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Run {
-    None,
     Letters,
     Digits,
     Blank,
@@ -46,7 +48,18 @@ enum Run {
 }
 
 impl Run {
-    fn of(character: char) -> Self {
+    /// By byte; all that are no ASCII are of none that an ASCII character can be of.
+    const ASCII: [Self; 256] = {
+        let mut runs = [Self::Dense; 256];
+        let mut byte = 0;
+        while byte < 0x80 {
+            runs[byte] = Self::of(byte as u8 as char);
+            byte += 1;
+        }
+        runs
+    };
+
+    const fn of(character: char) -> Self {
         match character {
             'a'..='z' | 'A'..='Z' => Run::Letters,
             '0'..='9' => Run::Digits,
@@ -60,7 +73,6 @@ impl Run {
 
     fn cost(self, length: u32) -> u32 {
         match self {
-            Run::None => 0,
             Run::Letters => length.div_ceil(6),
             Run::Digits => length.div_ceil(3),
             // One blank belongs to the word behind it; indentation packs well.

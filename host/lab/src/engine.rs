@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use hermes_agent::compaction::Compacted;
 use hermes_conversation::{Conversation, Item, MessageId, View, render};
-use hermes_plugins::{Plugins, Start};
+use hermes_plugins::{Plugins, Start, Storage};
 use tokio::runtime::Runtime;
 
 use self::bench::{Bench, Setting};
@@ -77,6 +77,7 @@ impl Engine {
             terms: contestant.terms,
             stand_in: contestant.stand_in,
             home: contestant.home,
+            storage: Storage::Home,
             session: contestant.session.clone(),
             start: Start::Fresh,
             conversation: Conversation::default(),

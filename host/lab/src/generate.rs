@@ -80,10 +80,13 @@ impl Scenario {
     /// The conversation of a seed; with fewer turns the beginning of the one with more.
     pub fn new(seed: u64, turns: u32) -> Self {
         let mut dice = Dice::new(seed);
-        let window = *dice.pick(&[4_000, 8_000, 8_000, 16_000]);
+        let is_long = Self::is_long(seed);
+        let windows = if is_long { [4_000, 8_000, 8_000, 16_000] } else { [1_500, 2_000, 3_000, 8_000] };
+        let window = *dice.pick(&windows);
         let mut author = Author {
-            words: Words::default(),
+            words: Words::for_window(window),
             dice,
+            is_long,
             now_ms: 1_767_225_600_000,
             calls: 0,
             events: Vec::new(),
@@ -98,8 +101,13 @@ impl Scenario {
     /// The number of turns that a seed suggests.
     pub fn usual_turns(seed: u64) -> u32 {
         let mut dice = Dice::new(seed ^ 0x005e_ed0f_7475_726e);
-        let most = *dice.pick(&[3, 6, 6, 20]);
-        2 + dice.below(most) as u32
+        let (least, most) = if Self::is_long(seed) { (6, 20) } else { (2, 4) };
+        least + dice.below(most) as u32
+    }
+
+    /// One in twenty has many turns, and in them many calls: the others are small, so that there can be many of them.
+    fn is_long(seed: u64) -> bool {
+        Dice::new(seed ^ 0x6c6f_6e67).one_in(20)
     }
 
     /// What is said in it, by all who take part.
@@ -114,6 +122,7 @@ impl Scenario {
 struct Author {
     words: Words,
     dice: Dice,
+    is_long: bool,
     now_ms: u64,
     calls: u64,
     events: Vec<Event>,
@@ -129,7 +138,8 @@ impl Author {
         let said = if self.dice.one_in(12) { self.last.clone() } else { self.words.user(&mut self.dice) };
         self.last.clone_from(&said);
         self.say(Draft::user(said, self.now_ms));
-        let groups = *self.dice.pick(&[0, 1, 1, 2, 3, 6]);
+        let groups = if self.is_long { [0, 1, 1, 2, 3, 6] } else { [0, 0, 1, 1, 1, 3] };
+        let groups = *self.dice.pick(&groups);
         for _ in 0..groups {
             if !self.group() {
                 return;
@@ -147,7 +157,8 @@ impl Author {
     /// Calls and their results. False when the user stopped it, and with it the turn.
     fn group(&mut self) -> bool {
         self.request();
-        let count = *self.dice.pick(&[1, 1, 1, 2, 3, 8]);
+        let counts = if self.is_long { [1, 1, 1, 2, 3, 8] } else { [1, 1, 1, 1, 2, 4] };
+        let count = *self.dice.pick(&counts);
         let mut calls: Vec<ToolCall> = Vec::new();
         for _ in 0..count {
             self.calls += 1;
@@ -186,7 +197,10 @@ impl Author {
             2 => Event::Branch,
             3 | 4 => Event::Restart,
             5 | 6 => Event::Kill,
-            7 => Event::Model(*self.dice.pick(&[4_000, 8_000, 16_000, 64_000])),
+            7 => {
+                let smallest = if self.is_long { 4_000 } else { 1_500 };
+                Event::Model(smallest * *self.dice.pick(&[1, 2, 4, 16]))
+            }
             8 => Event::SwitchEngine,
             _ => return,
         };

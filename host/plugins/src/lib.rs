@@ -12,6 +12,7 @@ mod error;
 pub mod kinds;
 mod manifest;
 mod session;
+mod storage;
 
 pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
@@ -25,3 +26,4 @@ pub use hermes_runtime::{
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
+pub use storage::{Memory, Storage};

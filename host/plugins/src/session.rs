@@ -15,6 +15,7 @@ use crate::component::SessionComponent;
 use crate::error::PluginsError;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::manifest::Access;
+use crate::storage::Storage;
 
 /// What the user's configuration says about plugins.
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ pub struct Surroundings {
     pub start: Start,
     /// `$HERMES_HOME`.
     pub home: PathBuf,
+    /// Where plugins keep what is theirs.
+    pub storage: Storage,
     /// The folder that the session works in.
     pub workspace: PathBuf,
     /// What time it is.
@@ -280,10 +283,13 @@ impl Selected {
             may_ask: manifest.permissions.llm || serves_the_session,
             history: around.history.clone(),
             may_read: manifest.permissions.history || serves_the_session,
-            documents: self.documents(&around.home),
+            documents: self.documents(around),
             files: Arc::new(self.roots(around)?),
             // Being selected gives no right to it: a file that stays is to be asked for.
-            database: manifest.permissions.sql.then(|| Database::at(self.own(&around.home).join("plugin.db"))),
+            database: manifest.permissions.sql.then(|| match &around.storage {
+                Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
+                Storage::Memory(memory) => memory.of(self.name()).1,
+            }),
         };
         Ok(Arc::new(SessionComponent::new(Recipe {
             plugin: manifest.name.clone(),
@@ -298,13 +304,17 @@ impl Selected {
     }
 
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.
-    fn documents(&self, home: &Path) -> Vec<Arc<Documents>> {
+    fn documents(&self, around: &Surroundings) -> Vec<Arc<Documents>> {
+        let home = &around.home;
         let asked = &self.found.manifest.permissions.documents;
         let mut documents = Vec::new();
         if self.found.origin == Origin::Bundled && !asked.is_empty() {
             documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
         }
-        documents.push(Arc::new(Documents::new(self.own(home).join("documents"), None)));
+        documents.push(match &around.storage {
+            Storage::Home => Arc::new(Documents::new(self.own(home).join("documents"), None)),
+            Storage::Memory(memory) => memory.of(self.name()).0,
+        });
         documents
     }
 

@@ -4,10 +4,12 @@
 //! else was faster, so that of several sessions and processes none loses what another wrote. Where
 //! documents lie and which names a plugin may use is decided by whoever makes [`Documents`].
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -140,18 +142,34 @@ impl DocumentsError {
 }
 
 /// The documents of one folder, as far as one plugin may use them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Documents {
-    dir: PathBuf,
+    place: Place,
     allowed: Option<Vec<String>>,
     patience: u32,
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder(PathBuf),
+    Memory(Mutex<HashMap<String, Document>>),
 }
 
 impl Documents {
     /// Documents in `dir`, which is made (for the user alone) when the first one is written. With `allowed`,
     /// only those of these names.
     pub fn new(dir: impl Into<PathBuf>, allowed: Option<Vec<String>>) -> Self {
-        Self { dir: dir.into(), allowed, patience: replace::PATIENCE }
+        Self { place: Place::Folder(dir.into()), allowed, patience: replace::PATIENCE }
+    }
+
+    /// Documents that go when this is dropped, for laboratories and tests.
+    pub fn in_memory() -> Self {
+        Self { place: Place::Memory(Mutex::default()), allowed: None, patience: replace::PATIENCE }
+    }
+
+    /// Whether a call may have to wait for a disk or for somebody else's lock.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.place, Place::Folder(_))
     }
 
     /// Whether a document of this name belongs to the set.
@@ -167,8 +185,10 @@ impl Documents {
     /// file that is no document.
     pub fn read(&self, name: &str) -> Result<Option<Document>, DocumentsError> {
         self.check(name)?;
-        let path = self.dir.join(name);
-        Ok(load(name, &path)?.map(|(document, _)| document))
+        match &self.place {
+            Place::Folder(dir) => Ok(load(name, &dir.join(name))?.map(|(document, _)| document)),
+            Place::Memory(documents) => Ok(whole(documents).get(name).cloned()),
+        }
     }
 
     /// Writes the document if it is at `version`; none, or an empty one, says that it must not exist yet.
@@ -181,23 +201,44 @@ impl Documents {
     /// After an error nothing was overwritten.
     pub fn write(&self, name: &str, content: &str, version: Option<&str>) -> Result<Written, DocumentsError> {
         self.check(name)?;
-        let path = self.dir.join(name);
+        let path = match &self.place {
+            Place::Folder(dir) => dir.join(name),
+            Place::Memory(_) => PathBuf::from(name),
+        };
         if content.len() > MAX_DOCUMENT {
             return Err(DocumentsError::TooLarge { name: name.to_owned(), path });
         }
+        match &self.place {
+            Place::Folder(dir) => self.write_file(name, content, version, dir),
+            Place::Memory(documents) => {
+                let mut documents = whole(documents);
+                if let Some(conflict) = conflict(documents.get(name), version) {
+                    return Ok(Written::Conflict(conflict));
+                }
+                let version = version_of(content);
+                documents.insert(name.to_owned(), Document { content: content.to_owned(), version: version.clone() });
+                Ok(Written::At(version))
+            }
+        }
+    }
+
+    fn write_file(
+        &self,
+        name: &str,
+        content: &str,
+        version: Option<&str>,
+        dir: &Path,
+    ) -> Result<Written, DocumentsError> {
+        let path = dir.join(name);
         let failed = |action: &'static str, path: &Path| {
             let (name, path) = (name.to_owned(), path.to_owned());
             move |source| DocumentsError::Io { name, path, action, source }
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.dir)
-            .map_err(failed("make the folder", &self.dir))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the folder", dir))?;
         // Both are held until the end of the function. The lock file is never removed: whoever waits for it has
         // it open. The folder's lock is for those who reach the same file by another way: through `files`,
         // or through a link in another home.
-        let _lock = self.lock(name)?;
+        let _lock = self.lock(dir, name)?;
         let target = target(&path).map_err(failed("follow the link", &path))?;
         let (Some(folder), Some(file_name)) = (target.parent(), target.file_name()) else {
             return Err(DocumentsError::NotAFile { name: name.to_owned(), path: target });
@@ -213,13 +254,8 @@ impl Documents {
         }
 
         let current = load(name, &target)?;
-        let known = version.unwrap_or_default();
-        match &current {
-            Some((document, _)) if document.version != known => return Ok(Written::Conflict(document.clone())),
-            None if !known.is_empty() => {
-                return Ok(Written::Conflict(Document { content: String::new(), version: String::new() }));
-            }
-            _ => {}
+        if let Some(conflict) = conflict(current.as_ref().map(|(document, _)| document), version) {
+            return Ok(Written::Conflict(conflict));
         }
         let mode = match current {
             Some((_, mode)) if mode & 0o222 == 0 => {
@@ -249,8 +285,8 @@ impl Documents {
         }
     }
 
-    fn lock(&self, name: &str) -> Result<fs::File, DocumentsError> {
-        let path = self.dir.join(format!("{name}.lock"));
+    fn lock(&self, dir: &Path, name: &str) -> Result<fs::File, DocumentsError> {
+        let path = dir.join(format!("{name}.lock"));
         let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let locked = opened.and_then(|file| Ok((replace::lock(&file, self.patience)?, file)));
         match locked {
@@ -258,6 +294,21 @@ impl Documents {
             Ok((false, _)) => Err(DocumentsError::Busy { name: name.to_owned(), lock: path }),
             Err(source) => Err(DocumentsError::Io { name: name.to_owned(), path, action: "lock", source }),
         }
+    }
+}
+
+/// A change is one step: after a panic elsewhere all of them are whole.
+fn whole(documents: &Mutex<HashMap<String, Document>>) -> MutexGuard<'_, HashMap<String, Document>> {
+    documents.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The document as it is now, where that is not what the writer has read.
+fn conflict(current: Option<&Document>, known: Option<&str>) -> Option<Document> {
+    let known = known.unwrap_or_default();
+    match current {
+        Some(document) if document.version != known => Some(document.clone()),
+        None if !known.is_empty() => Some(Document { content: String::new(), version: String::new() }),
+        _ => None,
     }
 }
 

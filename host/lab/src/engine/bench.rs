@@ -10,8 +10,8 @@ use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
 use hermes_plugins::services::{Level, Reporter};
 use hermes_plugins::{
-    AssistDraft, CalledTool, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Surroundings, ToolResult,
-    Tools,
+    AssistDraft, CalledTool, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
+    ToolResult, Tools,
 };
 
 use super::gate::Gate;
@@ -29,8 +29,10 @@ pub(crate) struct Setting<'a> {
     pub(crate) plugins: &'a Plugins,
     pub(crate) terms: Terms,
     pub(crate) stand_in: StandIn,
-    /// A folder, for what plugins store.
+    /// A folder, for what is searched.
     pub(crate) home: &'a Path,
+    /// What plugins store, where it outlives the bench.
+    pub(crate) storage: Storage,
     /// Names the conversation, and the one that it goes on from.
     pub(crate) session: String,
     pub(crate) start: Start,
@@ -84,7 +86,8 @@ fn limits() -> Limits {
 impl Bench {
     /// Must be called in a runtime.
     pub(crate) fn begin(setting: Setting<'_>) -> Result<Self, String> {
-        let Setting { plugins, terms, stand_in, home, session, start, conversation, view, views, now_ms } = setting;
+        let Setting { plugins, terms, stand_in, home, storage, session, start, conversation, view, views, now_ms } =
+            setting;
         let gate = Arc::new(Gate::default());
         gate.step(now_ms);
         let written = Arc::new(Mutex::new(Vec::new()));
@@ -105,6 +108,7 @@ impl Bench {
             },
             start,
             home: home.to_owned(),
+            storage,
             workspace: home.to_owned(),
             clock: gate.clone(),
             limits: limits(),

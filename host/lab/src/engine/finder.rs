@@ -5,23 +5,26 @@ use std::path::Path;
 use hermes_conversation::{Conversation, Message, MessageId, MessageRange, Model};
 use hermes_plugins::services::{HistoryHit, HistoryQuery, Matching};
 use hermes_store::{NewSession, SearchQuery, Session, Store, StoreError};
+use tempfile::TempDir;
 
 /// A store with one session.
 pub(super) struct Finder {
     store: Store,
     session: Session,
+    /// One after the other when the conversation was rewound: a store never forgets.
+    _folder: TempDir,
     /// The conversation's numbers, by those of the store.
     ids: Vec<(MessageId, MessageId)>,
 }
 
 impl Finder {
     pub(super) fn open(home: &Path) -> Result<Self, String> {
-        // One after the other when the conversation was rewound: a store never forgets.
         let folder = tempfile::Builder::new().prefix("search-").tempdir_in(home).map_err(|error| error.to_string())?;
-        Self::begin(&folder.keep()).map_err(|error| error.to_string())
+        Self::begin(folder).map_err(|error| error.to_string())
     }
 
-    fn begin(home: &Path) -> Result<Self, StoreError> {
+    fn begin(folder: TempDir) -> Result<Self, StoreError> {
+        let home = folder.path();
         let store = Store::open(home)?;
         let session = store.create_session(NewSession {
             source: "lab".to_owned(),
@@ -33,7 +36,7 @@ impl Finder {
             started_at: 0,
             parent: None,
         })?;
-        Ok(Self { store, session, ids: Vec::new() })
+        Ok(Self { store, session, _folder: folder, ids: Vec::new() })
     }
 
     pub(super) fn search(

@@ -40,12 +40,19 @@ const ODD: &[&str] = &[
 ];
 
 /// Makes texts, and remembers files so that they come again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Words {
     files: Vec<String>,
+    /// Lines of the longest usual result.
+    lines: u64,
 }
 
 impl Words {
+    /// Texts of a size that such a window holds some dozens of.
+    pub(super) fn for_window(window: u32) -> Self {
+        Self { files: Vec::new(), lines: u64::from(window / 50).min(80) }
+    }
+
     pub(super) fn user(&mut self, dice: &mut Dice) -> String {
         match dice.below(12) {
             0 => "ok".to_owned(),
@@ -88,7 +95,7 @@ impl Words {
         let path = self.file(dice);
         let arguments = match name.as_str() {
             "terminal" => json!({ "command": format!("cargo test -p {}", dice.pick(NOUNS)) }),
-            "edit" => json!({ "path": path, "old": self.code(dice, 8), "new": self.code(dice, 30) }),
+            "edit" => json!({ "path": path, "old": self.code(dice, 8), "new": self.code(dice, self.lines / 3) }),
             "search" => json!({ "pattern": dice.pick(NOUNS), "glob": "**/*.rs" }),
             "web_fetch" => json!({ "url": format!("https://example.test/{}", dice.below(1_000)) }),
             _ => json!({ "path": path, "offset": dice.below(500) }),
@@ -100,13 +107,13 @@ impl Words {
 
     pub(super) fn result(&mut self, dice: &mut Dice) -> String {
         match dice.below(100) {
-            0 => self.code(dice, 4_000),
-            1 => "x".repeat(60_000 + dice.below(60_000) as usize),
-            2 => "错误：找不到文件。".repeat(1 + dice.below(1_000) as usize),
+            0 => self.code(dice, self.lines * 50),
+            1 => "x".repeat((self.lines * (750 + dice.below(750))) as usize),
+            2 => "错误：找不到文件。".repeat(1 + dice.below(self.lines * 12) as usize),
             3..6 => String::new(),
             6..10 => dice.pick(ODD).to_string(),
-            10..50 => self.code(dice, 80),
-            50..70 => self.log(dice, 60),
+            10..50 => self.code(dice, self.lines),
+            50..70 => self.log(dice, self.lines * 3 / 4),
             _ => self.log(dice, 5),
         }
     }

@@ -23,6 +23,10 @@ impl Context {
         let Some(set) = sets.iter().find(|set| set.admits(&name)).or(sets.last()).map(Arc::clone) else {
             return Err(fault(Fault::denied("documents")));
         };
+        let told = |error: DocumentsError| fault(Fault::new(kind(error.kind()), error.code(), error.to_string()));
+        if !set.may_wait() {
+            return work(&set, &name).map_err(told);
+        }
         // A lock may have to be waited for.
         let work = tokio::task::spawn_blocking(move || work(&set, &name));
         self.call

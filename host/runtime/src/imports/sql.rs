@@ -24,14 +24,19 @@ impl Context {
         let Some(database) = self.services.database.clone() else { return Err(fault(Fault::denied("sql"))) };
         let call = self.call.clone();
         let budget = Budget { until: call.work_until(), cancelled: Arc::new(move || call.is_cancelled()) };
+        let told = |error: SqlError| {
+            let told = Fault::new(kind(error.kind()), error.code(), error.to_string());
+            Fault { retry_after_ms: (error == SqlError::Busy).then_some(BUSY), ..told }
+        };
+        if database.path().is_none() {
+            // In memory there is no disk to wait for; a statement that runs on ends itself when its time is up.
+            return work(&database, &budget).map_err(told).map_err(fault);
+        }
         let work = tokio::task::spawn_blocking(move || work(&database, &budget));
         self.call
             .bounded(async {
                 let done = work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))?;
-                done.map_err(|error| {
-                    let told = Fault::new(kind(error.kind()), error.code(), error.to_string());
-                    Fault { retry_after_ms: (error == SqlError::Busy).then_some(BUSY), ..told }
-                })
+                done.map_err(told)
             })
             .await
             .map_err(fault)
