@@ -153,14 +153,12 @@ impl World {
 
     /// As the host tells it; of an excerpt it may leave out what it did not change.
     fn items(&self) -> Vec<wit::Item> {
-        let item = |item: &Item| match item {
+        let item = |(item, tokens): &(Item, u32)| match item {
             Item::Messages(messages) => wit::Item::Messages(range(messages)),
-            Item::Excerpt(excerpt) => {
-                wit::Item::Excerpt(wit::ShownExcerpt { id: excerpt.id.0, tokens: self.conversation.item_tokens(item) })
-            }
+            Item::Excerpt(excerpt) => wit::Item::Excerpt(wit::ShownExcerpt { id: excerpt.id.0, tokens: *tokens }),
             Item::Summary(summary) => wit::Item::Summary(wit::ShownSummary {
                 key: summary.key.clone(),
-                tokens: tokens::of_summary(summary),
+                tokens: *tokens,
                 covers: summary.covers.iter().map(range).collect(),
             }),
         };
@@ -170,7 +168,7 @@ impl World {
         } else {
             self.view.items.clone()
         };
-        items.iter().map(item).collect()
+        self.conversation.priced(items).iter().map(item).collect()
     }
 
     fn tokens(&self) -> u32 {
