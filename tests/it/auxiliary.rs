@@ -258,3 +258,21 @@ fn the_doctor_shows_who_serves_what() {
     }
     assert!(shown.contains("GROQ_API_KEY") && !shown.contains(OWN_KEY), "{output}");
 }
+
+#[test]
+fn what_is_said_while_a_single_turn_ends_is_told() {
+    let session = partner("session");
+    let home = home(&session, json!({}));
+    home.set("compression.enabled", json!(false));
+    let said: Vec<String> = (0..TURNS).map(|turn| long_text("turn", turn)).collect();
+    home.hermes(&["chat"]).stdin(&said.join("\n")).run().success();
+
+    // The answer is there long before it is clear that nobody writes summaries here.
+    let silent = summariser(|| Reply::text("never").hang_after(0));
+    home.set("auxiliary.compression", json!({"base_url": silent.url(), "model": "small", "timeout": 2}));
+    home.set("compression.enabled", json!(true));
+    home.set("model.context_length", json!(17_000));
+    let output = home.hermes(&["chat", "--continue", "-q", "and now?"]).run().success();
+    assert!(!silent.requests().is_empty(), "nothing was prepared\n{output}");
+    assert_eq!(notices(&output).len(), 1, "{output}");
+}

@@ -12,12 +12,25 @@ use crate::services::{HistoryQuery, Matching};
 /// Hits that one search gives.
 const HITS: u32 = 100;
 
+/// Bytes of the text that is looked for.
+const QUERY: usize = 64 << 10;
+
 /// Bytes of text that one call of `read` gives.
 const PAGE: usize = 4 << 20;
 
 impl Context {
     fn may_read(&self) -> Result<(), Error> {
         if self.services.may_read { Ok(()) } else { Err(fault(Fault::denied("history"))) }
+    }
+
+    /// What the log has to be read for, off the thread that drives the guest.
+    async fn on_history<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let work = tokio::task::spawn_blocking(work);
+        let done = async { work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))? };
+        self.call.bounded(done).await.map_err(fault)
     }
 }
 
@@ -43,7 +56,8 @@ impl wit::Host for Context {
 
     async fn summary(&mut self, key: String) -> Result<String, Error> {
         self.may_read()?;
-        self.services.history.summary(&key).map_err(fault)?.ok_or_else(|| {
+        let (history, asked) = (self.services.history.clone(), key.clone());
+        self.on_history(move || history.summary(&asked)).await?.ok_or_else(|| {
             fault(Fault::new(FaultKind::InvalidInput, "not-found", format!("no view has or had the summary `{key}`")))
         })
     }
@@ -63,15 +77,12 @@ impl wit::Host for Context {
             offset: query.offset as usize,
             limit: query.limit.min(HITS) as usize,
         };
+        if query.text.len() > QUERY {
+            let why = format!("the text to look for has more than {} KiB: look for a part of it", QUERY >> 10);
+            return Err(fault(Fault::new(FaultKind::InvalidInput, "too-long", why)));
+        }
         let history = self.services.history.clone();
-        let search = tokio::task::spawn_blocking(move || history.search(&query));
-        let found = self
-            .call
-            .bounded(async {
-                search.await.map_err(|error| Fault::new(FaultKind::Failed, "search", error.to_string()))?
-            })
-            .await
-            .map_err(fault)?;
+        let found = self.on_history(move || history.search(&query)).await?;
         Ok(found
             .into_iter()
             .map(|hit| wit::Hit { id: hit.id.0, session_id: hit.session, excerpt: hit.excerpt, score: hit.score })

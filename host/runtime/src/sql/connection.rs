@@ -96,8 +96,15 @@ pub(super) fn create(path: &Path) -> Result<(), Failure> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map(drop).map_err(failed),
+    }
+    // Neither a link, since that leads to a file that is somebody else's, nor what is no file at all. A folder above it may
+    // be one: people keep their data where there is room.
+    match path.symlink_metadata().map_err(failed)?.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind if kind.is_symlink() => Err(failed(io::Error::other("it is a link; put the file itself there"))),
+        _ => Err(failed(io::Error::other("it is not a file"))),
     }
 }
 

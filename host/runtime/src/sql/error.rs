@@ -176,20 +176,27 @@ impl Failure {
     }
 }
 
+/// Characters of what SQLite says; it may repeat a name of any length.
+const TOLD: usize = 1_000;
+
 /// What SQLite says, without the statement that its author knows.
 fn detail(error: &rusqlite::Error) -> String {
+    let bounded = |text: &str| match text.char_indices().nth(TOLD) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text.to_owned(),
+    };
     match error {
         rusqlite::Error::SqlInputError { msg, offset, .. } => {
             if *offset >= 0 {
-                format!("{msg}, at byte {offset}")
+                format!("{}, at byte {offset}", bounded(msg))
             } else {
-                msg.clone()
+                bounded(msg)
             }
         }
-        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::SqliteFailure(_, Some(message)) => bounded(message),
         rusqlite::Error::InvalidParameterCount(given, needed) => {
             format!("the statement has {needed} parameters, but {given} values were given")
         }
-        other => other.to_string(),
+        other => bounded(&other.to_string()),
     }
 }

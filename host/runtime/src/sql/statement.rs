@@ -23,11 +23,15 @@ impl Guarded {
 
     /// All statements in one transaction.
     pub(super) fn execute(&mut self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, Failure> {
-        let gate = &self.gate;
+        let (gate, watch) = (&self.gate, &self.watch);
         let done = self.watched(budget, |connection| {
             patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("BEGIN IMMEDIATE"))?))?;
             let mut changes = Vec::with_capacity(statements.len());
             for statement in statements {
+                // Small ones are over before SQLite asks, each of them and all together.
+                if watch.look() {
+                    return Err(SqlError::Time.into());
+                }
                 changes.push(execute(connection, statement)?);
             }
             patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("COMMIT"))?))?;
@@ -60,6 +64,9 @@ fn query(connection: &Connection, statement: &Statement, quota: &Quota) -> Resul
     }
     let columns: Vec<String> = prepared.column_names().map(str::to_owned).collect();
     let mut bytes: usize = columns.iter().map(String::len).sum();
+    if bytes > quota.answer {
+        return Err(SqlError::Answer { most: quota.answer }.into());
+    }
     let mut found = prepared.query(params_from_iter(&statement.params))?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {

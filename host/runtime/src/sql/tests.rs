@@ -188,6 +188,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("SELECT readfile('/etc/passwd')", "readfile"),
     ("SELECT writefile('/tmp/x', 'y')", "writefile"),
     ("SELECT edit('x')", "edit"),
+    ("SELECT highlight(words, 0, zeroblob(1000000), '') FROM words WHERE words MATCH 'tea'", "highlight"),
     ("INSERT INTO sqlite_dbpage VALUES (1, x'00')", "sqlite_dbpage"),
 ];
 
@@ -266,6 +267,9 @@ fn a_statement_at_fault_is_told_by_what_is_wrong_with_it() {
         let error = query(&database, sql).unwrap_err();
         assert!(error.code() == "sql" && error.to_string().contains(part), "{sql}: {error}");
     }
+    // However long the word is that is wrong.
+    let error = query(&database, &format!("SELECT {} FROM kept", "é".repeat(100_000))).unwrap_err().to_string();
+    assert!(error.starts_with("no such column: éé") && error.len() < 3_000, "{}", error.len());
     let one_too_many = Statement::new("SELECT 1", [Value::Null]);
     assert_eq!(database.query(&one_too_many, &long()).unwrap_err().code(), "sql");
 }
@@ -554,4 +558,60 @@ fn measured() {
     mean("a database in memory, used once", TIMES / 10, &mut || {
         number(&Database::in_memory(), "SELECT 1");
     });
+}
+
+#[test]
+fn many_small_statements_end_with_their_time_and_change_nothing() {
+    let (_home, database) = with_a_row();
+    // Each of them is another text, and done before SQLite would ask whether anybody waits.
+    let statements: Vec<Statement> =
+        (0..100_000).map(|at| Statement::new(format!("UPDATE kept SET text = '{at}'"), [])).collect();
+    let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let asked = Arc::clone(&calls);
+    let budget = Budget { cancelled: Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) > 50), ..long() };
+    assert_eq!(database.execute(&statements, &budget).unwrap_err(), SqlError::Cancelled);
+    assert!(calls.load(Ordering::Relaxed) < 200);
+    assert_eq!(query(&database, "SELECT text FROM kept").unwrap().rows, [[Value::Text("one".into())]]);
+}
+
+#[test]
+fn names_of_columns_count_for_the_answer() {
+    let database = Database::in_memory();
+    let view = format!("CREATE VIEW named AS SELECT 1 AS \"{}\"", "x".repeat(900_000));
+    execute(&database, &[&view]).unwrap();
+    let from: Vec<String> = (0..30).map(|at| format!("named AS n{at}")).collect();
+    let all = format!("SELECT * FROM {} WHERE 0", from.join(", "));
+    assert_eq!(query(&database, &all).unwrap_err(), SqlError::Answer { most: 16 << 20 });
+}
+
+#[test]
+fn views_made_of_views_do_not_grow_without_end() {
+    let database = Database::in_memory();
+    let views = (1..=60).map(|at| {
+        let of = at - 1;
+        format!("CREATE VIEW v{at} AS SELECT x FROM v{of} UNION ALL SELECT x FROM v{of}")
+    });
+    let views: Vec<String> = std::iter::once("CREATE VIEW v0 AS SELECT 1 AS x".to_owned()).chain(views).collect();
+    execute(&database, &views.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    let error = query(&database, "SELECT count(*) FROM v60").unwrap_err();
+    assert!(matches!(error.code(), "sql" | "quota"), "{error:?}");
+    assert_eq!(number(&database, "SELECT count(*) FROM v3"), 8);
+}
+
+#[test]
+fn a_link_in_the_place_of_the_file_is_not_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let (_other, others) = with_a_row();
+    let path = home.path().join("plugin.db");
+    for target in [others.path().unwrap().to_owned(), home.path().join("nowhere")] {
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        let error = query(&Database::at(&path), "SELECT count(*) FROM kept").unwrap_err();
+        assert_eq!((error.kind(), error.code()), ("failed", "io"));
+        assert!(error.to_string().contains("it is a link"), "{error}");
+        assert!(!home.path().join("nowhere").exists());
+        fs::remove_file(&path).unwrap();
+    }
+    // The folder may lie elsewhere.
+    std::os::unix::fs::symlink(others.path().unwrap().parent().unwrap(), home.path().join("mine")).unwrap();
+    assert_eq!(number(&Database::at(home.path().join("mine/plugin.db")), "SELECT count(*) FROM kept"), 1);
 }
