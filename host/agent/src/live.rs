@@ -6,7 +6,8 @@ use std::sync::Arc;
 use hermes_conversation::{SessionId, closing};
 use hermes_plugins::services::History;
 use hermes_plugins::{
-    ContextAssist, ContextEngine, Limits, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
+    ContextAssist, ContextEngine, Limits, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start, Storage,
+    Surroundings,
 };
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
