@@ -81,7 +81,7 @@ impl Scenario {
     pub fn new(seed: u64, turns: u32) -> Self {
         let mut dice = Dice::new(seed);
         let is_long = Self::is_long(seed);
-        let windows = if is_long { [4_000, 8_000, 8_000, 16_000] } else { [1_500, 2_000, 3_000, 8_000] };
+        let windows = if is_long { [3_000, 4_000, 8_000, 16_000] } else { [1_500, 1_500, 2_000, 3_000] };
         let window = *dice.pick(&windows);
         let mut author = Author {
             words: Words::for_window(window),
@@ -101,7 +101,7 @@ impl Scenario {
     /// The number of turns that a seed suggests.
     pub fn usual_turns(seed: u64) -> u32 {
         let mut dice = Dice::new(seed ^ 0x005e_ed0f_7475_726e);
-        let (least, most) = if Self::is_long(seed) { (6, 20) } else { (2, 4) };
+        let (least, most) = if Self::is_long(seed) { (6, 10) } else { (2, 3) };
         least + dice.below(most) as u32
     }
 
@@ -138,7 +138,7 @@ impl Author {
         let said = if self.dice.one_in(12) { self.last.clone() } else { self.words.user(&mut self.dice) };
         self.last.clone_from(&said);
         self.say(Draft::user(said, self.now_ms));
-        let groups = if self.is_long { [0, 1, 1, 2, 3, 6] } else { [0, 0, 1, 1, 1, 3] };
+        let groups = if self.is_long { [0, 1, 1, 2, 3, 6] } else { [0, 1, 1, 1, 1, 3] };
         let groups = *self.dice.pick(&groups);
         for _ in 0..groups {
             if !self.group() {
@@ -198,7 +198,7 @@ impl Author {
             3 | 4 => Event::Restart,
             5 | 6 => Event::Kill,
             7 => {
-                let smallest = if self.is_long { 4_000 } else { 1_500 };
+                let smallest = if self.is_long { 3_000 } else { 1_500 };
                 Event::Model(smallest * *self.dice.pick(&[1, 2, 4, 16]))
             }
             8 => Event::SwitchEngine,

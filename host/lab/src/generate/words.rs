@@ -50,7 +50,7 @@ pub(super) struct Words {
 impl Words {
     /// Texts of a size that such a window holds some dozens of.
     pub(super) fn for_window(window: u32) -> Self {
-        Self { files: Vec::new(), lines: u64::from(window / 50).min(80) }
+        Self { files: Vec::new(), lines: u64::from(window / 50).clamp(40, 80) }
     }
 
     pub(super) fn user(&mut self, dice: &mut Dice) -> String {
