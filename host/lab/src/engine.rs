@@ -10,7 +10,7 @@ mod gate;
 mod log;
 mod models;
 pub(crate) mod recall;
-mod watch;
+pub(crate) mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

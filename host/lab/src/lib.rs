@@ -15,6 +15,7 @@ pub mod faults;
 pub mod figures;
 pub mod generate;
 pub mod needles;
+pub mod pace;
 mod passage;
 pub mod plot;
 pub mod prices;

@@ -10,8 +10,8 @@ use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
 use hermes_plugins::services::{Level, Reporter};
 use hermes_plugins::{
-    AssistDraft, CalledTool, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
-    ToolResult, Tools,
+    AssistDraft, CalledTool, ContextAssist, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Storage,
+    Surroundings, ToolResult, Tools,
 };
 
 use super::gate::Gate;
@@ -238,6 +238,16 @@ impl Bench {
             self.compactor.counted(estimate, Some(usage));
             self.desk.sent = self.desk.sent.map(|(sent, _)| (sent, usage.input));
         }
+    }
+
+    /// Estimate for the next request.
+    pub(crate) fn tokens(&self) -> u32 {
+        self.compactor.estimate(&self.desk)
+    }
+
+    /// What brings back what is folded, if the engine does.
+    pub(crate) fn assist(&self) -> Option<&Arc<dyn ContextAssist>> {
+        self.plugins.assist.as_ref()
     }
 
     /// What the engine offers the model.

@@ -22,7 +22,12 @@ struct Seen {
     refused: u64,
     deferred: u64,
     failures: u64,
+    /// What plans took.
     micros: Vec<u64>,
+    /// What the engine was told last.
+    pressure: Option<Pressure>,
+    /// What that took.
+    assess: Vec<u64>,
 }
 
 impl Watched {
@@ -54,6 +59,21 @@ impl Watched {
     pub(crate) fn timing(&self) -> Option<Timing> {
         Timing::of(self.seen().micros.clone())
     }
+
+    /// What the engine was told last.
+    pub(crate) fn pressure(&self) -> Option<Pressure> {
+        self.seen().pressure.clone()
+    }
+
+    /// Microseconds of each question since this was last asked.
+    pub(crate) fn take_assess(&self) -> Vec<u64> {
+        std::mem::take(&mut self.seen().assess)
+    }
+}
+
+/// Microseconds since then.
+pub(crate) fn elapsed(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 #[async_trait]
@@ -67,7 +87,15 @@ impl ContextEngine for Watched {
     }
 
     async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
-        self.noted(self.engine.assess(pressure).await)
+        let begun = Instant::now();
+        let advice = self.engine.assess(pressure).await;
+        let micros = elapsed(begun);
+        {
+            let mut seen = self.seen();
+            seen.pressure = Some(pressure.clone());
+            seen.assess.push(micros);
+        }
+        self.noted(advice)
     }
 
     async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
@@ -77,7 +105,7 @@ impl ContextEngine for Watched {
     async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
         let begun = Instant::now();
         let proposed = self.engine.propose(request).await;
-        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let micros = elapsed(begun);
         {
             let mut seen = self.seen();
             seen.asked += 1;
