@@ -24,7 +24,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-conversation",
         ],
     ),
-    ("hermes-lab", &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-conversation"]),
+    // Its benchmark starts components by itself.
+    ("hermes-lab", &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-runtime", "hermes-conversation"]),
     ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
     ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
