@@ -70,6 +70,19 @@ pub(crate) fn cap(sizes: &[usize], budget: usize) -> usize {
     usize::MAX
 }
 
+/// A number with its digits in groups: `8,554`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Unix milliseconds as `2026-01-02 15:04`, in UTC: the time of day where somebody sits would change under a frozen text.
 pub(crate) fn time(milliseconds: u64) -> String {
     let minutes = milliseconds / 60_000;
@@ -111,6 +124,13 @@ mod tests {
     fn a_cap_lets_the_small_ones_whole() {
         assert_eq!(cap(&[10, 500, 600], 310), 150);
         assert_eq!((cap(&[10, 20], 100), cap(&[], 9), cap(&[7, 7], 0)), (usize::MAX, usize::MAX, 0));
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        for (number, text) in [(0, "0"), (999, "999"), (8_554, "8,554"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
     }
 
     #[test]

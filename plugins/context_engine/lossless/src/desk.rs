@@ -32,6 +32,20 @@ pub(crate) struct Made {
     pub(crate) times: u32,
     /// Replies before it.
     pub(crate) replies: u32,
+    /// What its result says, where it failed.
+    pub(crate) failed: Option<String>,
+    /// As in its fact.
+    pub(crate) same: u64,
+}
+
+/// What the assistant wrote into a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) id: MessageId,
+    pub(crate) path: String,
+    /// Without what was overwritten since.
+    pub(crate) text: String,
+    pub(crate) failed: bool,
 }
 
 /// What was read.
@@ -43,7 +57,7 @@ pub(crate) struct Desk {
     /// Failures that the same call has not undone since, oldest first.
     pub(crate) failures: Vec<Fact>,
     /// What the assistant wrote into files, oldest first.
-    pub(crate) texts: VecDeque<(MessageId, String)>,
+    pub(crate) texts: VecDeque<Written>,
     facts: Vec<Fact>,
     /// Where reading began, and the newest message that was read.
     from: MessageId,
@@ -226,14 +240,38 @@ fn remember(calls: &mut Vec<Made>, done: &Done<'_>, replies: u32) {
         Some(at) => calls.remove(at).times + 1,
         None => 1,
     };
-    calls.push(Made { id: done.caller, name: done.call.name.clone(), about: about.clone(), times, replies });
+    calls.push(Made {
+        id: done.caller,
+        name: done.call.name.clone(),
+        about: about.clone(),
+        times,
+        replies,
+        failed: done.failed.then(|| format!("#{} {}", done.result.id, done.outcome)),
+        same: done.same,
+    });
     let many = calls.len().saturating_sub(CALLS);
     calls.drain(..many);
 }
 
-fn write_down(texts: &mut VecDeque<(MessageId, String)>, done: &Done<'_>) {
+fn write_down(texts: &mut VecDeque<Written>, done: &Done<'_>) {
+    let Some(path) = done.deed.path() else { return };
+    let clipped = |text: &str| text[..crate::clip::floor(text, TEXT)].to_owned();
+    if !done.failed {
+        match done.deed {
+            Deed::Write { .. } => texts.retain(|written| written.path != path),
+            Deed::Edit { changes, .. } => {
+                for written in texts.iter_mut().filter(|written| written.path == path && !written.failed) {
+                    for (old, new) in changes.iter().filter(|(old, _)| !old.is_empty()) {
+                        written.text = clipped(&written.text.replacen(old, new, 1));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
     let mut add = |text: &str| {
-        texts.push_back((done.caller, text[..crate::clip::floor(text, TEXT)].to_owned()));
+        let (id, path, text) = (done.caller, path.to_owned(), clipped(text));
+        texts.push_back(Written { id, path, text, failed: done.failed });
         if texts.len() > TEXTS {
             texts.pop_front();
         }

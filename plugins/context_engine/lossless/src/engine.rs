@@ -168,6 +168,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             shelf: &mut self.shelf,
             source: &self.source,
             needed: timing::is_needed(pressure, &marks),
+            presses: timing::is_pressing(pressure, &marks),
             focus: request.focus.as_deref().unwrap_or_default().trim(),
             memory: &request.memory_context,
             known: &self.texts,

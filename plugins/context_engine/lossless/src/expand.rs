@@ -8,16 +8,24 @@ use crate::clip::{ends, floor, line, time};
 use crate::reference::Reference;
 use crate::source::Source;
 
-/// Bytes of a page.
-pub(crate) const PAGE: usize = 12_000;
-/// Bytes of a list, of a user's message in it, and of another one.
-const LIST: usize = 12_000;
+/// Bytes of a page, unless another length is asked for, and the most that can be.
+pub(crate) const PAGE: usize = 4_000;
+const LONGEST: usize = 12_000;
+/// Tokens of any answer whose length is not asked for: the host shortens results, the least it leaves is 1,500.
+pub(crate) const TOKENS: u32 = 1_350;
+/// Of it, all entries of a list, and one of them.
+const LIST: u32 = TOKENS - 50;
+const ENTRY: u32 = 1_200;
+/// Bytes of a user's message in a list, and characters of another one.
 const SAID: usize = 3_000;
 const OTHER: usize = 160;
+/// Calls of one message that are named.
+const CALLS: usize = 6;
 
 pub(crate) const DESCRIPTION: &str = "Show a message of this conversation exactly as it was, also one that was folded \
     into a summary. ref: #12 (its text), #12/1 (arguments of its first call), #12/reasoning, or #12-#80 (a list). Long \
-    ones come in pages: pass the offset that the first line names.";
+    ones come in pages: pass the offset that the first line names; \
+    length for longer pages.";
 
 pub(crate) fn parameters() -> Value {
     json!({
@@ -25,6 +33,7 @@ pub(crate) fn parameters() -> Value {
         "properties": {
             "ref": { "type": "string", "description": "Such as #12." },
             "offset": { "type": "integer", "minimum": 0, "description": "Where the page begins; 0 unless given." },
+            "length": { "type": "integer", "minimum": 1, "maximum": LONGEST, "description": "Bytes of the page; 4000 unless given." },
         },
         "required": ["ref"],
     })
@@ -36,6 +45,18 @@ pub(crate) struct Arguments {
     reference: Value,
     #[serde(default)]
     offset: Option<Value>,
+    #[serde(default)]
+    length: Option<Value>,
+}
+
+/// Models write numbers as texts too.
+fn number(name: &str, value: Option<&Value>) -> Result<Option<u64>, Error> {
+    let wrong = || Error::invalid(format!("{name} is a whole number"));
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => text.trim().parse().map(Some).map_err(|_| wrong()),
+        Some(value) => value.as_u64().map(Some).ok_or_else(wrong),
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, source: &impl Source) -> Result<String, Error> {
@@ -43,26 +64,24 @@ pub(crate) fn run(arguments: &Arguments, source: &impl Source) -> Result<String,
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let offset = match &arguments.offset {
-        None | Some(Value::Null) => 0,
-        Some(Value::String(text)) => text.trim().parse().map_err(|_| Error::invalid("offset is a whole number"))?,
-        Some(value) => value.as_u64().ok_or_else(|| Error::invalid("offset is a whole number"))?,
-    };
+    let offset = number("offset", arguments.offset.as_ref())?.unwrap_or(0);
+    let length = number("length", arguments.length.as_ref())?;
+    let page = |reference: &str, about: &str, text: &str| page(reference, about, text, offset, length, source);
     match Reference::parse(&text)? {
         Reference::Text(id) => {
             let message = one(source, id)?;
-            page(&format!("#{id}"), &about(&message), &message.content, offset)
+            page(&format!("#{id}"), &about(&message), &message.content)
         }
         Reference::Call(id, n) => {
             let message = one(source, id)?;
             let call = message.tool_calls.get(n - 1).ok_or_else(|| {
                 Error::invalid(format!("message #{id} makes {} calls: there is no #{id}/{n}", message.tool_calls.len()))
             })?;
-            page(&format!("#{id}/{n}"), &format!("arguments of {}", line(&call.name, 64)), &call.arguments, offset)
+            page(&format!("#{id}/{n}"), &format!("arguments of {}", line(&call.name, 64)), &call.arguments)
         }
         Reference::Reasoning(id) => {
             let message = one(source, id)?;
-            page(&format!("#{id}/reasoning"), "reasoning", message.reasoning.as_deref().unwrap_or_default(), offset)
+            page(&format!("#{id}/reasoning"), "reasoning", message.reasoning.as_deref().unwrap_or_default())
         }
         Reference::Stretch(range) => list(range, offset, source),
     }
@@ -88,9 +107,12 @@ pub(crate) fn who(message: &Message) -> String {
 /// Who says it, when, and what other parts there are.
 fn about(message: &Message) -> String {
     let mut about = format!("{}, {} UTC", who(message), time(message.created_at));
-    for (n, call) in (1..).zip(&message.tool_calls) {
+    for (n, call) in (1..).zip(&message.tool_calls).take(CALLS) {
         let (id, name) = (message.id, line(&call.name, 64));
         about.push_str(&format!("; #{id}/{n} arguments of {name}, {} bytes", call.arguments.len()));
+    }
+    if message.tool_calls.len() > CALLS {
+        about.push_str(&format!("; and so on to #{}/{}", message.id, message.tool_calls.len()));
     }
     if let Some(reasoning) = &message.reasoning {
         about.push_str(&format!("; #{}/reasoning, {} bytes", message.id, reasoning.len()));
@@ -99,7 +121,14 @@ fn about(message: &Message) -> String {
 }
 
 /// One line about the page, then its bytes and nothing behind them.
-fn page(reference: &str, about: &str, text: &str, offset: u64) -> Result<String, Error> {
+fn page(
+    reference: &str,
+    about: &str,
+    text: &str,
+    offset: u64,
+    length: Option<u64>,
+    source: &impl Source,
+) -> Result<String, Error> {
     let all = text.len();
     let from = usize::try_from(offset).unwrap_or(usize::MAX);
     if from > all || !text.is_char_boundary(from) {
@@ -107,22 +136,35 @@ fn page(reference: &str, about: &str, text: &str, offset: u64) -> Result<String,
             "{reference} has {all} bytes: {offset} is no place in it where a page begins"
         )));
     }
-    let to = floor(text, from.saturating_add(PAGE));
-    let next = if to < all { format!("; next offset {to}") } else { String::new() };
-    Ok(format!("{reference} {about}; bytes {from}-{to} of {all}{next}\n{}", &text[from..to]))
+    let mut bytes = length.map_or(PAGE, |length| usize::try_from(length).unwrap_or(LONGEST).clamp(1, LONGEST));
+    loop {
+        let mut to = floor(text, from.saturating_add(bytes));
+        if to == from {
+            // A page shorter than a character would lead nowhere.
+            to += text[from..].chars().next().map_or(0, char::len_utf8);
+        }
+        let next = if to < all { format!("; next offset {to}") } else { String::new() };
+        let page = format!("{reference} {about}; bytes {from}-{to} of {all}{next}\n{}", &text[from..to]);
+        if length.is_some() || bytes < 16 || source.count(&page) <= TOKENS {
+            return Ok(page);
+        }
+        bytes -= bytes / 8;
+    }
 }
 
 /// Messages one after another: what the user said in full, as far as it is not long, of others the beginning.
 fn list(range: MessageRange, offset: u64, source: &impl Source) -> Result<String, Error> {
     let first = range.first.max(offset);
     let mut text = String::new();
+    let mut tokens = 0;
     let mut next = None;
     let mut at = first;
     'pages: while at <= range.last {
         let page = source.page(MessageRange::new(at, range.last))?;
         for message in &page.messages {
-            let entry = entry(message);
-            if !text.is_empty() && text.len() + entry.len() > LIST {
+            let entry = entry(message, source);
+            tokens += source.count(&entry) + 1;
+            if !text.is_empty() && tokens > LIST {
                 next = Some(message.id);
                 break 'pages;
             }
@@ -144,16 +186,32 @@ fn list(range: MessageRange, offset: u64, source: &impl Source) -> Result<String
     Ok(format!("Messages from #{first} to #{}{next}{text}", range.last))
 }
 
-fn entry(message: &Message) -> String {
+fn entry(message: &Message, source: &impl Source) -> String {
     let (id, who) = (message.id, who(message));
-    if message.role == Role::User {
-        return format!("#{id} {who}: {}", ends(&message.content, SAID, &format!("#{id}")));
+    let mut most = SAID;
+    loop {
+        let entry = if message.role == Role::User {
+            format!("#{id} {who}: {}", ends(&message.content, most, &format!("#{id}")))
+        } else {
+            other(message, &who, most.min(OTHER))
+        };
+        if source.count(&entry) <= ENTRY || most < 16 {
+            return entry;
+        }
+        most -= most / 4;
     }
-    let mut entry = format!("#{id} {who}: {}", line(&message.content, OTHER));
-    for (n, call) in (1..).zip(&message.tool_calls) {
-        entry.push_str(&format!("\n  #{id}/{n} {} {}", line(&call.name, 64), line(&call.arguments, OTHER)));
+}
+
+fn other(message: &Message, who: &str, most: usize) -> String {
+    let id = message.id;
+    let mut entry = format!("#{id} {who}: {}", line(&message.content, most));
+    for (n, call) in (1..).zip(&message.tool_calls).take(CALLS) {
+        entry.push_str(&format!("\n  #{id}/{n} {} {}", line(&call.name, 64), line(&call.arguments, most)));
     }
-    if message.content.len() > OTHER {
+    if message.tool_calls.len() > CALLS {
+        entry.push_str(&format!("\n  and so on to #{id}/{}", message.tool_calls.len()));
+    }
+    if message.content.len() > most {
         entry.push_str(&format!(" ({} bytes)", message.content.len()));
     }
     entry
@@ -204,10 +262,34 @@ mod tests {
         ] {
             let (found, pages) = whole(&log, reference);
             assert!(found == text, "{reference}");
-            assert!(pages <= text.len().div_ceil(PAGE - 4).max(1), "{reference}: {pages} pages");
+            assert!(pages <= text.len().div_ceil(PAGE / 4).max(1), "{reference}: {pages} pages");
         }
         let head = expand(&log, "#3", 0).unwrap();
         assert!(head.contains("#3/1 arguments of write") && head.contains("#3/reasoning, 8 bytes"), "{head}");
+    }
+
+    #[test]
+    fn no_answer_is_longer_than_the_host_leaves_it() {
+        let spoken: Vec<(String, String)> =
+            (0..60).map(|n| (format!("c{n}"), format!(r#"{{"path":"{}"}}"#, "渡轮".repeat(400)))).collect();
+        let spoken: Vec<(&str, &str, &str)> =
+            spoken.iter().map(|(id, arguments)| (id.as_str(), "write", arguments.as_str())).collect();
+        for text in ["渡轮晚点".repeat(4_000), "0 1\u{0}{".repeat(4_000), "word ".repeat(4_000)] {
+            let log =
+                Log::new(vec![user(1, &text), assistant(2, &text), calls(3, &spoken), result(4, "c0", "x", &text)]);
+            for reference in ["#1", "#2", "#3", "#3/7", "#4", "#1-#4", "#3-#4"] {
+                let answer = expand(&log, reference, 0).unwrap();
+                assert!(log.count(&answer) <= TOKENS, "{reference}: {}", log.count(&answer));
+            }
+        }
+        let log = Log::new(vec![user(1, &"word ".repeat(4_000))]);
+        for (length, to) in [(json!(9_000), 9_000), (json!("10"), 10), (json!(99_999), 12_000), (json!(null), 4_000)] {
+            let arguments = serde_json::from_value(json!({ "ref": "#1", "offset": 5, "length": length })).unwrap();
+            let answer = run(&arguments, &log).unwrap();
+            let (head, body) = answer.split_once('\n').unwrap();
+            assert!(head.contains(&format!("bytes 5-{} of 20000; next offset", to + 5)), "{head}");
+            assert_eq!(body.len(), to);
+        }
     }
 
     #[test]
@@ -233,7 +315,7 @@ mod tests {
         let (mut seen, mut offset) = (String::new(), 0);
         loop {
             let answer = expand(&log, "#1-#60", offset).unwrap();
-            assert!(answer.len() < LIST + 200);
+            assert!(log.count(&answer) <= TOKENS, "{}", log.count(&answer));
             seen.push_str(&answer);
             match answer.lines().next().unwrap().rsplit_once("next offset ") {
                 Some((_, next)) => offset = next.parse().unwrap(),

@@ -74,6 +74,10 @@ pub(crate) struct Done<'a> {
     pub(crate) deed: &'a Deed,
     pub(crate) result: &'a Message,
     pub(crate) failed: bool,
+    /// What the result says of it, on one line.
+    pub(crate) outcome: &'a str,
+    /// As in its fact.
+    pub(crate) same: u64,
 }
 
 struct Open {
@@ -128,15 +132,16 @@ impl Reader {
                 if let Some(open) = open {
                     let outcome = outcome(&open.deed, &message.content);
                     let Open { n, caller, call, deed, .. } = &open;
-                    done(&Done { call, caller: *caller, deed, result: message, failed: outcome.failed });
+                    let told = told(call, deed);
+                    let same = fnv(told.bytes());
+                    let (failed, text) = (outcome.failed, outcome.text.as_str());
+                    done(&Done { call, caller: *caller, deed, result: message, failed, outcome: text, same });
                     let kind = match deed {
                         _ if outcome.failed => Kind::Failure,
                         _ if deed.changes_something() => Kind::Change,
                         Deed::Command(_) => Kind::Command,
                         _ => Kind::Look,
                     };
-                    let told = told(call, deed);
-                    let same = fnv(told.bytes());
                     let text = format!("{told} → #{} {}", message.id, outcome.text);
                     facts.push(Fact { id: *caller, n: *n, group: open.group, kind, same, text });
                 }

@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use hermes_plugin::{Error, Header, Role};
+use hermes_plugin::{Error, Header, MessageRange, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::clip::{line, time};
-use crate::expand::one;
+use crate::expand::{TOKENS, one};
 use crate::source::Source;
 
 /// Stretches of a page, and characters of what the user said in one.
-const STRETCHES: usize = 30;
+const STRETCHES: usize = 15;
 const SAID: usize = 140;
 /// Stretches that the whole conversation is divided into, at most.
 const MOST: usize = 300;
@@ -38,6 +38,26 @@ pub(crate) fn run(arguments: &Arguments, folded: u64, source: &impl Source) -> R
     if page > pages {
         return Err(Error::invalid(format!("there are {pages} pages")));
     }
+    // The host shortens what is too long: what was said gives way before a stretch does.
+    let mut said = SAID;
+    loop {
+        let text = list(&headers, whole, &stretches, (page, pages), folded, said, source);
+        if source.count(&text) <= TOKENS || said == 0 {
+            return Ok(text);
+        }
+        said /= 2;
+    }
+}
+
+fn list(
+    headers: &[Header],
+    whole: MessageRange,
+    stretches: &[Range<usize>],
+    (page, pages): (usize, usize),
+    folded: u64,
+    said: usize,
+    source: &impl Source,
+) -> String {
     let tokens: u64 = headers.iter().map(|header| u64::from(header.tokens)).sum();
     let mut text = format!(
         "{} messages, {tokens} tokens, #{}-#{}; page {page} of {pages}",
@@ -45,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments, folded: u64, source: &impl Source) -> R
         whole.first,
         whole.last
     );
-    for stretch in stretches.into_iter().skip((page - 1) * STRETCHES).take(STRETCHES) {
+    for stretch in stretches.iter().cloned().skip((page - 1) * STRETCHES).take(STRETCHES) {
         let part = &headers[stretch];
         let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
         let tokens: u64 = part.iter().map(|header| u64::from(header.tokens)).sum();
@@ -61,10 +81,10 @@ pub(crate) fn run(arguments: &Arguments, folded: u64, source: &impl Source) -> R
         if let Some(user) = part.iter().find(|header| header.role == Role::User)
             && let Ok(message) = one(source, user.id)
         {
-            text.push_str(&format!(": #{} user: {}", user.id, line(&message.content, SAID)));
+            text.push_str(&format!(": #{} user: {}", user.id, line(&message.content, said)));
         }
     }
-    Ok(text)
+    text
 }
 
 /// Turns, and where there are many of them several together.
@@ -107,10 +127,13 @@ mod tests {
     #[test]
     fn a_long_conversation_comes_in_pages_of_stretches() {
         let log = log(2_000);
-        let last = run(&Arguments { page: Some(10) }, 0, &log).unwrap();
-        assert!(last.contains("page 10 of 10") && last.contains("-#4000 "), "{last}");
-        assert!(run(&Arguments { page: Some(11) }, 0, &log).is_err());
-        assert!(last.len() < 12_000);
+        let last = run(&Arguments { page: Some(20) }, 0, &log).unwrap();
+        assert!(last.contains("page 20 of 20") && last.contains("-#4000 "), "{last}");
+        assert!(run(&Arguments { page: Some(21) }, 0, &log).is_err());
+        let wishes = (1..=40).map(|id| user(id, &"渡轮".repeat(200))).collect();
+        let dense = Log::new(wishes);
+        let dense = (dense.count(&run(&Arguments { page: None }, 0, &dense).unwrap()), TOKENS);
+        assert!(dense.0 <= dense.1, "{dense:?}");
         let nothing = run(&Arguments { page: None }, 0, &Log::new(Vec::new())).unwrap();
         assert_eq!(nothing, "Nothing was said yet.");
     }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use hermes_plugin::context_engine::{Excerpt, Plan, Segment};
 use hermes_plugin::{Error, Message, MessageId, MessageRange};
 
+use crate::clip::grouped;
 use crate::config::Config;
 use crate::cut;
 use crate::desk::{Desk, read};
@@ -36,8 +37,10 @@ pub(crate) struct Planner<'a, S, D> {
     pub(crate) desk: &'a Desk,
     pub(crate) shelf: &'a mut Shelf<D>,
     pub(crate) source: &'a S,
-    /// The window is full, or the user asks for it: any gain is welcome.
+    /// The window is full, or the user asks for it: a small gain is welcome.
     pub(crate) needed: bool,
+    /// The window is full: what is comfortable may be given up for room. A wish of the user alone is no reason to.
+    pub(crate) presses: bool,
     /// What the user cares about most.
     pub(crate) focus: &'a str,
     /// What memories want kept.
@@ -74,6 +77,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let over = before > self.shares.limit;
         let worth = if over { before } else { share(before, if self.needed { 0.97 } else { 0.9 }) };
         let most = self.shares.limit.min(worth).min(before.saturating_sub(1));
+        let tightens = over || self.presses || (self.needed && before > self.shares.goal);
         let mut best: Option<Draft> = None;
         for (tight, cuts) in [(1.0, false), (0.5, false), (0.0, false), (0.0, true)] {
             let shares = if tight < 1.0 { self.shares.tightened(tight) } else { self.shares };
@@ -89,8 +93,8 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
                     best = Some(draft);
                 }
             }
-            // Without need only the comfortable view is worth a broken cache.
-            if !self.needed && !over {
+            // Where there is room only the comfortable view is worth a broken cache.
+            if !tightens {
                 break;
             }
         }
@@ -139,9 +143,12 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
 
         let left = (ground.first_shown..ground.len()).filter(|at| ground.is_shown(*at) && !layout.kept[*at]);
         let left: Vec<usize> = left.collect();
-        let what = if left.len() == 1 { "1 message was".to_owned() } else { format!("{} messages were", left.len()) };
+        let what = match left.len() {
+            1 => "1 message was".to_owned(),
+            many => format!("{} messages were", grouped(many as u64)),
+        };
         let reason = if excerpts.is_empty() {
-            format!("{what} folded ({leaving} tokens); recall and expand bring back any of it")
+            format!("{what} folded ({} tokens); recall and expand bring back any of it", grouped(u64::from(leaving)))
         } else {
             format!("{what} folded and the newest ones are shown shorter, to fit the window")
         };

@@ -71,6 +71,11 @@ pub(crate) fn is_needed(pressure: &Pressure, marks: &Marks) -> bool {
     is_demanded(pressure) || pressure.prompt_tokens >= marks.hard
 }
 
+/// Whether room has to be made, whatever is lost to sight.
+pub(crate) fn is_pressing(pressure: &Pressure, marks: &Marks) -> bool {
+    pressure.moment == Moment::Overflow || pressure.prompt_tokens >= marks.hard
+}
+
 fn is_demanded(pressure: &Pressure) -> bool {
     matches!(pressure.moment, Moment::Manual | Moment::Overflow)
 }

@@ -9,7 +9,8 @@ use hermes_plugin::{Message, MessageId};
 
 use crate::clip::{ends, floor, line};
 use crate::deed::Deed;
-use crate::desk::{Desk, Made};
+use crate::desk::{Desk, Made, Written};
+use crate::fact::Fact;
 use crate::files::{File, line_hash};
 use crate::policy;
 
@@ -37,8 +38,8 @@ pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String
     let mut made =
         Making { seen: seen.clone(), parts: Vec::new(), sources: Vec::new(), left: room.bytes, share: room.share };
     made.memory(seen.memory);
-    made.failures(desk);
-    made.calls(desk);
+    let told = made.calls(desk);
+    made.failures(desk, &told);
     made.files(desk);
     made.items(desk);
     made.texts(desk);
@@ -77,8 +78,10 @@ impl Making<'_> {
         }
     }
 
-    fn failures(&mut self, desk: &Desk) {
-        let failures = desk.failures.iter().rev().filter(|fact| !self.seen.ids.contains(&fact.id)).take(FAILURES);
+    /// Those that no call which is listed tells of.
+    fn failures(&mut self, desk: &Desk, told: &HashSet<(MessageId, u64)>) {
+        let unseen = |fact: &&Fact| !self.seen.ids.contains(&fact.id) && !told.contains(&(fact.id, fact.same));
+        let failures = desk.failures.iter().rev().filter(unseen).take(FAILURES);
         let mut lines: Vec<(MessageId, String)> =
             failures.map(|fact| (fact.id, format!("#{} {}", fact.id, fact.text))).collect();
         lines.reverse();
@@ -86,19 +89,26 @@ impl Making<'_> {
     }
 
     /// Those made last, and often, word for word.
-    fn calls(&mut self, desk: &Desk) {
-        let mut left = self.room(policy::CALLS);
+    fn calls(&mut self, desk: &Desk) -> HashSet<(MessageId, u64)> {
+        const TITLE: &str = "Calls made lately, word for word:";
+        let mut left = self.room(policy::CALLS).saturating_sub(TITLE.len() + 3);
         let mut lines = Vec::new();
+        let mut told = HashSet::new();
         for made in self.seen.missing.iter().filter_map(|at| desk.calls.get(*at)) {
-            let text = format!("#{} {}: {}", made.id, line(&made.name, 64), made.about);
+            let mut text = format!("#{} {}: {}", made.id, line(&made.name, 64), made.about);
+            if let Some(outcome) = &made.failed {
+                text = format!("#{} {} (failed): {} → {outcome}", made.id, line(&made.name, 64), made.about);
+            }
             if text.len() + 1 > left {
                 break;
             }
             left -= text.len() + 1;
+            told.insert((made.id, made.same));
             lines.push((made.id, text));
         }
         lines.sort();
-        self.list("Calls made lately, word for word:", lines, usize::MAX);
+        self.list(TITLE, lines, usize::MAX);
+        told
     }
 
     fn files(&mut self, desk: &Desk) {
@@ -123,12 +133,18 @@ impl Making<'_> {
     fn window(&mut self, file: &File, span: std::ops::Range<usize>, most: usize) -> String {
         let sources: Vec<String> = file.sources.iter().rev().take(3).map(|id| format!("#{id}")).collect();
         let mut text = String::new();
+        let mut between = Between::default();
         for at in span {
-            let Some(known) = file.lines[at].as_deref().filter(|line| !line.trim().is_empty()) else { continue };
-            if self.seen.shows(known) {
+            let Some(known) = file.lines[at].as_deref().filter(|line| !self.seen.shows(line)) else {
+                between.leave_out();
+                continue;
+            };
+            if known.trim().is_empty() {
+                between.keep("");
                 continue;
             }
-            let known = if known.len() > LINE { &known[..floor(known, LINE)] } else { known };
+            let short = if known.len() > LINE { &known[..floor(known, LINE)] } else { known };
+            let cut = if short.len() < known.len() { "…" } else { "" };
             if text.is_empty() {
                 text = format!(
                     "{} from line {} on, as last seen ({}):",
@@ -136,13 +152,18 @@ impl Making<'_> {
                     at + 1,
                     sources.join(", ")
                 );
+                between = Between::default();
             }
-            if text.len() + known.len() + 1 > most {
+            let before = between.take();
+            if text.len() + before.len() + short.len() + cut.len() + 1 + GAP.len() > most {
+                text.push_str(GAP);
                 break;
             }
-            text.push('\n');
-            text.push_str(known);
+            text.push_str(&format!("{before}\n{short}{cut}"));
             self.seen.add(known);
+        }
+        if text.ends_with(&format!("):{GAP}")) {
+            return String::new();
         }
         if text.contains('\n') { text } else { String::new() }
     }
@@ -152,11 +173,12 @@ impl Making<'_> {
         let mut items = Vec::new();
         for file in desk.files.edited().take(FILES) {
             let Some(source) = file.sources.last() else { continue };
+            let mut path = format!("{}:\n", line(&file.path, 200));
             let lines = file.lines.iter().flatten().map(|line| line.trim());
             for text in lines.filter(|line| line.starts_with("- [ ] ") || line.starts_with("* [ ] ")) {
                 if !self.seen.shows(text) {
                     self.seen.add(text);
-                    items.push((*source, line(text, LINE)));
+                    items.push((*source, std::mem::take(&mut path) + &line(text, LINE)));
                 }
             }
         }
@@ -169,27 +191,40 @@ impl Making<'_> {
         let mut left = self.room(policy::TEXTS);
         let mut written: Vec<(MessageId, String)> = Vec::new();
         let mut looked_at = 0;
-        for (id, text) in desk.texts.iter().rev() {
+        for Written { id, path, text, failed } in desk.texts.iter().rev() {
             looked_at += text.len();
             if looked_at > LOOKED_AT {
                 break;
             }
+            let of = format!("(#{id} {}{})", line(path, 200), if *failed { ", failed" } else { "" });
+            let mut room = left.saturating_sub(of.len() + 1);
             let mut new = String::new();
-            for known in text.lines().filter(|line| line_hash(line).is_some()) {
-                if self.seen.shows(known) {
+            let mut between = Between::default();
+            for known in text.lines() {
+                if line_hash(known).is_none() {
+                    between.keep(known);
                     continue;
                 }
-                let known = &known[..floor(known, LINE)];
-                if known.len() + 1 > left {
+                if self.seen.shows(known) {
+                    between.leave_out();
+                    continue;
+                }
+                let short = &known[..floor(known, LINE)];
+                let cut = if short.len() < known.len() { "…" } else { "" };
+                let next = format!("{}\n{short}{cut}", between.take());
+                if next.len() + GAP.len() > room {
+                    if !new.is_empty() {
+                        new.push_str(GAP);
+                    }
                     break;
                 }
-                left -= known.len() + 1;
+                room -= next.len();
                 self.seen.add(known);
-                new.push('\n');
-                new.push_str(known);
+                new.push_str(&next);
             }
             if !new.is_empty() {
-                written.push((*id, format!("(#{id}){new}")));
+                left = left.saturating_sub(of.len() + 1 + new.len());
+                written.push((*id, of + &new));
             }
             if left < 120 {
                 break;
@@ -214,6 +249,37 @@ impl Making<'_> {
         if !sources.is_empty() {
             self.put(text, sources);
         }
+    }
+}
+
+/// A line for lines that are left out.
+const GAP: &str = "\n…";
+
+/// What stands between a line that is shown and the next one.
+#[derive(Default)]
+struct Between {
+    lines: String,
+    gap: bool,
+}
+
+impl Between {
+    /// A line that is shown if the next one follows it.
+    fn keep(&mut self, line: &str) {
+        if !self.gap && line.len() + self.lines.len() < LINE {
+            self.lines.push('\n');
+            self.lines.push_str(line);
+        } else if !line.trim().is_empty() {
+            self.gap = true;
+        }
+    }
+
+    fn leave_out(&mut self) {
+        self.gap = true;
+    }
+
+    fn take(&mut self) -> String {
+        let Self { lines, gap } = std::mem::take(self);
+        lines + if gap { GAP } else { "" }
     }
 }
 
@@ -320,7 +386,10 @@ mod tests {
         assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
         let of_file = text.split("Open items").next().unwrap();
         assert!(!of_file.contains("step number 91 of"), "{text}");
-        assert!(text.contains("Open items of files that were changed last:\n- [ ] do the thing number 1\n"), "{text}");
+        assert!(
+            text.contains("Open items of files that were changed last:\nplan.md:\n- [ ] do the thing number 1\n"),
+            "{text}"
+        );
         assert_eq!(sources, [1]);
     }
 
@@ -332,8 +401,8 @@ mod tests {
         let tail = [talk[talk.len() - 2].clone(), talk[talk.len() - 1].clone()];
         let desk = desk(talk);
         let text = shown(&desk);
-        assert!(text.contains("Failed and not tried again since:\n#30 bash"), "{text}");
-        assert!(text.contains("word for word:\n#1 write: plan.md\n#30 bash: make the ferry"), "{text}");
+        let told = "word for word:\n#1 write: plan.md\n#30 bash (failed): make the ferry → #31 exit 2";
+        assert!(text.contains(told) && !text.contains("Failed and not tried again"), "{text}");
         let segments = ["#1 write plan.md".to_owned()];
         let (text, _) = render(&desk, &Seen::of(&desk, &tail, &segments, "likes tea"), ROOM).unwrap();
         assert!(!text.contains("#30") && !text.contains("#1 write:") && text.contains("likes tea"), "{text}");
@@ -345,9 +414,27 @@ mod tests {
             vec![calls(id, &[(call, "bash", r#"{"command":"make"}"#)]), result(id + 1, call, "bash", answer)]
         };
         let failed = desk(call(1, "a", "exit code 2"));
-        assert!(shown(&failed).contains("Failed and"));
+        assert!(shown(&failed).contains("(failed)"));
         let fixed = desk([call(1, "a", "exit code 2"), call(3, "b", "ok")].concat());
-        assert!(!shown(&fixed).contains("Failed and"));
+        assert!(!shown(&fixed).contains("ailed"));
+    }
+
+    #[test]
+    fn what_was_overwritten_is_gone_and_gaps_are_marked() {
+        let edit = r#"{"path":"a.rs","old_string":"let second_line_of_the_file = 2;","new_string":"let other_line_of_the_file_now = 7;"}"#;
+        let first = r#"{"path":"a.rs","content":"let first_line_of_the_file = 1;\n\nlet second_line_of_the_file = 2;\n}\nlet third_line_of_the_file = 3;"}"#;
+        let old = r#"{"path":"b.rs","content":"let this_is_an_old_text_of_it = 1;"}"#;
+        let new = r#"{"path":"b.rs","content":"let this_is_its_new_text_now = 1;"}"#;
+        let mut talk = Vec::new();
+        for (id, arguments) in [(1, old), (3, first), (5, edit), (7, new)] {
+            talk.push(calls(id, &[("a", "write", arguments)]));
+            talk.push(result(id + 1, "a", "write", "done"));
+        }
+        let text = shown(&desk(talk));
+        assert!(!text.contains("second_line") && !text.contains("old_text"), "{text}");
+        assert!(text.contains("(#5 a.rs)\nlet other_line"), "{text}");
+        let closed = "(#3 a.rs)\nlet first_line_of_the_file = 1;\n\n…\nlet third_line";
+        assert!(text.contains(closed), "{text}");
     }
 
     #[test]

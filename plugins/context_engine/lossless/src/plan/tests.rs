@@ -553,10 +553,43 @@ fn after_fifty_publications_the_users_words_are_shown_or_one_call_away() {
 }
 
 #[test]
+fn a_user_who_asks_while_there_is_room_keeps_what_is_comfortable() {
+    let database = Sqlite::new();
+    let mut world = World::new(200_000, 15_000, Config::default(), &database);
+    // A command fails and much else goes on: more than the tail, less than what is folded unasked.
+    let id = "call_f".to_owned();
+    let failing = host::ToolCall { id, name: "bash".into(), arguments: r#"{"command":"make the ferry"}"#.into() };
+    let output = format!("exit code 2\n{}", words(300, 1));
+    world.push(Said::user("Build it.", 0));
+    world.push(Said::assistant("", vec![failing.clone()], 0));
+    world.push(Said::result(&failing, output, 0));
+    world.push(Said::assistant("It fails.", Vec::new(), 0));
+    for number in 0..12 {
+        let turn = Turn { user: 40, style: 0, groups: vec![vec![(200, 150)]], answer: 300, rewind: 0, restart: false };
+        say(&mut world, &turn, number, 1);
+    }
+    world.pressure.moment = wit::Moment::Manual;
+    let newest = world.log.0.borrow().messages().len() - 4;
+    let newest: Vec<MessageId> = world.log.0.borrow().messages()[newest..].iter().map(|message| message.id).collect();
+    let is_shown = |world: &World<'_>, id: MessageId| {
+        let items = world.log.0.borrow().items(&world.view);
+        items.iter().any(|item| matches!(item, Item::Messages(range) if range.contains(id)))
+    };
+    assert!(world.propose(), "what is older than the tail is folded");
+    for _ in 0..3 {
+        let view = world.view.clone();
+        assert!(newest.iter().all(|id| is_shown(&world, *id)), "the newest messages stay: {view:?}");
+        assert!(view.summaries().any(|summary| summary.content.contains("make the ferry")), "{view:?}");
+        assert!(!world.propose(), "a second time there is nothing to gain");
+        assert_eq!(world.view, view);
+    }
+}
+
+#[test]
 fn what_another_engine_wrote_is_kept_until_its_messages_are_told_anew() {
     let database = Sqlite::new();
     let mut world = World::new(12_000, 1_000, Config::default(), &database);
-    for number in 0..12 {
+    for number in 0..24 {
         world.push(Said::user(words(40, number), 0));
         world.push(Said::assistant(words(120, number), Vec::new(), 0));
     }
