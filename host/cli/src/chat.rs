@@ -76,6 +76,9 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     Ok(code)
 }
 
+/// What `/compress` shows while it waits.
+const COMPACTING: &str = "compacting; ctrl-c stops it";
+
 /// Why the conversation is as it was, and what to do about it.
 fn uncompressed(compression: Compression) -> String {
     match compression {
@@ -190,6 +193,8 @@ impl Chat {
     }
 
     async fn compress(&mut self, focus: Option<&str>) {
+        // A model may take half a minute for the summary, and says nothing meanwhile.
+        self.screen.line(Tone::Faint, COMPACTING);
         let done = {
             let _during = self.ctrl_c.stops_the_turn();
             self.agent.compress(focus, &mut self.screen, self.ctrl_c.interrupt()).await

@@ -276,7 +276,12 @@ fn status(status: &Value) -> Vec<(String, String)> {
     };
     match status {
         Value::Object(entries) => {
-            entries.iter().map(|(name, value)| (line(&name.replace('_', " ")), shortened(&plain(value), 120))).collect()
+            let told = |name: &str, value: &Value| match value.as_u64() {
+                // Unix milliseconds, as everywhere in the contract.
+                Some(at) if name.ends_with("_at") => local(at),
+                _ => shortened(&plain(value), 120),
+            };
+            entries.iter().map(|(name, value)| (line(&name.replace('_', " ")), told(name, value))).collect()
         }
         other => vec![("status".to_owned(), shortened(&plain(other), 120))],
     }
@@ -434,6 +439,8 @@ mod tests {
         let told = status(&json!({"prepared_through": 12_000, "words": "a\u{1b}[1mb\nc"}));
         assert_eq!(told[0], ("prepared through".to_owned(), "12,000".to_owned()));
         assert_eq!(told[1], ("words".to_owned(), "ab c".to_owned()));
+        let at = 1_795_219_200_000;
+        assert_eq!(status(&json!({"retry_at": at})), [("retry at".to_owned(), local(at))]);
         assert_eq!(status(&json!("it is\u{7} away"))[0].1, "it is away");
     }
 }

@@ -1,6 +1,7 @@
 //! `hermes lab`: engines compared on recorded conversations, and tried on generated ones.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -83,7 +84,7 @@ pub(crate) struct VerifyArguments {
     #[arg(long = "with", value_name = "ENGINE")]
     other: Option<String>,
     /// How many conversations
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     conversations: u64,
     /// The seed of the first; the others have the next ones
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -116,6 +117,9 @@ enum Filler {
 fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = Setup::read()?;
     let terms = terms(arguments)?;
+    if let Some(path) = &arguments.plot {
+        can_be_written(path).map_err(|error| unplotted(path, &error))?;
+    }
     let temper =
         if arguments.no_model { Temper::None } else { Temper::parse(&arguments.summariser).unwrap_or_default() };
     let stand_in = StandIn::new(terms, temper);
@@ -142,15 +146,25 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
         compared.push(Compared::new(recording, outcomes, arguments.timing));
     }
     let report = Report::new(terms, temper, compared);
-    if let Some(path) = &arguments.plot {
-        fs::write(path, plot::svg(&report.recordings, &report.terms)).map_err(|error| {
-            let why = format!("{}: {error}", path.display());
-            Failure::new(Kind::General, "the plot cannot be written", why, "choose another name or another folder")
-        })?;
-    }
+    // The report first: a plot that cannot be written after all costs nobody the replay.
     print(&if arguments.json { report.to_json() + "\n" } else { report.to_text() })?;
+    if let Some(path) = &arguments.plot {
+        fs::write(path, plot::svg(&report.recordings, &report.terms)).map_err(|error| unplotted(path, &error))?;
+    }
     let failed = report.recordings.iter().flat_map(|compared| &compared.columns).any(|column| column.error.is_some());
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })
+}
+
+/// Whether a file can be written, before minutes are spent on what it is to hold. Nothing is left behind.
+fn can_be_written(path: &Path) -> io::Result<()> {
+    let is_there = path.try_exists()?;
+    fs::OpenOptions::new().append(true).create(true).open(path)?;
+    if is_there { Ok(()) } else { fs::remove_file(path) }
+}
+
+fn unplotted(path: &Path, error: &io::Error) -> Failure {
+    let why = format!("{}: {error}", path.display());
+    Failure::new(Kind::General, "the plot cannot be written", why, "choose another name or another folder")
 }
 
 fn terms(arguments: &ReplayArguments) -> Result<Terms, Failure> {
@@ -247,6 +261,10 @@ fn column(
 }
 
 fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Failure> {
+    if [Some(&arguments.engine), arguments.other.as_ref()].into_iter().flatten().any(|name| name == NONE) {
+        let fix = "name an engine, such as `hermes lab verify lossless`; `none` is a column of `hermes lab replay`";
+        return Err(Failure::new(Kind::Usage, "there is nothing to try", "`none` is no engine: it folds nothing", fix));
+    }
     let setup = Setup::read()?;
     let runtime = Runtime::new(setup.home.code());
     let plugins = select(&arguments.engine, false, &runtime, &setup, console)?;
@@ -322,4 +340,44 @@ fn given(error: LabError) -> Failure {
 
 fn panicked() -> Failure {
     Failure::new(Kind::General, "a column ended in a panic", "this is a fault of the laboratory", "report it")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: LabCommand,
+    }
+
+    fn parse(words: &[&str]) -> Result<LabCommand, clap::Error> {
+        Line::try_parse_from(std::iter::once("lab").chain(words.iter().copied())).map(|line| line.command)
+    }
+
+    #[test]
+    fn a_path_is_tried_before_the_replay_and_nothing_is_left_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new.svg"), folder.path().join("old.svg"));
+        fs::write(&old, "kept").unwrap();
+        assert!(can_be_written(&new).is_ok() && !new.exists());
+        assert!(can_be_written(&old).is_ok());
+        assert_eq!(fs::read_to_string(&old).unwrap(), "kept");
+        assert!(can_be_written(folder.path()).is_err());
+        assert!(can_be_written(&folder.path().join("nowhere").join("plot.svg")).is_err());
+    }
+
+    #[test]
+    fn no_conversations_and_no_engine_are_faults_of_the_command_line() {
+        assert_eq!(parse(&["verify", "lossless", "--conversations", "0"]).unwrap_err().exit_code(), 2);
+        for words in [&["verify", "none"][..], &["verify", "lossless", "--with", "none"]] {
+            let failure = run(&parse(words).unwrap(), Console::plain(false)).unwrap_err();
+            assert_eq!(failure.kind, Kind::Usage, "{failure}");
+            assert!(failure.fix.contains("lab verify lossless"), "{failure}");
+        }
+    }
 }

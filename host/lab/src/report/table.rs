@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{ColumnReport, Compared, Report};
 use crate::figures::Figures;
+use crate::session::Format;
 use crate::summariser::{LATENCY_MS, Temper};
 
 /// A line of the table: its name, and what it shows of a column.
@@ -75,7 +76,11 @@ fn terms(report: &Report) -> String {
             "the summariser is a stand-in: a fifth of its source, 2,000 to 10,000 tokens, {} s",
             LATENCY_MS / 1_000
         ),
-        temper => format!("the summariser is a stand-in, and {}", format!("{temper:?}").to_lowercase()),
+        Temper::Down => "the summariser is a stand-in whose calls all fail".to_owned(),
+        Temper::Slow => format!("the summariser is a stand-in that takes {} s", 3 * LATENCY_MS / 1_000),
+        Temper::Empty => "the summariser is a stand-in that answers nothing".to_owned(),
+        Temper::Oversized => "the summariser is a stand-in that answers more than it was given".to_owned(),
+        Temper::Hostile => "the summariser is a stand-in that answers what is meant to do harm".to_owned(),
     };
     format!(
         "hermes lab {}: window {}, {} tokens of system prompt and tools, {} bytes a token;\n{summariser};\nprices {} fresh, \
@@ -86,11 +91,11 @@ fn terms(report: &Report) -> String {
         whole(f64::from(terms.window)),
         whole(f64::from(terms.fixed_tokens)),
         terms.bytes_per_token,
-        prices.input,
-        prices.cache_write,
-        prices.cache_read,
-        prices.output,
-        prices.summariser,
+        price(prices.input),
+        price(prices.cache_write),
+        price(prices.cache_read),
+        price(prices.output),
+        price(prices.summariser),
         prices.ttl_seconds,
         terms.look_back,
         whole(f64::from(terms.fault_tokens)),
@@ -101,8 +106,10 @@ fn recording(compared: &Compared, text: &mut String) {
     let (messages, requests) = (whole(compared.messages as f64), whole(compared.requests as f64));
     let _ = writeln!(
         text,
-        "{} ({:?}, {}): {messages} messages, {requests} requests",
-        compared.name, compared.format, compared.fingerprint
+        "{} ({}, {}): {messages} messages, {requests} requests",
+        compared.name,
+        written_in(compared.format),
+        compared.fingerprint
     );
     for note in &compared.notes {
         let _ = writeln!(text, "  {}: {}", note.what, note.count);
@@ -236,6 +243,24 @@ fn whole(number: f64) -> String {
     grouped
 }
 
+/// A price without what division has left behind: 0.3 of 3 is 0.1.
+fn price(price: f64) -> String {
+    let digits = format!("{price:.6}");
+    match digits.trim_end_matches('0').trim_end_matches('.') {
+        // Less than the sixth decimal is still a price.
+        "0" if price > 0.0 => price.to_string(),
+        digits => digits.to_owned(),
+    }
+}
+
+fn written_in(format: Format) -> &'static str {
+    match format {
+        Format::Hermes => "Hermes export",
+        Format::OpenAi => "OpenAI-style JSON lines",
+        Format::Pi => "session of pi",
+    }
+}
+
 fn millions(tokens: f64) -> String {
     format!("{:.3} M", tokens / 1e6)
 }
@@ -254,4 +279,20 @@ fn recovered(figures: &Figures, show: fn(&crate::needles::Recovered) -> String) 
 
 fn dash() -> String {
     "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_and_formats_read_as_people_write_them() {
+        for (given, shown) in
+            [(0.3 / 3.0, "0.1"), (1.0, "1"), (3.75 / 3.0, "1.25"), (0.0, "0"), (10.0, "10"), (1e-8, "0.00000001")]
+        {
+            assert_eq!(price(given), shown);
+        }
+        assert_eq!(price(0.09999999999999999), "0.1");
+        assert_eq!(written_in(Format::OpenAi), "OpenAI-style JSON lines");
+    }
 }

@@ -12,6 +12,8 @@ use crate::source::Source;
 const SAID: &str = "What the user said, by message number:";
 const DONE: &str = "What was done, by message number:";
 const EARLIER: &str = "Earlier notes:";
+/// How an entry begins that stands for others.
+const MARK: &str = "[… up to message ";
 /// How a text by rule begins.
 const BY_RULE: &str = "Messages ";
 const LISTED: &str = "listed by rule. All of them are kept in the log.";
@@ -103,6 +105,11 @@ impl Notes {
     }
 }
 
+/// Whether a line looks like the beginning of one of the lists, which only this module begins.
+pub(crate) fn is_list_heading(line: &str) -> bool {
+    [SAID, DONE].iter().any(|heading| line.trim().eq_ignore_ascii_case(heading))
+}
+
 /// What stands before a list at the end of a text, and the list.
 fn split_list<'a>(text: &'a str, heading: &str) -> (&'a str, Entries) {
     let mut entries = Entries::new();
@@ -128,23 +135,46 @@ fn entry(line: &str) -> Option<(MessageId, &str)> {
     Some((id.parse().ok()?, said))
 }
 
+/// What of a list fits, the newest first. A short entry may stand behind longer ones that do not fit; a mark says so.
 fn newest(entries: Entries, room: u32, source: &impl Source) -> Entries {
     const LINKAGE: u32 = 6;
     let mut left = room;
     let mut chosen = Entries::new();
+    // The oldest and the newest of those left out since the last one that was chosen.
+    let mut gap: Option<(MessageId, MessageId)> = None;
     for (id, entry) in entries.into_iter().rev() {
         // What follows would hardly fit either, and counting takes time.
         if left < 8 {
             break;
         }
+        // Marks of an earlier time become one with what is left out now.
+        if let Some(newest) = left_out(&entry) {
+            gap = Some((id, gap.map_or(newest, |(_, newest)| newest)));
+            continue;
+        }
         let entry = shorten(&entry, room / 2, source);
-        let cost = source.count(&entry).saturating_add(LINKAGE);
+        let mark = gap.map(|(oldest, newest)| (oldest, mark(newest)));
+        let marked = mark.as_ref().map_or(0, |(_, mark)| source.count(mark).saturating_add(LINKAGE));
+        let cost = source.count(&entry).saturating_add(LINKAGE).saturating_add(marked);
         if cost <= left {
             left -= cost;
+            chosen.extend(mark);
             chosen.insert(id, entry);
+            gap = None;
+        } else {
+            gap = Some((id, gap.map_or(id, |(_, newest)| newest)));
         }
     }
     chosen
+}
+
+/// An entry in place of those from its own number to this one.
+fn mark(newest: MessageId) -> String {
+    format!("{MARK}{newest} left out …]")
+}
+
+fn left_out(entry: &str) -> Option<MessageId> {
+    entry.strip_prefix(MARK)?.strip_suffix(" left out …]")?.parse().ok()
 }
 
 #[cfg(test)]
@@ -189,6 +219,30 @@ mod tests {
         let text = notes.within(Room { written: 0, said: 200, done: 0 }, &Ruler).by_rule(1, 7);
         assert!(text.contains("We must not change") && text.contains("characters left out"), "{text}");
         assert!(Ruler.count(&text) < 230, "{text}");
+    }
+
+    #[test]
+    fn no_entry_is_missing_between_others_without_a_mark() {
+        let long = "We must not change the public interface. ".repeat(30);
+        let all = [(1, "Yes."), (2, &*long), (3, "No."), (4, &long), (5, &long), (6, &long), (7, "Add it.")];
+        let mut marks = 0;
+        for room in 0..600 {
+            let mut kept = entries(&all);
+            // The list is read back and shortened again each time that a summary grows.
+            for room in [room, room / 2] {
+                kept = newest(kept, room, &Ruler);
+                let oldest = kept.keys().next().copied().unwrap_or(8);
+                for id in oldest..=7 {
+                    let is_marked =
+                        |(from, entry): (&u64, &String)| left_out(entry).is_some_and(|to| (*from..=to).contains(&id));
+                    let is_there = kept.get(&id).is_some_and(|entry| left_out(entry).is_none());
+                    assert!(is_there != kept.iter().any(is_marked), "{id} in {room}: {kept:?}");
+                }
+                assert!(kept.values().map(|entry| Ruler.count(entry)).sum::<u32>() <= room);
+                marks += kept.values().filter(|entry| left_out(entry).is_some()).count();
+            }
+        }
+        assert!(marks > 0);
     }
 
     proptest! {
