@@ -120,7 +120,7 @@ impl Tools for Lossless {
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
         let answer = match invocation.name.as_str() {
-            "recall" => recall::run(&invocation.parse()?, &Host),
+            "recall" => recall::run(&invocation.parse()?, self.0.state().folded, &Host),
             "expand" => expand::run(&invocation.parse()?, &Host),
             "outline" => outline::run(&invocation.parse()?, self.0.state().folded, &Host),
             _ => Err(invocation.unknown()),

@@ -65,7 +65,7 @@ fn list(
         whole.first,
         whole.last
     );
-    for stretch in stretches.iter().cloned().skip((page - 1) * STRETCHES).take(STRETCHES) {
+    for stretch in stretches.iter().skip((page - 1) * STRETCHES).take(STRETCHES).cloned() {
         let part = &headers[stretch];
         let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
         let tokens: u64 = part.iter().map(|header| u64::from(header.tokens)).sum();
