@@ -1,5 +1,7 @@
 //! The laboratory on the real engines: the same report twice, and nothing lost.
 
+use std::time::Duration;
+
 use hermes_tests::Home;
 use serde_json::{Value, json};
 
@@ -91,4 +93,29 @@ fn generated_conversations_lose_nothing_through_the_bundled_engine() {
     let proof: Value = serde_json::from_str(&proof).unwrap();
     assert_eq!(proof["failed"], 0, "{proof}");
     assert!(proof["counts"]["publications"].as_u64().unwrap() > 20, "{proof}");
+}
+
+/// One in a hundred of what `cargo xtask verify` tries.
+const GENERATED: u64 = 10_000;
+
+fn assert_nothing_is_lost(engine: &str) {
+    let home = Home::new();
+    let count = GENERATED.to_string();
+    let arguments = ["lab", "verify", engine, "--conversations", &count, "--jobs", "1", "--json"];
+    let proof = home.hermes(&arguments).timeout(Duration::from_secs(1_100)).run().success().stdout;
+    let proof: Value = serde_json::from_str(&proof).unwrap();
+    assert_eq!(proof["failed"], 0, "{proof}");
+    let counts = |what: &str| proof["counts"][what].as_u64().unwrap_or_else(|| panic!("no {what} in {proof}"));
+    assert_eq!(counts("conversations"), GENERATED);
+    assert!(counts("publications") > GENERATED, "{proof}");
+}
+
+#[test]
+fn ten_thousand_conversations_lose_nothing_through_the_compressor() {
+    assert_nothing_is_lost("compressor");
+}
+
+#[test]
+fn ten_thousand_conversations_lose_nothing_through_lossless() {
+    assert_nothing_is_lost("lossless");
 }

@@ -1,5 +1,7 @@
 //! `test` and `lint`: what a change has to pass.
 
+use std::process::Command;
+
 use anyhow::{Context as _, Result, bail};
 
 use crate::cargo::{Profile, Repository, must, succeeds};
@@ -14,6 +16,31 @@ pub(crate) fn unrest(repository: &Repository, steps: &str) -> Result<()> {
     tests.args(["test", "--package", "hermes-tests", "--test", "it", "--", "--nocapture", "unrest::"]);
     tests.env("HERMES_BIN", binary).env("HERMES_UNREST", steps);
     must(tests)
+}
+
+/// The bundled engines.
+const ENGINES: [&str; 2] = ["lossless", "compressor"];
+
+/// Tries each engine on so many generated conversations, with the binary that people use.
+pub(crate) fn verify(repository: &Repository, conversations: &str) -> Result<()> {
+    conversations.parse::<u64>().with_context(|| format!("`{conversations}` is no number of conversations"))?;
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Release)?;
+    let home = tempfile::tempdir().context("no folder can be made for the trial's home")?;
+    let mut failed = Vec::new();
+    for engine in ENGINES {
+        println!("\n$ hermes lab verify {engine} --conversations {conversations}");
+        let mut trial = Command::new(&binary);
+        trial.args(["lab", "verify", engine, "--conversations", conversations]).env("HERMES_HOME", home.path());
+        let status = trial.status().with_context(|| format!("cannot run {}", binary.display()))?;
+        if !status.success() {
+            failed.push(engine);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("something was lost or could not be tried: {}", failed.join(", "));
+    }
+    Ok(())
 }
 
 /// Runs every test of the host, end-to-end tests among them, and of the guests.

@@ -22,12 +22,16 @@ usage: cargo xtask COMMAND
 
   demo          build what is needed and run the main job, without a key or a network
   test [ARGS]   every test; ARGS go to cargo nextest, or to cargo test where nextest is not installed
+  verify [N]    N generated conversations through each engine, nothing lost (1000000); what it prints belongs into
+                docs/measurements.md
   unrest [N]    N restarts, kills, forks and switches of engine and model over conversations (2000)
   lint          formatting and clippy, warnings refused, for the host and for the guests
   build         a complete release binary: target/release/hermes
   plugins       build the guests and stage them: target/bundled, target/test-guests
   bench startup [--peer COMMAND] [--runs N]
                 wall time and memory of `hermes --version` and of a one-shot turn
+  bench engines [ENGINE…] [MESSAGES…]
+                what calls of engines take in sessions of 1,000, 10,000 and 100,000 messages
   bench assembly
                 putting a request together at 10, 1,000 and 10,000 messages
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
@@ -52,10 +56,16 @@ fn run(arguments: &[String]) -> Result<()> {
         ["build"] => build(&repository),
         ["demo"] => demo::run(&repository),
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
+        ["verify"] => checks::verify(&repository, "1000000"),
+        ["verify", conversations] => checks::verify(&repository, conversations),
         ["unrest"] => checks::unrest(&repository, "2000"),
         ["unrest", steps] => checks::unrest(&repository, steps),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
+        ["bench", "engines", options @ ..] => {
+            print!("{}", guests::build(&repository)?);
+            measured(&repository, "hermes-lab", "engines", options)
+        }
         ["bench", "assembly"] => measured(&repository, "hermes-models", "assembly", &[]),
         ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
         [] | ["help" | "-h" | "--help"] => {

@@ -31,7 +31,7 @@ pub(crate) const DIGEST: f64 = 0.05;
 pub(crate) const WORKING: u32 = 10_000;
 /// Of it: calls word for word, files, open items, and what the assistant wrote last.
 pub(crate) const CALLS: u32 = 2_000;
-pub(crate) const FILES: u32 = 6_000;
+pub(crate) const FILES: u32 = 5_500;
 pub(crate) const ITEMS: u32 = 500;
 pub(crate) const TEXTS: u32 = 3_000;
 /// A call that was made before counts as so many replies newer each time, three times at most.
