@@ -77,6 +77,7 @@ fn limits() -> Limits {
     let deadlines = &mut limits.deadlines;
     deadlines.start = Duration::from_secs(60);
     deadlines.turn = Duration::from_secs(60);
+    deadlines.recall = Duration::from_secs(60);
     deadlines.tool = Duration::from_secs(120);
     // It waits in simulated time, for as long as the replay takes.
     deadlines.background = PATIENCE;
