@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::desk::Desk;
+use crate::gist::Gist;
 use crate::ground::{Ground, Rows, Standing};
 use crate::layout::backlog;
 use crate::note::{self, Writer};
@@ -42,6 +43,8 @@ pub(crate) struct Engine<S, D> {
     read_at: u32,
     /// Texts of segments in the view, by key: those that this instance made.
     texts: HashMap<String, String>,
+    /// Gists of segments in the view, by key, as far as they were needed.
+    gists: HashMap<String, Gist>,
 }
 
 impl<S: Source, D: Database> Engine<S, D> {
@@ -61,6 +64,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             marks: None,
             read_at: 0,
             texts: HashMap::new(),
+            gists: HashMap::new(),
         }
     }
 
@@ -159,7 +163,12 @@ impl<S: Source, D: Database> Engine<S, D> {
         if ground.first_shown < ground.len() {
             self.desk.folded(self.rows.get(ground.first_shown).id);
         }
-        self.texts.retain(|key, _| ground.summaries.iter().any(|shown| shown.key == *key));
+        let stands = |key: &String| ground.summaries.iter().any(|shown| shown.key == *key);
+        self.texts.retain(|key, _| stands(key));
+        let gone: Vec<String> = self.gists.extract_if(|key, _| !stands(key)).map(|(key, _)| key).collect();
+        if let Err(error) = self.shelf.forget_gists(&gone) {
+            log::debug(error);
+        }
         let mut planner = Planner {
             ground: &ground,
             config: &self.config,
@@ -172,6 +181,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             focus: request.focus.as_deref().unwrap_or_default().trim(),
             memory: &request.memory_context,
             known: &self.texts,
+            gists: &mut self.gists,
         };
         let draft = planner.plan()?;
         match draft.filter(|draft| refused.is_none() || refused != Some(draft.fingerprint())) {
@@ -198,9 +208,15 @@ impl<S: Source, D: Database> Engine<S, D> {
             Outcome::Adopted => {
                 self.quiet = Quiet::Measuring;
                 for segment in &proposed.plan.segments {
-                    if let Segment::Summary(summary) = segment {
-                        self.texts.insert(summary.key.clone(), summary.content.clone());
+                    let Segment::Summary(summary) = segment else { continue };
+                    self.texts.insert(summary.key.clone(), summary.content.clone());
+                    let Some((key, gist)) = proposed.gists.iter().find(|(key, _)| *key == summary.key) else {
+                        continue;
+                    };
+                    if let Err(error) = self.shelf.keep_gist(&self.rows, key, &summary.covers, gist) {
+                        log::debug(format!("{error}; a later instance will read what is folded again"));
                     }
+                    self.gists.insert(key.clone(), gist.clone());
                 }
                 self.change(|state| {
                     state.folded = proposed.folded.max(state.folded);

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use hermes_plugin::{Message, MessageId, Role, ToolCall};
+use serde::{Deserialize, Serialize};
 
 use crate::clip::{ends, line};
 use crate::deed::{Deed, outcome};
@@ -21,7 +22,7 @@ const CALL: usize = 300;
 const NAMES: usize = 12;
 
 /// What a fact is about: what counts more stands lower.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// Identifiers, paths and addresses that the assistant spoke of.
     Names,
@@ -53,7 +54,7 @@ impl Kind {
 }
 
 /// One line, or what the user said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fact {
     pub(crate) id: MessageId,
     /// Among those of its message.

@@ -15,6 +15,7 @@ mod engine;
 mod expand;
 mod fact;
 mod files;
+mod gist;
 mod ground;
 mod layout;
 mod note;

@@ -8,6 +8,7 @@ use hermes_plugin::llm::{self, Finish, Reply, Request};
 use hermes_plugin::{Error, ErrorKind, MessageRange, Role, clock, log};
 
 use crate::deed::is_directive;
+use crate::gist::Gist;
 use crate::ground::Rows;
 use crate::policy::BYTES;
 use crate::segment::{Head, Note, fit, render};
@@ -74,9 +75,9 @@ pub(crate) fn write<D: Database>(
         return Ok(());
     }
     let range = MessageRange::new(rows.get(span.start).id, rows.get(span.end - 1).id);
-    let facts = shelf.facts(rows, &[range])?;
+    let gist = Gist::of(shelf.facts(rows, &[range])?);
     let Some(head) = Head::of(rows, &[range]) else { return Ok(()) };
-    let material = fit(MATERIAL, source, |bytes| render(&head, &facts, &[], bytes));
+    let material = fit(MATERIAL, source, |bytes| render(&head, &gist, &[], bytes));
     let written = match writer.complete(&request(&material)) {
         Ok(reply) => accept(&reply, range),
         Err(error) if error.is(ErrorKind::Cancelled) => return Err(error),

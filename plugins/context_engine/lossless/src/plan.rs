@@ -13,6 +13,7 @@ use crate::clip::grouped;
 use crate::config::Config;
 use crate::cut;
 use crate::desk::{Desk, read};
+use crate::gist::Gist;
 use crate::ground::{Ground, fnv};
 use crate::layout::{Layout, Wish};
 use crate::policy::{self, BYTES, Shares, share};
@@ -47,6 +48,8 @@ pub(crate) struct Planner<'a, S, D> {
     pub(crate) memory: &'a str,
     /// Texts of segments that stand in the view, by key, as far as they are known.
     pub(crate) known: &'a HashMap<String, String>,
+    /// Gists of segments that stand in the view, by key, as far as they were needed.
+    pub(crate) gists: &'a mut HashMap<String, Gist>,
 }
 
 /// A plan and what is known of it.
@@ -61,6 +64,8 @@ pub(crate) struct Draft {
     pub(crate) segments: u32,
     /// The newest message that leaves.
     pub(crate) folded: MessageId,
+    /// Of the new segments, by key.
+    pub(crate) gists: Vec<(String, Gist)>,
 }
 
 impl Draft {
@@ -127,11 +132,14 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
 
         let contents: Vec<String> = texts.iter().filter_map(|text| self.content(text)).collect();
         let mut segments = self.messages(&layout, &excerpts, 0..layout.head);
+        let mut gists = Vec::new();
         segments.extend(texts.into_iter().map(|text| match text {
             Text::Kept(shown) => Segment::KeepSummary(shown.key.clone()),
-            Text::New { content, covers, .. } => {
+            Text::New { content, covers, gist, .. } => {
                 let count = covers.iter().map(|range| ground.rows.span(*range).len()).sum();
-                Segment::Summary(summary(SEGMENT, content, covers, count))
+                let made = summary(SEGMENT, content, covers, count);
+                gists.push((made.key.clone(), gist));
+                Segment::Summary(made)
             }
         }));
         let mut of_working = 0;
@@ -160,6 +168,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
             working: of_working,
             segments: segments_count,
             folded: left.last().map_or(0, |at| ground.rows.get(*at).id),
+            gists,
         }))
     }
 

@@ -10,18 +10,19 @@ use hermes_plugin::{Error, MessageId, MessageRange};
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{Fact, Kind};
-use crate::ground::Rows;
+use crate::gist::Gist;
+use crate::ground::{Rows, fnv};
 use crate::segment::Note;
 use crate::source::Database;
 
 /// Of the tables and of what the rules put into them: another one starts anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Facts that one question brings at most: more than any segment has room for.
 const MOST: i64 = 3_000;
 /// Messages up to which a range is read by its numbers; beyond, its weightiest facts are asked for.
 const NEAR: usize = 2_000;
 
-const SCHEMA: [&str; 6] = [
+const SCHEMA: [&str; 7] = [
     "CREATE TABLE read_group (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, mark INTEGER NOT NULL)",
     "CREATE TABLE fact (id INTEGER NOT NULL, n INTEGER NOT NULL, group_first INTEGER NOT NULL, kind INTEGER NOT NULL, \
      same INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (id, n)) WITHOUT ROWID",
@@ -29,9 +30,10 @@ const SCHEMA: [&str; 6] = [
     "CREATE TABLE note (first INTEGER NOT NULL, last INTEGER NOT NULL, mark INTEGER NOT NULL, text TEXT NOT NULL, \
      PRIMARY KEY (first, last)) WITHOUT ROWID",
     "CREATE TABLE session (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID",
-    "PRAGMA user_version = 1",
+    "CREATE TABLE gist (key TEXT PRIMARY KEY, mark INTEGER NOT NULL, gist TEXT NOT NULL) WITHOUT ROWID",
+    "PRAGMA user_version = 2",
 ];
-const TABLES: [&str; 4] = ["read_group", "fact", "note", "session"];
+const TABLES: [&str; 5] = ["read_group", "fact", "note", "gist", "session"];
 
 /// How a session stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,18 +147,43 @@ impl<D: Database> Shelf<D> {
                 vec![first.into(), last.into(), rows.mark(group.clone()).cast_signed().into()],
             ));
         }
-        let kept = self.open()?.execute(&statements);
-        match kept {
+        self.execute(&statements)
+    }
+
+    fn execute(&mut self, statements: &[Statement]) -> Result<(), Error> {
+        match self.open()?.execute(statements) {
             // Old conversations need not be at hand: theirs is read again when it is needed.
             Err(error) if error.code == "quota" => {
-                let empty = ["fact", "read_group", "note"];
+                let empty = ["fact", "read_group", "note", "gist"];
                 let empty: Vec<Statement> =
                     empty.iter().map(|table| Statement::new(format!("DELETE FROM {table}"), Vec::new())).collect();
                 self.open()?.execute(&empty)?;
-                self.open()?.execute(&statements)
+                self.open()?.execute(statements)
             }
             other => other,
         }
+    }
+
+    /// What a segment could say of its messages, if that was kept of these very messages.
+    pub(crate) fn gist(&mut self, rows: &Rows, key: &str, covers: &[MessageRange]) -> Result<Option<Gist>, Error> {
+        let found = self.open()?.query("SELECT mark, gist FROM gist WHERE key = ?1", vec![key.into()])?;
+        let Some([mark, text]) = found.rows.first().map(Vec::as_slice) else { return Ok(None) };
+        let holds = mark.as_integer() == Some(covered(rows, covers));
+        Ok(text.as_text().filter(|_| holds).and_then(|text| serde_json::from_str(text).ok()))
+    }
+
+    pub(crate) fn keep_gist(
+        &mut self,
+        rows: &Rows,
+        key: &str,
+        covers: &[MessageRange],
+        gist: &Gist,
+    ) -> Result<(), Error> {
+        let text = serde_json::to_string(gist)?;
+        self.execute(&[Statement::new(
+            "INSERT OR REPLACE INTO gist (key, mark, gist) VALUES (?1, ?2, ?3)",
+            vec![key.into(), covered(rows, covers).into(), text.into()],
+        )])
     }
 
     /// The facts of ranges in the order of their messages: all of a short stretch, the weightiest of a long one.
@@ -200,6 +227,15 @@ impl<D: Database> Shelf<D> {
         facts.sort_unstable_by_key(|fact| (fact.id, fact.n));
         facts.dedup_by_key(|fact| (fact.id, fact.n));
         Ok(facts)
+    }
+
+    /// Lets go of gists whose segments stand no more.
+    pub(crate) fn forget_gists(&mut self, keys: &[String]) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let forget = |key: &String| Statement::new("DELETE FROM gist WHERE key = ?1", vec![key.as_str().into()]);
+        self.open()?.execute(&keys.iter().map(forget).collect::<Vec<_>>())
     }
 
     /// Notes that lie within a range and whose messages are still these.
@@ -248,6 +284,12 @@ impl<D: Database> Shelf<D> {
             vec![id.into(), text.into()],
         )])
     }
+}
+
+/// The mark of all the messages that these ranges name.
+fn covered(rows: &Rows, covers: &[MessageRange]) -> i64 {
+    let marks = covers.iter().map(|range| rows.mark(rows.span(*range)));
+    fnv(marks.flat_map(u64::to_le_bytes)).cast_signed()
 }
 
 fn integers<const N: usize>(row: &[Value]) -> Option<[i64; N]> {

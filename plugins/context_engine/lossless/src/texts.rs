@@ -3,6 +3,7 @@
 //! A segment that becomes part of another is never read for it: the new text is made from the facts of the messages
 //! themselves, so that nothing is told twice removed.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use hermes_plugin::context_engine::ShownSummary;
@@ -10,6 +11,7 @@ use hermes_plugin::{Error, MessageRange, Role, log};
 
 use crate::desk::read;
 use crate::fact::{Fact, Kind, Reader};
+use crate::gist::Gist;
 use crate::layout::Layout;
 use crate::plan::{FRAME, Planner};
 use crate::policy::{self, Shares, share};
@@ -28,6 +30,7 @@ pub(crate) enum Text<'a> {
     New {
         content: String,
         covers: Vec<MessageRange>,
+        gist: Gist,
         tokens: u32,
         ready: bool,
     },
@@ -66,7 +69,8 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         let open = rows.ranges(0..rows.len(), |at| !layout.kept[at] && !covered[at]);
         if !open.is_empty() {
             let room = self.room(&open).clamp(LEAST, (shares.prefix / 3).max(LEAST));
-            texts.push(self.segment(open, room, &[])?);
+            let (gist, ready) = self.read(&open)?;
+            texts.push(self.segment(open, gist, ready, room, &[])?);
         }
         // Beside what the user said, which stays as long as it fits at all.
         let lines = |tokens: u32, covers: &[MessageRange]| tokens.saturating_sub(self.said(covers));
@@ -91,7 +95,12 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
             // What the user said gives way where it would fill the prefix by itself.
             let tokens = tokens.min(share(shares.prefix, 0.7)).min(room).max(LEAST);
             let notes = self.notes(&covers);
-            texts.insert(0, self.segment(covers, tokens, &notes)?);
+            let mut ready = true;
+            for shown in &kept[..half] {
+                ready &= self.recall(shown)?;
+            }
+            let gist = Gist::united(kept[..half].iter().filter_map(|shown| self.gists.get(&shown.key)));
+            texts.insert(0, self.segment(covers, gist, ready, tokens, &notes)?);
             kept.drain(..half);
         }
         texts.extend(kept.into_iter().map(Text::Kept));
@@ -128,21 +137,53 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
     }
 
     /// A segment of these messages in so many tokens, its frame included.
-    fn segment(&mut self, covers: Vec<MessageRange>, tokens: u32, notes: &[Note]) -> Result<Text<'a>, Error> {
-        let (mut facts, ready) = self.facts(&covers)?;
+    fn segment(
+        &self,
+        covers: Vec<MessageRange>,
+        gist: Gist,
+        ready: bool,
+        tokens: u32,
+        notes: &[Note],
+    ) -> Result<Text<'a>, Error> {
         let Some(head) = Head::of(self.ground.rows, &covers) else {
             return Err(Error::failed("a segment of no messages was asked for"));
         };
-        if !self.focus.is_empty() {
-            promote(&mut facts, self.focus);
-        }
+        let told = promoted(&gist, self.focus);
         let content =
-            fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &facts, notes, bytes));
+            fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &told, notes, bytes));
         let tokens = self.source.count(&content).saturating_add(FRAME);
-        Ok(Text::New { content, covers, tokens, ready })
+        Ok(Text::New { content, covers, gist, tokens, ready })
     }
 
-    /// What is known of these messages, and whether all of it was known before.
+    /// Sees to it that the gist of a segment is at hand; says whether nothing had to be read for it.
+    fn recall(&mut self, shown: &ShownSummary) -> Result<bool, Error> {
+        if self.gists.contains_key(&shown.key) {
+            return Ok(true);
+        }
+        let kept = self.shelf.gist(self.ground.rows, &shown.key, &shown.covers).unwrap_or_else(|error| {
+            log::debug(format!("{error}; what is folded is read again"));
+            None
+        });
+        let (gist, ready) = match kept {
+            Some(gist) => (gist, true),
+            None => {
+                let (gist, ready) = self.read(&shown.covers)?;
+                if let Err(error) = self.shelf.keep_gist(self.ground.rows, &shown.key, &shown.covers, &gist) {
+                    log::debug(format!("{error}; a later instance will read what is folded again"));
+                }
+                (gist, ready)
+            }
+        };
+        self.gists.insert(shown.key.clone(), gist);
+        Ok(ready)
+    }
+
+    /// What a segment could say of these messages, and whether all of it was known before.
+    fn read(&mut self, covers: &[MessageRange]) -> Result<(Gist, bool), Error> {
+        let (facts, ready) = self.facts(covers)?;
+        Ok((Gist::of(facts), ready))
+    }
+
     fn facts(&mut self, covers: &[MessageRange]) -> Result<(Vec<Fact>, bool), Error> {
         let rows = self.ground.rows;
         if covers.iter().all(|range| self.desk.has(range.first)) {
@@ -228,16 +269,21 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
     }
 }
 
-/// What has to do with the user's focus counts like a change.
-fn promote(facts: &mut [Fact], focus: &str) {
+/// What has to do with the user's focus counts like a failure.
+fn promoted<'g>(gist: &'g Gist, focus: &str) -> Cow<'g, Gist> {
     let focus = focus.to_lowercase();
     let words: Vec<&str> = focus.split_whitespace().filter(|word| word.chars().count() > 2).collect();
-    for fact in facts.iter_mut().filter(|fact| (Kind::Look..Kind::Change).contains(&fact.kind)) {
+    if words.is_empty() {
+        return Cow::Borrowed(gist);
+    }
+    let mut gist = gist.clone();
+    for (fact, _) in gist.deeds.iter_mut().filter(|(fact, _)| fact.kind < Kind::Change) {
         let text = fact.text.to_lowercase();
         if words.iter().any(|word| text.contains(word)) {
             fact.kind = Kind::Failure;
         }
     }
+    Cow::Owned(Gist::united([&gist]))
 }
 
 fn newest(covers: &[MessageRange]) -> u64 {

@@ -256,7 +256,8 @@ impl<'a> World<'a> {
         self.tell();
         let request = self.request();
         let Some(plan) = self.engine.propose(&request).unwrap() else { return false };
-        assert_eq!(Some(&plan), self.engine.propose(&request).unwrap().as_ref(), "the same view gives the same plan");
+        let again = self.engine.propose(&request).unwrap().map(|plan| plan.segments);
+        assert_eq!(Some(&plan.segments), again.as_ref(), "the same view gives the same plan");
         let before = self.view.clone();
         self.adopt(&plan_back(&plan), true);
         self.engine.settled(&Outcome::Adopted);
