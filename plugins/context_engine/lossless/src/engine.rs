@@ -1,6 +1,7 @@
 //! The engine apart from the host: what it remembers between calls, and what it answers.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request, Segment};
 use hermes_plugin::{Error, Header, MessageId, Progress, log};
@@ -16,7 +17,9 @@ use crate::plan::{Draft, Planner};
 use crate::policy::{Marks, Shares};
 use crate::shelf::{Shelf, State};
 use crate::source::{Database, Source};
+use crate::texts::Made;
 use crate::timing::{self, Quiet};
+use crate::told::Told;
 use crate::work::{self, Bookmark};
 
 /// Tokens of new messages that are worth reading ahead, as a part of what is folded at once.
@@ -44,7 +47,9 @@ pub(crate) struct Engine<S, D> {
     /// Texts of segments in the view, by key: those that this instance made.
     texts: HashMap<String, String>,
     /// Gists of segments in the view, by key, as far as they were needed.
-    gists: HashMap<String, Gist>,
+    gists: HashMap<String, Rc<Gist>>,
+    union: Option<(u64, Made)>,
+    told: Told,
 }
 
 impl<S: Source, D: Database> Engine<S, D> {
@@ -65,6 +70,8 @@ impl<S: Source, D: Database> Engine<S, D> {
             read_at: 0,
             texts: HashMap::new(),
             gists: HashMap::new(),
+            union: None,
+            told: Told::default(),
         }
     }
 
@@ -182,6 +189,8 @@ impl<S: Source, D: Database> Engine<S, D> {
             memory: &request.memory_context,
             known: &self.texts,
             gists: &mut self.gists,
+            union: &mut self.union,
+            told: &mut self.told,
         };
         let draft = planner.plan()?;
         match draft.filter(|draft| refused.is_none() || refused != Some(draft.fingerprint())) {
@@ -216,7 +225,7 @@ impl<S: Source, D: Database> Engine<S, D> {
                     if let Err(error) = self.shelf.keep_gist(&self.rows, key, &summary.covers, gist) {
                         log::debug(format!("{error}; a later instance will read what is folded again"));
                     }
-                    self.gists.insert(key.clone(), gist.clone());
+                    self.gists.insert(key.clone(), Rc::clone(gist));
                 }
                 self.change(|state| {
                     state.folded = proposed.folded.max(state.folded);

@@ -31,6 +31,7 @@ mod source;
 mod testing;
 mod texts;
 mod timing;
+mod told;
 mod work;
 mod working;
 

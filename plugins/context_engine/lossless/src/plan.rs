@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::rc::Rc;
 
 use hermes_plugin::context_engine::{Excerpt, Plan, Segment};
 use hermes_plugin::{Error, Message, MessageId, MessageRange};
@@ -20,7 +21,8 @@ use crate::policy::{self, BYTES, Shares, share};
 use crate::segment::{SEGMENT, WORKING, fit, summary};
 use crate::shelf::Shelf;
 use crate::source::{Database, Source};
-use crate::texts::Text;
+use crate::texts::{Made, Text};
+use crate::told::Told;
 use crate::working::{self, Room, Seen};
 
 /// What the host puts around a summary.
@@ -49,7 +51,10 @@ pub(crate) struct Planner<'a, S, D> {
     /// Texts of segments that stand in the view, by key, as far as they are known.
     pub(crate) known: &'a HashMap<String, String>,
     /// Gists of segments that stand in the view, by key, as far as they were needed.
-    pub(crate) gists: &'a mut HashMap<String, Gist>,
+    pub(crate) gists: &'a mut HashMap<String, Rc<Gist>>,
+    /// The segment that was made last of several, and what it was made from.
+    pub(crate) union: &'a mut Option<(u64, Made)>,
+    pub(crate) told: &'a mut Told,
 }
 
 /// A plan and what is known of it.
@@ -65,7 +70,7 @@ pub(crate) struct Draft {
     /// The newest message that leaves.
     pub(crate) folded: MessageId,
     /// Of the new segments, by key.
-    pub(crate) gists: Vec<(String, Gist)>,
+    pub(crate) gists: Vec<(String, Rc<Gist>)>,
 }
 
 impl Draft {
@@ -135,7 +140,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let mut gists = Vec::new();
         segments.extend(texts.into_iter().map(|text| match text {
             Text::Kept(shown) => Segment::KeepSummary(shown.key.clone()),
-            Text::New { content, covers, gist, .. } => {
+            Text::New(Made { content, covers, gist, .. }) => {
                 let count = covers.iter().map(|range| ground.rows.span(*range).len()).sum();
                 let made = summary(SEGMENT, content, covers, count);
                 gists.push((made.key.clone(), gist));
@@ -175,13 +180,13 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
     fn content(&self, text: &Text<'_>) -> Option<String> {
         match text {
             Text::Kept(shown) => self.known.get(&shown.key).cloned(),
-            Text::New { content, .. } => Some(content.clone()),
+            Text::New(made) => Some(made.content.clone()),
         }
     }
 
     /// What is in play and not among what stays, in what the segments leave of the prefix.
     fn working(
-        &self,
+        &mut self,
         shares: &Shares,
         layout: &Layout,
         segments: u32,
@@ -196,7 +201,7 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         for range in rows.ranges(layout.tail..rows.len(), |_| true) {
             tail.extend(read(self.source, range)?);
         }
-        let seen = Seen::of(self.desk, &tail, texts, self.memory);
+        let seen = Seen::of(self.desk, &tail, texts, self.told, self.memory);
         let whole = f64::from(self.config.working_tokens.max(1)) * BYTES;
         let sources = RefCell::new(Vec::new());
         let content = fit(most, self.source, |bytes| {

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::rc::Rc;
 
 use hermes_plugin::context_engine::ShownSummary;
 use hermes_plugin::{Error, MessageRange, Role, log};
@@ -12,6 +13,7 @@ use hermes_plugin::{Error, MessageRange, Role, log};
 use crate::desk::read;
 use crate::fact::{Fact, Kind, Reader};
 use crate::gist::Gist;
+use crate::ground::fnv;
 use crate::layout::Layout;
 use crate::plan::{FRAME, Planner};
 use crate::policy::{self, Shares, share};
@@ -20,27 +22,32 @@ use crate::source::{Database, Source};
 
 /// Bytes that are read to make up for what was not read ahead.
 const MOST: usize = 2 << 20;
-/// Tokens of a segment, at least.
+/// Tokens of a segment, at least, and the steps in which one of several grows.
 const LEAST: u32 = 150;
+const STEP: u32 = 250;
 
 /// A summary of the new view.
 pub(crate) enum Text<'a> {
     Kept(&'a ShownSummary),
-    /// `ready` says that nothing had to be read for it.
-    New {
-        content: String,
-        covers: Vec<MessageRange>,
-        gist: Gist,
-        tokens: u32,
-        ready: bool,
-    },
+    New(Made),
+}
+
+/// A new segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) content: String,
+    pub(crate) covers: Vec<MessageRange>,
+    pub(crate) gist: Rc<Gist>,
+    tokens: u32,
+    /// Nothing had to be read for it.
+    ready: bool,
 }
 
 impl Text<'_> {
     pub(crate) fn tokens(&self) -> u32 {
         match self {
             Self::Kept(shown) => shown.tokens,
-            Self::New { tokens, .. } => *tokens,
+            Self::New(made) => made.tokens,
         }
     }
 
@@ -49,13 +56,13 @@ impl Text<'_> {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        matches!(self, Self::New { ready: true, .. })
+        matches!(self, Self::New(made) if made.ready)
     }
 
     fn covers(&self) -> &[MessageRange] {
         match self {
             Self::Kept(shown) => &shown.covers,
-            Self::New { covers, .. } => covers,
+            Self::New(made) => &made.covers,
         }
     }
 }
@@ -70,7 +77,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         if !open.is_empty() {
             let room = self.room(&open).clamp(LEAST, (shares.prefix / 3).max(LEAST));
             let (gist, ready) = self.read(&open)?;
-            texts.push(self.segment(open, gist, ready, room, &[])?);
+            texts.push(Text::New(self.segment(open, gist, ready, room, &[])?));
         }
         // Beside what the user said, which stays as long as it fits at all.
         let lines = |tokens: u32, covers: &[MessageRange]| tokens.saturating_sub(self.said(covers));
@@ -93,14 +100,10 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
             let covers = self.united(&parts);
             let tokens = (shares.segments / 2).saturating_sub(rest / 2).saturating_add(self.said(&covers));
             // What the user said gives way where it would fill the prefix by itself.
-            let tokens = tokens.min(share(shares.prefix, 0.7)).min(room).max(LEAST);
-            let notes = self.notes(&covers);
-            let mut ready = true;
-            for shown in &kept[..half] {
-                ready &= self.recall(shown)?;
-            }
-            let gist = Gist::united(kept[..half].iter().filter_map(|shown| self.gists.get(&shown.key)));
-            texts.insert(0, self.segment(covers, gist, ready, tokens, &notes)?);
+            let tokens = tokens.min(share(shares.prefix, 0.7)).min(room);
+            // In steps, so that it stays the same from one proposal to the next.
+            let tokens = (tokens / STEP * STEP).max(LEAST);
+            texts.insert(0, Text::New(self.unite(&kept[..half], covers, tokens)?));
             kept.drain(..half);
         }
         texts.extend(kept.into_iter().map(Text::Kept));
@@ -144,7 +147,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         ready: bool,
         tokens: u32,
         notes: &[Note],
-    ) -> Result<Text<'a>, Error> {
+    ) -> Result<Made, Error> {
         let Some(head) = Head::of(self.ground.rows, &covers) else {
             return Err(Error::failed("a segment of no messages was asked for"));
         };
@@ -152,7 +155,26 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         let content =
             fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &told, notes, bytes));
         let tokens = self.source.count(&content).saturating_add(FRAME);
-        Ok(Text::New { content, covers, gist, tokens, ready })
+        Ok(Made { content, covers, gist: Rc::new(gist), tokens, ready })
+    }
+
+    /// One segment of several. A view may be proposed many times before it is taken up: the text is made once.
+    fn unite(&mut self, parts: &[&ShownSummary], covers: Vec<MessageRange>, tokens: u32) -> Result<Made, Error> {
+        let mut ready = true;
+        for shown in parts {
+            ready &= self.recall(shown)?;
+        }
+        let notes = self.notes(&covers);
+        let keys = parts.iter().map(|shown| shown.key.as_str());
+        let texts = keys.chain(notes.iter().map(|note| note.text.as_str())).chain([self.focus]);
+        let mark = fnv(texts.flat_map(|text| text.bytes().chain([0])).chain(tokens.to_le_bytes()));
+        if let Some((_, made)) = self.union.as_ref().filter(|(known, _)| *known == mark) {
+            return Ok(Made { covers, ready, ..made.clone() });
+        }
+        let gist = Gist::united(parts.iter().filter_map(|shown| self.gists.get(&shown.key).map(Rc::as_ref)));
+        let made = self.segment(covers, gist, ready, tokens, &notes)?;
+        *self.union = Some((mark, made.clone()));
+        Ok(made)
     }
 
     /// Sees to it that the gist of a segment is at hand; says whether nothing had to be read for it.
@@ -174,7 +196,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
                 (gist, ready)
             }
         };
-        self.gists.insert(shown.key.clone(), gist);
+        self.gists.insert(shown.key.clone(), Rc::new(gist));
         Ok(ready)
     }
 

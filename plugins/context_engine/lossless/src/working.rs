@@ -13,6 +13,7 @@ use crate::desk::{Desk, Made, Written};
 use crate::fact::Fact;
 use crate::files::{File, line_hash};
 use crate::policy;
+use crate::told::Told;
 
 /// Characters of a line.
 const LINE: usize = 600;
@@ -295,7 +296,7 @@ pub(crate) struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     /// What a new view shows beside the working set: the newest messages, segments, and what memories want kept.
-    pub(crate) fn of(desk: &Desk, tail: &[Message], segments: &[String], memory: &'a str) -> Self {
+    pub(crate) fn of(desk: &Desk, tail: &[Message], segments: &[String], told: &mut Told, memory: &'a str) -> Self {
         let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), missing: Vec::new(), memory };
         let mut calls = HashSet::new();
         seen.lines.extend(segments.iter().flat_map(|text| text.lines()).filter_map(line_hash));
@@ -324,9 +325,10 @@ impl<'a> Seen<'a> {
         let mut ranked: Vec<usize> = (0..desk.calls.len()).collect();
         ranked.sort_by_key(|at| std::cmp::Reverse((rank(&desk.calls[*at]), desk.calls[*at].id)));
         ranked.truncate(RANKED);
+        let mut tells = told.by(segments);
         ranked.retain(|at| {
             let about = &desk.calls[*at].about;
-            !calls.contains(about) && !segments.iter().any(|text| text.contains(about.as_str()))
+            !calls.contains(about) && !tells(about)
         });
         seen.missing = ranked;
         seen
@@ -351,7 +353,7 @@ mod tests {
     const ROOM: Room = Room { bytes: 40_000, share: 1.0 };
 
     fn shown(desk: &Desk) -> String {
-        render(desk, &Seen::of(desk, &[], &[], ""), ROOM).unwrap().0
+        render(desk, &Seen::of(desk, &[], &[], &mut Told::default(), ""), ROOM).unwrap().0
     }
 
     fn desk(messages: Vec<Message>) -> Desk {
@@ -381,7 +383,7 @@ mod tests {
     #[test]
     fn a_file_is_shown_from_where_it_was_taken_up_again() {
         let desk = desk(taken_up());
-        let (text, sources) = render(&desk, &Seen::of(&desk, &[], &[], ""), ROOM).unwrap();
+        let (text, sources) = render(&desk, &Seen::of(&desk, &[], &[], &mut Told::default(), ""), ROOM).unwrap();
         let shown = "plan.md from line 184 on, as last seen (#1):\n- [ ] do the thing number 92\n";
         assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
         let of_file = text.split("Open items").next().unwrap();
@@ -404,7 +406,8 @@ mod tests {
         let told = "word for word:\n#1 write: plan.md\n#30 bash (failed): make the ferry → #31 exit 2";
         assert!(text.contains(told) && !text.contains("Failed and not tried again"), "{text}");
         let segments = ["#1 write plan.md".to_owned()];
-        let (text, _) = render(&desk, &Seen::of(&desk, &tail, &segments, "likes tea"), ROOM).unwrap();
+        let (text, _) =
+            render(&desk, &Seen::of(&desk, &tail, &segments, &mut Told::default(), "likes tea"), ROOM).unwrap();
         assert!(!text.contains("#30") && !text.contains("#1 write:") && text.contains("likes tea"), "{text}");
     }
 
@@ -444,7 +447,9 @@ mod tests {
             result(2, "a", "write", "done"),
         ]);
         for bytes in [0, 50, 500, 2_000, 40_000] {
-            if let Some((text, _)) = render(&desk, &Seen::of(&desk, &[], &[], ""), Room { bytes, share: 100.0 }) {
+            if let Some((text, _)) =
+                render(&desk, &Seen::of(&desk, &[], &[], &mut Told::default(), ""), Room { bytes, share: 100.0 })
+            {
                 assert!(text.len() < bytes + 200, "{bytes}: {}", text.len());
             }
         }

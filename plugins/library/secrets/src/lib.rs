@@ -67,12 +67,25 @@ const NAMES: &[&str] = &[
     "-token",
 ];
 
+/// The signs that a secret or its announcement may begin with.
+const ANNOUNCING: [bool; 256] = {
+    let mut announcing = [false; 256];
+    let signs = b"-=:bBsrgxhnptdeAS";
+    let mut at = 0;
+    while at < signs.len() {
+        announcing[signs[at] as usize] = true;
+        at += 1;
+    }
+    announcing
+};
+
 /// The text with every secret that is known by its looks replaced.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let mut copied = 0;
     let mut at = 0;
-    while at < text.len() {
+    while let Some(next) = text.as_bytes()[at..].iter().position(|sign| ANNOUNCING[usize::from(*sign)]) {
+        at += next;
         match secret_at(text, at).filter(|(from, _)| *from >= copied) {
             Some((from, to)) => {
                 clean.push_str(&text[copied..from]);
@@ -80,7 +93,8 @@ pub fn redact(text: &str) -> Cow<'_, str> {
                 copied = to;
                 at = to;
             }
-            None => at += text[at..].chars().next().map_or(1, char::len_utf8),
+            // All that announce something are ASCII, and no part of another sign.
+            None => at += 1,
         }
     }
     if copied == 0 {
@@ -104,12 +118,17 @@ fn secret_at(text: &str, at: usize) -> Option<(usize, usize)> {
 }
 
 fn whole_word(text: &str, at: usize, rest: &str) -> Option<(usize, usize)> {
-    let inside = text[..at].chars().next_back().is_some_and(|before| before.is_alphanumeric() || before == '_');
+    let inside = match at.checked_sub(1).map(|before| text.as_bytes()[before]) {
+        // Most letters stand within a word.
+        Some(before) if before.is_ascii() => before.is_ascii_alphanumeric() || before == b'_',
+        _ => text[..at].chars().next_back().is_some_and(char::is_alphanumeric),
+    };
     if inside { None } else { prefixed(rest).map(|length| (0, length)) }
 }
 
 fn prefixed(text: &str) -> Option<usize> {
-    PREFIXES.iter().find_map(|(prefix, least)| {
+    let begins = text.as_bytes().get(..2)?;
+    PREFIXES.iter().filter(|(prefix, _)| prefix.as_bytes()[..2] == *begins).find_map(|(prefix, least)| {
         let body = text.strip_prefix(prefix)?;
         let belongs = |sign: u8| sign.is_ascii_alphanumeric() || b"-_.".contains(&sign);
         let probe = run(&body.as_bytes()[..body.len().min(PROBE)], belongs);
