@@ -124,6 +124,7 @@ impl ContextEngine for Compressor {
         let marks = Marks::of(&self.config, pressure);
         let shelf = self.shelf();
         let ground = Ground::new(&self.ledger, &request.view);
+        let is_needed = timing::is_needed(pressure, &marks);
         let planner = Planner {
             ground: &ground,
             config: &self.config,
@@ -134,8 +135,8 @@ impl ContextEngine for Compressor {
                 shorter: &shelf.shorter,
             },
             source: &Host,
+            needed: is_needed,
         };
-        let is_needed = timing::is_needed(pressure, &marks);
         let wanted = |draft: &plan::Draft| {
             shelf.refused.as_ref() != Some(&draft.fingerprint()) && (draft.is_ready() || is_needed)
         };

@@ -43,6 +43,8 @@ pub(crate) struct Planner<'a, S> {
     pub(crate) budget: Budget,
     pub(crate) ready: Ready<'a>,
     pub(crate) source: &'a S,
+    /// Without it only what was made ahead is worth a new view.
+    pub(crate) needed: bool,
 }
 
 /// A plan and what is known of it.
@@ -109,7 +111,7 @@ impl<S: Source> Planner<'_, S> {
     pub(crate) fn plan(&self) -> Result<Option<Draft>, Error> {
         let most = self.budget.limit.min(self.budget.worth).min(self.budget.before.saturating_sub(1));
         let mut best: Option<Draft> = None;
-        for level in &LEVELS {
+        for level in LEVELS.iter().filter(|level| self.needed || level.prepared) {
             // A large newest group that fits with room to spare had better stay whole.
             if level.cut != Cut::No
                 && best.as_ref().is_some_and(|best| best.tokens <= most.min(share(self.budget.limit, 0.8)))
@@ -146,6 +148,9 @@ impl<S: Source> Planner<'_, S> {
         }
         let open = stay.kept.neither(&covered);
         let (stays, merged) = self.earlier(level, &open, written, listed);
+        if !self.needed && (!merged.is_empty() || open.meets_both(&ground.shown)) {
+            return Ok(None);
+        }
         let list = self.list(level, &open, &stays, &merged, listed, written)?;
 
         let mut texts: Vec<(u64, Segment)> = Vec::new();

@@ -211,6 +211,8 @@ impl World {
         let ground = Ground::new(&ledger, &items);
         let before = ground.before();
         assert!(before >= self.tokens(), "the engine takes the view for smaller than it is");
+        let marks = Marks::of(&self.config, &self.pressure);
+        let needed = timing::is_needed(&self.pressure, &marks);
         let planner = Planner {
             ground: &ground,
             config: &self.config,
@@ -221,11 +223,10 @@ impl World {
                 shorter: &self.shelf.shorter,
             },
             source: &*self,
+            needed,
         };
         let draft = planner.plan().unwrap();
         assert_eq!(draft, planner.plan().unwrap(), "the same view gives the same plan");
-        let marks = Marks::of(&self.config, &self.pressure);
-        let needed = timing::is_needed(&self.pressure, &marks);
         let Some(draft) = draft.filter(|draft| draft.is_ready() || needed) else {
             if needed {
                 self.assert_nothing_was_to_be_gained(&ground, &planner.budget);
@@ -287,7 +288,7 @@ impl World {
         let budget = Budget::of(&self.config, &self.pressure, &ground);
         let least = share(Marks::of(&self.config, &self.pressure).usable, 0.05).max(150);
         let ready = Ready { written: self.shelf.written(&ledger), listed: self.shelf.listed(&ledger), shorter: &[] };
-        let planner = Planner { ground: &ground, config: &self.config, budget, ready, source: &*self };
+        let planner = Planner { ground: &ground, config: &self.config, budget, ready, source: &*self, needed: true };
         if let Some(listing) = planner.listing(least).unwrap() {
             let range = MessageRange::new(0, u64::MAX);
             let shorter = shorter::of(&self.messages(range).unwrap(), &*self);
@@ -648,6 +649,7 @@ fn plan_from_prepared(messages: u64, source: &Counting) -> (usize, std::time::Du
         budget: Budget::of(&config, &pressure, &ground),
         ready: Ready { written: Some(&written).filter(|written| written.holds(&all)), listed: None, shorter: &[] },
         source,
+        needed: false,
     };
     let draft = planner.plan().unwrap().unwrap();
     assert!(draft.is_ready());
