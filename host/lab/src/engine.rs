@@ -112,6 +112,11 @@ impl Engine {
         &self.bench.desk.view
     }
 
+    /// Simulated time, in Unix milliseconds: that of the last request, and what it waited for the model that summarises.
+    pub fn now_ms(&self) -> u64 {
+        self.bench.now_ms()
+    }
+
     /// What a tool of the engine answers.
     ///
     /// # Errors

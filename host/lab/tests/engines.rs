@@ -35,7 +35,7 @@ fn plugins(engine: &str) -> Option<Plugins> {
 
 /// A window of 200,000 tokens: what engines are made for.
 const TERMS: Terms = Terms::STANDARD;
-/// Lines of a result; two of these take a twentieth of the window.
+/// Lines of a result; the two of a turn take a sixteenth of the window.
 const LINES: u64 = 100;
 
 /// A session.
@@ -204,6 +204,10 @@ impl Column for Judged {
 
     fn request(&mut self, due: &Due<'_>) -> Result<Answer, String> {
         let answer = self.engine.request(due)?;
+        let waited = self.engine.now_ms() - due.now_ms;
+        if waited > 0 {
+            return Err(format!("the request waited {waited} ms for the summariser"));
+        }
         if answer.context.publication.is_some() {
             self.judge()?;
         }
@@ -247,8 +251,7 @@ fn endured(name: &str, plugins: &Plugins, shape: Shape, temper: Temper, home: &P
     let outcome = replay::replay(&shape.recording(), &mut judged, &TERMS);
     let figures = outcome.figures.unwrap_or_else(|error| panic!("{name}, {temper:?}: {error}"));
     eprintln!("{name}, {temper:?}: {} of {} publications prepared", figures.prepared, figures.publications);
-    // Time is simulated, and a call of the summariser ends when the next message comes: a request that waited for one would
-    // be given up as late, which is told to the user and counts as a failure.
+    // A request that waited behind slow work would be given up as late, which is told to the user and counts as a failure.
     assert_eq!(outcome.notices, [""; 0], "{name}, {temper:?}");
     let Figures { effort, invalid_requests, avoidable_breaks, by_rule, over_window, .. } = figures;
     let faults = [effort.failures, effort.plans_refused].map(Option::unwrap);
