@@ -13,12 +13,14 @@ pub(crate) mod recall;
 pub(crate) mod watch;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use hermes_agent::compaction::Compacted;
 use hermes_conversation::{Conversation, Item, MessageId, View, render};
 use hermes_plugins::{Plugins, Start, Storage};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use self::bench::{Bench, Setting};
@@ -100,6 +102,46 @@ impl Engine {
         })
     }
 
+    /// What was said so far.
+    pub fn conversation(&self) -> impl Deref<Target = Conversation> + '_ {
+        self.bench.log.conversation()
+    }
+
+    /// What is shown of it.
+    pub fn view(&self) -> &View {
+        &self.bench.desk.view
+    }
+
+    /// Simulated time, in Unix milliseconds: that of the last request, and what it waited for the model that summarises.
+    pub fn now_ms(&self) -> u64 {
+        self.bench.now_ms()
+    }
+
+    /// What a tool of the engine answers.
+    ///
+    /// # Errors
+    ///
+    /// What the tool says is wrong, or that the engine has none.
+    pub fn call(&self, tool: &str, arguments: &Value) -> Result<String, String> {
+        self.engine_tools(&self.conversation())?.call(tool, arguments)
+    }
+
+    /// Reads a message back through the engine's tools, byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// What of it comes back otherwise than it was said, or that the engine has no tools.
+    pub fn read_back(&self, id: MessageId) -> Result<(), String> {
+        let conversation = self.conversation();
+        let message = conversation.get(id).ok_or_else(|| format!("there is no message {id}"))?;
+        needles::is_whole(message, &mut self.engine_tools(&conversation)?)
+    }
+
+    fn engine_tools<'a>(&'a self, conversation: &'a Conversation) -> Result<EngineTools<'a>, String> {
+        let tools = EngineTools::find(&self.runtime, &self.bench_name(), self.bench.tools(), conversation);
+        tools.ok_or_else(|| "the engine has no `recall` and no `expand`".to_owned())
+    }
+
     /// What the request shows, after `done` was done.
     fn show(&mut self, done: &[Compacted]) {
         let conversation = self.bench.log.conversation();
@@ -124,7 +166,7 @@ impl Engine {
         let conversation = self.bench.log.conversation().clone();
         let verbatim = shown_whole(&conversation, &self.bench.desk.view);
         let needles = needles::sample(conversation.messages(), &|id| !verbatim.contains(&id));
-        let mut tools = EngineTools::find(&self.runtime, &self.bench_name(), self.bench.tools(), &conversation)?;
+        let mut tools = self.engine_tools(&conversation).ok()?;
         Some(needles::recover(conversation.messages(), &needles, &mut tools))
     }
 

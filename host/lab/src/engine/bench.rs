@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_agent::assist::{self, Assistant};
 use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
-use hermes_plugins::services::{Level, Reporter};
+use hermes_plugins::services::{Clock as _, Level, Reporter};
 use hermes_plugins::{
     AssistDraft, CalledTool, ContextAssist, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Storage,
     Surroundings, ToolResult, Tools,
@@ -119,7 +119,7 @@ impl Bench {
         };
         let plugins = plugins.start(&surroundings).map_err(|error| error.to_string())?;
         let notify = notify(&notices);
-        let watched = Arc::new(Watched::new(Arc::clone(&plugins.engine)));
+        let watched = Arc::new(Watched::new(Arc::clone(&plugins.engine), Arc::clone(&gate)));
         let rules = Rules { enabled: true, window: terms.window, patience: PATIENCE };
         let compactor = Compactor::new(watched.clone(), Vec::new(), rules, Ruler::default(), Arc::clone(&notify));
         let assistant = Assistant::new(plugins.assist.clone(), notify).patient(PATIENCE);
@@ -239,6 +239,11 @@ impl Bench {
             self.compactor.counted(estimate, Some(usage));
             self.desk.sent = self.desk.sent.map(|(sent, _)| (sent, usage.input));
         }
+    }
+
+    /// Simulated time: later than the last request or message only where one of them waited.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.gate.now()
     }
 
     /// Estimate for the next request.

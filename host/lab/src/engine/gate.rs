@@ -12,6 +12,8 @@ pub(super) struct Gate(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     now_ms: u64,
+    /// Slow work under way.
+    slow: u32,
     waiting: Vec<(u64, oneshot::Sender<()>)>,
 }
 
@@ -20,12 +22,23 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many milliseconds have passed.
+    /// Slow work begins; it ends with the answer.
+    pub(super) fn slow_work(&self) -> SlowWork<'_> {
+        self.state().slow += 1;
+        SlowWork(self)
+    }
+
+    /// Waits until so many milliseconds have passed. Where no slow work is under way the conversation itself waits, and what
+    /// it waits for has to pass for it to go on.
     pub(super) async fn pass(&self, milliseconds: u64) {
         let (go, gone) = oneshot::channel();
         {
             let mut state = self.state();
             let due = state.now_ms.saturating_add(milliseconds);
+            if state.slow == 0 {
+                state.now_ms = due;
+                return;
+            }
             state.waiting.push((due, go));
         }
         let _ = gone.await;
@@ -52,6 +65,15 @@ impl Gate {
             let _ = go.send(());
         }
         true
+    }
+}
+
+/// Slow work, for which no conversation waits.
+pub(super) struct SlowWork<'a>(&'a Gate);
+
+impl Drop for SlowWork<'_> {
+    fn drop(&mut self) {
+        self.0.state().slow -= 1;
     }
 }
 

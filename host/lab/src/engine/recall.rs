@@ -39,7 +39,7 @@ impl<'a> EngineTools<'a> {
         (has(SEARCH) && has(READ)).then(|| Self { runtime, tools: Arc::clone(tools), conversation, calls: 0 })
     }
 
-    fn call(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
+    pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
         self.calls += 1;
         let invocation = Invocation {
             id: format!("lab-{}", self.calls),

@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use hermes_conversation::{Model, Plan};
 use hermes_plugins::{Advice, CallError, ContextEngine, Outcome, PlanRequest, Pressure, Progress};
 
+use super::gate::Gate;
 use crate::figures::Effort;
 use crate::report::Timing;
 
 /// An engine that is watched.
 pub(crate) struct Watched {
     engine: Arc<dyn ContextEngine>,
+    gate: Arc<Gate>,
     seen: Mutex<Seen>,
 }
 
@@ -31,8 +33,8 @@ struct Seen {
 }
 
 impl Watched {
-    pub(crate) fn new(engine: Arc<dyn ContextEngine>) -> Self {
-        Self { engine, seen: Mutex::default() }
+    pub(super) fn new(engine: Arc<dyn ContextEngine>, gate: Arc<Gate>) -> Self {
+        Self { engine, gate, seen: Mutex::default() }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -99,6 +101,7 @@ impl ContextEngine for Watched {
     }
 
     async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
+        let _slow = self.gate.slow_work();
         self.noted(self.engine.prepare(request).await)
     }
 
