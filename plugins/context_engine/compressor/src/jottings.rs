@@ -192,6 +192,6 @@ mod tests {
         let mut jottings = Jottings::default();
         jottings.take(&ledger, &log).unwrap();
         assert_eq!(log.read(), 20);
-        assert_eq!(jottings.of(&ledger, &all(&ledger)).1.runs().collect::<Vec<_>>(), [0..30]);
+        assert!(jottings.of(&ledger, &all(&ledger)).1.iter().eq(0..30));
     }
 }
