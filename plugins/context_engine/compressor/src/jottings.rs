@@ -14,8 +14,9 @@ use crate::notes::Notes;
 use crate::set::Set;
 use crate::source::Source;
 
-/// Tokens that are read at most where there are no entries yet, as after a restart: about what stays word for word.
-const FIRST: u32 = 60_000;
+/// Tokens that are read at most where there are no entries yet, as after a restart: about what stays word for word, and
+/// no more, since a turn waits for it.
+const FIRST: u32 = 30_000;
 
 /// What a list says of a message, if anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
