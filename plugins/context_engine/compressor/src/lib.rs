@@ -9,6 +9,7 @@ mod dates;
 mod digest;
 mod excerpt;
 mod ground;
+mod jottings;
 mod ledger;
 mod notes;
 mod plan;
@@ -26,7 +27,7 @@ mod work;
 
 use std::rc::Rc;
 
-use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request};
+use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request, Timing};
 use hermes_plugin::{
     ContextEngine, Error, Header, MessageId, Model, Plugin, Progress, Session, Start, clock, llm, log,
 };
@@ -35,6 +36,7 @@ use serde_json::json;
 use crate::budget::{Budget, Marks, share};
 use crate::config::Config;
 use crate::ground::Ground;
+use crate::jottings::Jottings;
 use crate::ledger::Ledger;
 use crate::plan::{Planner, Ready};
 use crate::preparation::Writer;
@@ -47,6 +49,7 @@ pub struct Compressor {
     config: Config,
     cabinet: Cabinet,
     ledger: Ledger,
+    jottings: Jottings,
     marks: Option<Marks>,
     quiet: Quiet,
     /// The plan that waits for its verdict: its fingerprint and reason.
@@ -61,6 +64,7 @@ impl Plugin for Compressor {
             config: Config::parse(config)?,
             cabinet: Cabinet::of(""),
             ledger: Ledger::new(),
+            jottings: Jottings::default(),
             marks: None,
             quiet: Quiet::Off,
             proposed: None,
@@ -90,6 +94,7 @@ impl ContextEngine for Compressor {
 
     fn rewound(&mut self, first: MessageId) -> Result<(), Error> {
         self.ledger.rewind(first);
+        self.jottings.rewound(&self.ledger);
         self.quiet = Quiet::Off;
         self.told = false;
         self.change(|shelf| shelf.rewound(first));
@@ -97,19 +102,14 @@ impl ContextEngine for Compressor {
     }
 
     fn assess(&mut self, pressure: &Pressure) -> Advice {
-        let marks = Marks::of(&self.config, pressure);
-        self.marks = Some(marks);
-        let looks_ahead = pressure.prompt_tokens >= marks.prepare || pressure.moment == Moment::Manual;
-        if !looks_ahead {
-            return Advice { prepare: false, propose: timing::propose(pressure, &marks, &mut self.quiet, false) };
+        let advice = self.advise(pressure);
+        // Where a plan is asked for at once this would be no work ahead.
+        if advice.propose != Timing::Now
+            && let Err(error) = self.jottings.take(&self.ledger, &Host)
+        {
+            log::warn(format!("{error}; what is new is read when it is folded"));
         }
-        let shelf = self.shelf();
-        let writes = model().is_some_and(|model| shelf.may_ask(&model, clock::now()));
-        let due = self.due(pressure, &marks, &shelf, writes);
-        // What a model will write is worth waiting for, and what is about to be brought up to date is not used before.
-        let best = shelf.written(&self.ledger).or(shelf.listed(&self.ledger).filter(|_| !writes));
-        let propose = timing::propose(pressure, &marks, &mut self.quiet, best.is_some() && due != Due::Summary);
-        Advice { prepare: due != Due::Nothing, propose }
+        advice
     }
 
     fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
@@ -124,6 +124,7 @@ impl ContextEngine for Compressor {
         let marks = Marks::of(&self.config, pressure);
         let shelf = self.shelf();
         let ground = Ground::new(&self.ledger, &request.view);
+        self.jottings.keep_shown(&ground);
         let is_needed = timing::is_needed(pressure, &marks);
         let planner = Planner {
             ground: &ground,
@@ -133,6 +134,7 @@ impl ContextEngine for Compressor {
                 written: shelf.written(&self.ledger),
                 listed: shelf.listed(&self.ledger),
                 shorter: &shelf.shorter,
+                jottings: Some(&self.jottings),
             },
             source: &Host,
             needed: is_needed,
@@ -219,6 +221,23 @@ impl ContextEngine for Compressor {
 }
 
 impl Compressor {
+    /// What there is to do.
+    fn advise(&mut self, pressure: &Pressure) -> Advice {
+        let marks = Marks::of(&self.config, pressure);
+        self.marks = Some(marks);
+        let looks_ahead = pressure.prompt_tokens >= marks.prepare || pressure.moment == Moment::Manual;
+        if !looks_ahead {
+            return Advice { prepare: false, propose: timing::propose(pressure, &marks, &mut self.quiet, false) };
+        }
+        let shelf = self.shelf();
+        let writes = model().is_some_and(|model| shelf.may_ask(&model, clock::now()));
+        let due = self.due(pressure, &marks, &shelf, writes);
+        // What a model will write is worth waiting for, and what is about to be brought up to date is not used before.
+        let best = shelf.written(&self.ledger).or(shelf.listed(&self.ledger).filter(|_| !writes));
+        let propose = timing::propose(pressure, &marks, &mut self.quiet, best.is_some() && due != Due::Summary);
+        Advice { prepare: due != Due::Nothing, propose }
+    }
+
     /// What is on the shelf. Nothing where it cannot be read: a plan by rule is better than none.
     fn shelf(&self) -> Rc<Shelf> {
         self.cabinet.read().unwrap_or_else(|error| {

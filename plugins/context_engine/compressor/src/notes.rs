@@ -105,9 +105,13 @@ impl Notes {
     }
 }
 
-/// Whether a line looks like the beginning of one of the lists, which only this module begins.
-pub(crate) fn is_list_heading(line: &str) -> bool {
-    [SAID, DONE].iter().any(|heading| line.trim().eq_ignore_ascii_case(heading))
+/// Whether a line looks like the beginning of a part, which only this module begins.
+pub(crate) fn is_own_heading(line: &str) -> bool {
+    let line = line.trim();
+    // A model may go on with it in its own words.
+    let begins = |heading: &str| line.get(..heading.len()).is_some_and(|start| start.eq_ignore_ascii_case(heading));
+    let range = line.get(BY_RULE.len()..).filter(|_| begins(BY_RULE)).and_then(|rest| rest.split_once(" to "));
+    range.is_some_and(|(first, _)| first.parse::<MessageId>().is_ok()) || [SAID, DONE, EARLIER].into_iter().any(begins)
 }
 
 /// What stands before a list at the end of a text, and the list.

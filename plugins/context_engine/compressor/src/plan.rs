@@ -1,4 +1,5 @@
-//! The new view: what stays, a summary that was written ahead, and a digest by rule of whatever neither has.
+//! The new view: what stays, a summary that was written ahead, and a list by rule of whatever neither has, put together
+//! from entries that are there already.
 //!
 //! Tried from comfortable to tight; the first that reaches the goal wins. Whatever leaves the view is covered.
 
@@ -12,6 +13,7 @@ use crate::config::Config;
 use crate::digest::digest;
 use crate::excerpt;
 use crate::ground::Ground;
+use crate::jottings::Jottings;
 use crate::notes::{Notes, Room};
 use crate::set::Set;
 use crate::shelf::{Prepared, fnv};
@@ -34,6 +36,7 @@ pub(crate) struct Ready<'a> {
     pub(crate) written: Option<&'a Prepared>,
     pub(crate) listed: Option<&'a Prepared>,
     pub(crate) shorter: &'a [Shorter],
+    pub(crate) jottings: Option<&'a Jottings>,
 }
 
 /// What a plan is made from.
@@ -53,7 +56,7 @@ pub(crate) struct Draft {
     pub(crate) plan: Plan,
     /// What the new view takes.
     pub(crate) tokens: u32,
-    /// Of its new summaries, how many were made ahead, and how many there are.
+    /// Of its new summaries, how many are from work ahead, and how many there are.
     pub(crate) ready: (u32, u32),
 }
 
@@ -63,7 +66,7 @@ impl Draft {
         format!("{:016x}", fnv(format!("{:?}", self.plan.segments).bytes()))
     }
 
-    /// Whether nothing of it had to be made on the spot.
+    /// Whether no message had to be read for it on the spot.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.1 > 0 && self.ready.0 == self.ready.1
     }
@@ -75,6 +78,7 @@ pub(crate) struct Listing {
     pub(crate) text: String,
     pub(crate) tokens: u32,
     pub(crate) covers: Vec<MessageRange>,
+    /// Whether it is put together from work ahead alone.
     ready: bool,
 }
 
@@ -190,7 +194,7 @@ impl<S: Source> Planner<'_, S> {
         let folded = self.ground.shown.without(&stay.kept).count();
         let folded = if folded == 1 { "1 message was".to_owned() } else { format!("{folded} messages were") };
         match (written, shorter && level.cut != Cut::No) {
-            (true, _) => format!("{folded} folded into a summary that was written ahead"),
+            (true, _) => format!("{folded} folded into a summary that a model wrote"),
             (false, false) => format!("{folded} folded by rule: no summary was at hand"),
             (false, true) => {
                 format!("{folded} folded by rule, and the newest ones are shown shorter to fit the window")
@@ -229,7 +233,7 @@ impl<S: Source> Planner<'_, S> {
         written: Option<&Prepared>,
     ) -> Result<Option<Listing>, Error> {
         let ground = self.ground;
-        let fresh = self.read(&open.and(&ground.shown))?;
+        let fresh = open.and(&ground.shown);
         if fresh.is_empty() && merged.is_empty() {
             return Ok(listed.map(|listed| Listing {
                 text: listed.text.clone(),
@@ -258,7 +262,10 @@ impl<S: Source> Planner<'_, S> {
             part.written = excerpt::shorten(&part.written, most, self.source);
             notes.absorb(std::mem::take(part));
         }
-        notes.absorb(digest(&fresh));
+        let (jotted, unread) =
+            self.ready.jottings.map_or_else(|| (Notes::default(), fresh.clone()), |of| of.of(ground.ledger, &fresh));
+        notes.absorb(jotted);
+        notes.absorb(digest(&self.read(&unread)?));
         notes.written = inert(&notes.written).into_owned();
         let notes = notes.within(room, self.source);
         // What a summary that stays stands for needs no second one.
@@ -271,7 +278,7 @@ impl<S: Source> Planner<'_, S> {
         let (Some(first), Some(last)) = (covers.first(), covers.last()) else { return Ok(None) };
         let text = notes.by_rule(first.first, last.last);
         let tokens = self.source.count(&text);
-        Ok(Some(Listing { text, tokens, covers, ready: false }))
+        Ok(Some(Listing { text, tokens, covers, ready: unread.is_empty() }))
     }
 
     /// The list that the next plan would need beside what is written, worked out ahead; none where there is too little.

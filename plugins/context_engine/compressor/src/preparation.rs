@@ -50,7 +50,8 @@ impl Writer<'_> {
 
     /// Notes by rule of what no summary stands for yet, and what could be shown shorter.
     fn list(&self, ground: &Ground<'_>, budget: Budget, shelf: &Shelf) -> Result<(), Error> {
-        let ready = Ready { written: shelf.written(self.ledger), listed: shelf.listed(self.ledger), shorter: &[] };
+        let (written, listed) = (shelf.written(self.ledger), shelf.listed(self.ledger));
+        let ready = Ready { written, listed, ..Ready::default() };
         let planner = Planner { ground, config: self.config, budget, ready, source: &Host, needed: true };
         let Some(listing) = planner.listing(self.least)? else { return Ok(()) };
         let listed = Prepared::new(listing.text, listing.tokens, &listing.covers, self.ledger, None);

@@ -30,6 +30,7 @@ struct World {
     pressure: Pressure,
     config: Config,
     shelf: Shelf,
+    jottings: Jottings,
     quiet: Quiet,
     compactions: u32,
     next_id: u64,
@@ -118,6 +119,7 @@ impl World {
             pressure: pressure(window, window / 8, fixed),
             config,
             shelf: Shelf::default(),
+            jottings: Jottings::default(),
             quiet: Quiet::Off,
             compactions: 0,
             next_id: 3,
@@ -197,6 +199,9 @@ impl World {
         let mut quiet = self.quiet;
         let timing = timing::propose(&self.pressure, &marks, &mut quiet, prepared);
         self.quiet = quiet;
+        if timing != Timing::Now {
+            self.jot(&ledger);
+        }
         if timing != Timing::NotNow {
             self.propose();
         }
@@ -205,10 +210,17 @@ impl World {
         }
     }
 
+    fn jot(&mut self, ledger: &Ledger) {
+        let mut jottings = std::mem::take(&mut self.jottings);
+        jottings.take(ledger, self).unwrap();
+        self.jottings = jottings;
+    }
+
     fn propose(&mut self) -> Option<u32> {
         self.measure();
         let (ledger, items) = (self.ledger(), self.items());
         let ground = Ground::new(&ledger, &items);
+        self.jottings.keep_shown(&ground);
         let before = ground.before();
         assert!(before >= self.tokens(), "the engine takes the view for smaller than it is");
         let marks = Marks::of(&self.config, &self.pressure);
@@ -221,12 +233,16 @@ impl World {
                 written: self.shelf.written(&ledger),
                 listed: self.shelf.listed(&ledger),
                 shorter: &self.shelf.shorter,
+                jottings: Some(&self.jottings),
             },
             source: &*self,
             needed,
         };
         let draft = planner.plan().unwrap();
         assert_eq!(draft, planner.plan().unwrap(), "the same view gives the same plan");
+        let unread = Planner { ready: Ready { jottings: None, ..planner.ready }, ..planner };
+        let segments = |draft: &Option<super::Draft>| draft.as_ref().map(|draft| draft.plan.segments.clone());
+        assert_eq!(segments(&draft), segments(&unread.plan().unwrap()), "what is read ahead is what would be read");
         let Some(draft) = draft.filter(|draft| draft.is_ready() || needed) else {
             if needed {
                 self.assert_nothing_was_to_be_gained(&ground, &planner.budget);
@@ -287,7 +303,8 @@ impl World {
         let ground = Ground::new(&ledger, &items);
         let budget = Budget::of(&self.config, &self.pressure, &ground);
         let least = share(Marks::of(&self.config, &self.pressure).usable, 0.05).max(150);
-        let ready = Ready { written: self.shelf.written(&ledger), listed: self.shelf.listed(&ledger), shorter: &[] };
+        let (written, listed) = (self.shelf.written(&ledger), self.shelf.listed(&ledger));
+        let ready = Ready { written, listed, ..Ready::default() };
         let planner = Planner { ground: &ground, config: &self.config, budget, ready, source: &*self, needed: true };
         if let Some(listing) = planner.listing(least).unwrap() {
             let range = MessageRange::new(0, u64::MAX);
@@ -349,6 +366,8 @@ impl World {
         self.view.through = self.view.through.min(newest);
         self.view.items.retain(|item| !matches!(item, Item::Excerpt(excerpt) if Some(excerpt.id) > newest));
         self.shelf.rewound(newest.map_or(0, |id| id.0 + 1));
+        let ledger = self.ledger();
+        self.jottings.rewound(&ledger);
         self.quiet = Quiet::Off;
     }
 }
@@ -647,7 +666,7 @@ fn plan_from_prepared(messages: u64, source: &Counting) -> (usize, std::time::Du
         ground: &ground,
         config: &config,
         budget: Budget::of(&config, &pressure, &ground),
-        ready: Ready { written: Some(&written).filter(|written| written.holds(&all)), listed: None, shorter: &[] },
+        ready: Ready { written: Some(&written).filter(|written| written.holds(&all)), ..Ready::default() },
         source,
         needed: false,
     };
