@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod catalog;
 mod component;
 mod error;
@@ -14,6 +15,8 @@ mod manifest;
 mod permission;
 mod session;
 mod storage;
+mod variables;
+mod web;
 
 pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
@@ -29,3 +32,4 @@ pub use manifest::{Manifest, ManifestError, RequiredVariable};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use storage::{Memory, Storage};
+pub use variables::Variables;

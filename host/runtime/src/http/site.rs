@@ -176,12 +176,6 @@ impl Site {
         Some(Self { https: self.https, host: host.clone(), port: self.port, path: path.clone() })
     }
 
-    /// Whether it names this very host: an address by its numbers, or a name in full.
-    #[expect(dead_code, reason = "the client, which comes next, asks")]
-    pub(crate) fn names(&self, host: &str) -> bool {
-        matches!(&self.host, Hosts::One(own) if own == host)
-    }
-
     /// Whether what is sent there is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.https
