@@ -108,7 +108,7 @@ fn a_plugin_without_the_right_is_told_how_to_get_it() {
     let elsewhere = json!([{ "url": echo.url("/v2/") }]);
     for permissions in [json!({}), json!({ "http": elsewhere })] {
         let (answer, _) = called(permissions, json!({}), "send", json!({ "url": echo.url("/v1/items") }));
-        assert_eq!((&answer["kind"], &answer["code"]), (&json!("Denied"), &json!("grant")), "{answer}");
+        assert_eq!((&answer["kind"], &answer["code"]), (&json!("ErrorKind::Denied"), &json!("grant")), "{answer}");
         let message = answer["message"].as_str().unwrap_or_default();
         assert!(message.contains("hermes plugins grant courier") && message.contains("/v1/items"), "{message}");
     }

@@ -10,8 +10,9 @@ use url::Url;
 
 use super::error::{BODY, HttpError};
 use super::message::{Headers, Request, Response, is_method, shown};
+use super::redaction::Redaction;
 use super::resolver::{Checked, Closed, Resolver};
-use super::secret::{Redaction, Secret};
+use super::secret::Secret;
 use super::site::{Site, has_userinfo};
 
 /// How long a request may take, when nothing is said and at most.

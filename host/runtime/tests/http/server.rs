@@ -91,16 +91,17 @@ async fn serve(mut stream: TcpStream, answer: Answer, log: Arc<Mutex<Vec<Asked>>
     }
     let bytes = answer(&asked);
     log.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+    let hangs = bytes.ends_with(HANG);
     // Who goes away in the middle of an answer has had enough.
-    let _ = stream.write_all(&bytes).await;
+    let _ = stream.write_all(bytes.strip_suffix(HANG).unwrap_or(&bytes)).await;
     let _ = stream.flush().await;
-    if bytes.ends_with(HANG) {
+    if hangs {
         std::future::pending::<()>().await;
     }
 }
 
-/// At the end of an answer: the connection stays open and silent.
-pub(crate) const HANG: &[u8] = b"...";
+/// At the end of an answer, and not sent: the connection stays open and silent.
+pub(crate) const HANG: &[u8] = b"<hang>";
 
 /// A whole answer.
 pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {

@@ -62,25 +62,6 @@ fn what_is_no_secret_stays_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_kept_out_of_answers_is_not_sent() {
-    let audience: Site = "https://api.example.org/".parse().unwrap();
-    let of = |value: Option<&str>| Secret::new("k".into(), "K".into(), audience.clone(), value.map(str::to_owned));
-    for value in [
-        None,
-        Some(""),
-        Some("  \n"),
-        Some("short12"),
-        Some("two\nlines of it"),
-        Some("kön1gskey"),
-        Some(&"x".repeat(4097)),
-    ] {
-        assert!(of(value).value().is_err(), "{value:?}");
-    }
-    assert_eq!(of(Some(" a key with a newline\n")).value(), Ok("a key with a newline"));
-    assert!(!format!("{:?} {:?}", of(Some(KEY)), Redaction::of(&[secret(KEY)])).contains("sk-a"));
-}
-
-#[test]
 fn the_longest_secrets_are_found_too() {
     let value: String = (0..4096).map(|index| char::from(b'!' + u8::try_from(index * 7 % 94).unwrap())).collect();
     let several: Vec<Secret> = (0..3).map(|turn| secret(&format!("{}{}", &value[turn..], &value[..turn]))).collect();
@@ -123,8 +104,9 @@ proptest! {
             .collect();
         let redaction = Redaction::of(&[secret(&value)]);
         prop_assert!(redaction.finds(format!("{before}{mixed}{after}").as_bytes()), "{mixed}");
-        prop_assert!(!redaction.text(&format!("{before}{value}{after}")).contains(&value));
-        let encoded = encode(format!("{before}{value}{after}").as_bytes());
+        let plain = format!("{before}{value}{after}");
+        prop_assert!(!redaction.text(&plain).contains(&value));
+        let encoded = encode(plain.as_bytes());
         let found = redaction.text(&encoded);
         // What is left on either side are characters that share bits with the surroundings.
         prop_assert!(found.contains(REDACTED), "{encoded}");
