@@ -16,6 +16,7 @@ mod context;
 mod crash;
 mod ephemeral;
 mod frozen;
+mod http;
 mod hygiene;
 mod journal;
 mod lab;

@@ -64,7 +64,8 @@ impl Config {
             return Err(foreign(file));
         }
         let mut unresolved = Vec::new();
-        root.expand(variable, &mut unresolved);
+        // What a plugin may know of the environment depends on what it was granted.
+        root.expand_outside(&["plugins", "entries"], variable, &mut unresolved);
         let mut check = Check { file, set: Vec::new(), warnings: Vec::new() };
         for (place, name) in unresolved {
             check.warn(place, &format!("the variable {name} is not set, so `${{{name}}}` stays as it is"));

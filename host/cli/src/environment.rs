@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// Where every variable is looked up.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     from_file: HashMap<String, String>,
     warnings: Vec<String>,

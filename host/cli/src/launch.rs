@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hermes_agent::{Agent, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels};
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
-use hermes_plugins::{Catalog, Plugins, Selection};
+use hermes_plugins::{Catalog, Plugins, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;
@@ -91,6 +91,10 @@ impl Setup {
             enabled: config.texts("plugins.enabled"),
             disabled: config.texts("plugins.disabled"),
             entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
+            variables: {
+                let environment = self.environment.clone();
+                Variables::new(move |name| environment.var(name))
+            },
         }
     }
 

@@ -182,6 +182,7 @@ mod tests {
             enabled: names(&["audit", "both"]),
             disabled: names(&["files", "both", "lossless"]),
             entries: HashMap::new(),
+            variables: hermes_plugins::Variables::none(),
         };
         for (name, expected) in [
             ("lossless", State::Engine),

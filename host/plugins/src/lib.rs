@@ -6,13 +6,17 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod catalog;
 mod component;
 mod error;
 pub mod kinds;
 mod manifest;
+mod permission;
 mod session;
 mod storage;
+mod variables;
+mod web;
 
 pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
@@ -24,6 +28,8 @@ pub use hermes_runtime::{
     model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
+pub use manifest::{Manifest, ManifestError, RequiredVariable};
+pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use storage::{Memory, Storage};
+pub use variables::Variables;

@@ -14,8 +14,10 @@ use crate::catalog::{Catalog, Found, Origin};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-use crate::manifest::Access;
+use crate::permission::{Access, Permissions};
 use crate::storage::Storage;
+use crate::variables::Variables;
+use crate::{allowance, web};
 
 /// What the user's configuration says about plugins.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct Selection {
     pub disabled: Vec<String>,
     /// `plugins.entries.<name>`: a JSON object for the plugin.
     pub entries: HashMap<String, serde_json::Value>,
+    /// What `${NAME}` in an entry and what secrets stand for, as far as each plugin was granted them.
+    pub variables: Variables,
 }
 
 impl Selection {
@@ -84,6 +88,9 @@ struct Selected {
     found: Found,
     loaded: Arc<Loaded>,
     config: String,
+    variables: Variables,
+    /// Why variables in its section stayed as they are.
+    unexpanded: Vec<String>,
 }
 
 /// What a session runs with. Everything is dropped with it.
@@ -134,7 +141,10 @@ impl Plugins {
                 names.push(name);
             }
         }
-        let others = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        for selected in std::iter::once(&engine).chain(&memories).chain(&others) {
+            notices.extend(selected.unexpanded.iter().cloned());
+        }
         Ok(Self { engine, memories, others, notices })
     }
 
@@ -249,8 +259,13 @@ impl Select<'_> {
             place: found.origin.to_string(),
             source,
         })?;
-        let config = self.selection.entries.get(name).map_or_else(|| "{}".to_owned(), ToString::to_string);
-        Ok(Selected { found: found.clone(), loaded, config })
+        let variables = self.selection.variables.clone();
+        let permissions = &found.manifest.permissions;
+        let (config, unexpanded) = match self.selection.entries.get(name) {
+            Some(section) => variables.expand(name, permissions, section),
+            None => (serde_json::json!({}), Vec::new()),
+        };
+        Ok(Selected { found: found.clone(), loaded, config: config.to_string(), variables, unexpanded })
     }
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
@@ -273,23 +288,31 @@ impl Selected {
         &self.found.manifest.name
     }
 
+    /// What it may do.
+    fn permissions(&self) -> &Permissions {
+        &self.found.manifest.permissions
+    }
+
     fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {
         let manifest = &self.found.manifest;
+        let permissions = self.permissions();
+        let http = web::open(&manifest.name, permissions, &self.variables);
         let services = Services {
-            reporter: (around.reporters)(&manifest.name),
+            reporter: web::discreet((around.reporters)(&manifest.name), &http),
             clock: around.clock.clone(),
-            models: around.models.clone(),
+            models: allowance::Allowance::of(around.models.clone(), &manifest.name, permissions.llm.as_ref()),
             // Who selects a plugin as engine or provider hands it the conversation: that is what the kind is.
-            may_ask: manifest.permissions.llm || serves_the_session,
+            may_ask: permissions.llm.is_some() || serves_the_session,
             history: around.history.clone(),
-            may_read: manifest.permissions.history || serves_the_session,
+            may_read: permissions.history || serves_the_session,
             documents: self.documents(around),
             files: Arc::new(self.roots(around)?),
             // Being selected gives no right to it: a file that stays is to be asked for.
-            database: manifest.permissions.sql.then(|| match &around.storage {
+            database: permissions.sql.then(|| match &around.storage {
                 Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
                 Storage::Memory(memory) => memory.of(self.name()).1,
             }),
+            http,
         };
         Ok(Arc::new(SessionComponent::new(Recipe {
             plugin: manifest.name.clone(),
@@ -306,7 +329,7 @@ impl Selected {
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.
     fn documents(&self, around: &Surroundings) -> Vec<Arc<Documents>> {
         let home = &around.home;
-        let asked = &self.found.manifest.permissions.documents;
+        let asked = &self.permissions().documents;
         let mut documents = Vec::new();
         if self.found.origin == Origin::Bundled && !asked.is_empty() {
             documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
@@ -325,7 +348,7 @@ impl Selected {
 
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
         let mut roots = Vec::new();
-        for asked in &self.found.manifest.permissions.files {
+        for asked in &self.permissions().files {
             let (path, denied) = match asked.root.as_str() {
                 "skills" => (around.home.join("skills"), Vec::new()),
                 _ => (around.workspace.clone(), vec![around.home.clone()]),

@@ -8,6 +8,7 @@ use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, Role,
 use crate::documents::Documents;
 use crate::error::Fault;
 use crate::files::Roots;
+use crate::http::Http;
 use crate::sql::Database;
 
 /// How serious a line of a plugin's log is.
@@ -180,4 +181,6 @@ pub struct Services {
     pub files: Arc<Roots>,
     /// Its database; none where it has no right to one.
     pub database: Option<Arc<Database>>,
+    /// The web, as far as it may go there.
+    pub http: Arc<Http>,
 }

@@ -83,6 +83,24 @@ impl Node {
         }
     }
 
+    /// As [`Node::expand`], but for what stands at a path: somebody else has a say there.
+    pub(crate) fn expand_outside(
+        &mut self,
+        path: &[&str],
+        variable: &dyn Fn(&str) -> Option<String>,
+        unresolved: &mut Vec<(Place, String)>,
+    ) {
+        let [first, rest @ ..] = path else { return };
+        let Content::Section(entries) = &mut self.content else { return self.expand(variable, unresolved) };
+        for (name, _, value) in entries {
+            if name == first {
+                value.expand_outside(rest, variable, unresolved);
+            } else {
+                value.expand(variable, unresolved);
+            }
+        }
+    }
+
     /// Without places.
     pub(crate) fn value(&self) -> Value {
         match &self.content {
@@ -274,6 +292,14 @@ mod tests {
             assert_eq!(broken.place, Some(Place { line, column }), "{text:?}: {broken:?}");
             assert!(broken.why.contains("tab"), "{broken:?}");
         }
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_not_expanded() {
+        let mut root = Node::parse("a: {b: {c: '${KEY}'}, d: '${KEY}'}\nb: '${KEY}'\n").unwrap();
+        root.expand_outside(&["a", "b"], &|_| Some("value".to_owned()), &mut Vec::new());
+        let expected = serde_json::json!({"a": {"b": {"c": "${KEY}"}, "d": "value"}, "b": "value"});
+        assert_eq!(root.value(), expected);
     }
 
     #[test]

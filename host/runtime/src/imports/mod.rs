@@ -4,6 +4,7 @@ mod basics;
 mod documents;
 mod files;
 mod history;
+mod http;
 mod llm;
 mod sql;
 

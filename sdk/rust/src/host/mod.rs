@@ -4,6 +4,7 @@ pub mod clock;
 pub mod documents;
 pub mod files;
 pub mod history;
+pub mod http;
 pub mod llm;
 pub mod log;
 pub mod random;

@@ -1,0 +1,140 @@
+//! Variables of the environment, as far as a plugin's section of the configuration may name them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::permission::{Permissions, Right};
+
+/// Looks variables up: in the environment, else in `.env`.
+#[derive(Clone)]
+pub struct Variables(Arc<Look>);
+
+type Look = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Variables")
+    }
+}
+
+impl Variables {
+    /// By this function, which answers what is not set with none.
+    pub fn new(look: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(look))
+    }
+
+    /// Where there are none.
+    pub fn none() -> Self {
+        Self::new(|_| None)
+    }
+
+    /// What a variable holds.
+    pub fn get(&self, name: &str) -> Option<String> {
+        (self.0)(name)
+    }
+
+    /// Puts the variables that a plugin may read into the texts of its section. The others stay as `${NAME}`; for each there is
+    /// a line that says why.
+    pub(crate) fn expand(&self, plugin: &str, permissions: &Permissions, section: &Value) -> (Value, Vec<String>) {
+        let mut left = BTreeSet::new();
+        let section = self.expanded(permissions, section, &mut left);
+        let why = |name: String| {
+            let stays = format!("`plugins.entries.{plugin}` names the variable {name}, which stays as it is");
+            if permissions.env.iter().any(|granted| granted.as_str() == name) {
+                return format!("{stays}: it is not set; set it in the environment or in .env");
+            }
+            if permissions.secrets.iter().any(|secret| secret.env.as_str() == name) {
+                return format!("{stays}: it is a secret, which the host puts into requests and the plugin never sees");
+            }
+            format!("{stays}: {}", Right::Env.denial(plugin))
+        };
+        (section, left.into_iter().map(why).collect())
+    }
+
+    fn expanded(&self, permissions: &Permissions, value: &Value, left: &mut BTreeSet<String>) -> Value {
+        match value {
+            Value::String(text) => self.text(permissions, text, left).into(),
+            Value::Array(items) => items.iter().map(|item| self.expanded(permissions, item, left)).collect(),
+            Value::Object(members) => {
+                let expanded =
+                    |(name, value): (&String, &Value)| (name.clone(), self.expanded(permissions, value, left));
+                members.iter().map(expanded).collect::<serde_json::Map<_, _>>().into()
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn text(&self, permissions: &Permissions, text: &str, left: &mut BTreeSet<String>) -> String {
+        let mut expanded = String::new();
+        let mut rest = text;
+        while let Some((before, opened)) = rest.split_once("${") {
+            expanded.push_str(before);
+            let is_name = |name: &str| crate::permission::EnvironmentName::new(name).is_some();
+            let Some((name, after)) = opened.split_once('}').filter(|(name, _)| is_name(name)) else {
+                expanded.push_str("${");
+                rest = opened;
+                continue;
+            };
+            let granted = permissions.env.iter().any(|granted| granted.as_str() == name);
+            // What a variable holds is not looked into again.
+            match self.get(name).filter(|_| granted) {
+                Some(value) => expanded.push_str(&value),
+                None => {
+                    expanded.push_str(&format!("${{{name}}}"));
+                    left.insert(name.to_owned());
+                }
+            }
+            rest = after;
+        }
+        expanded.push_str(rest);
+        expanded
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_granted_variables_are_put_in_and_what_they_hold_is_not_read_again() {
+        let permissions: Permissions = serde_json::from_value(json!({
+            "env": ["REGION", "LOOP", "UNSET"],
+            "secrets": [{ "name": "k", "env": "KEY", "audience": "https://example.org/" }],
+        }))
+        .unwrap();
+        let variables = Variables::new(|name| match name {
+            "REGION" => Some("eu".to_owned()),
+            "LOOP" => Some("${KEY}".to_owned()),
+            "KEY" | "OTHER" => Some("never to be seen".to_owned()),
+            _ => None,
+        });
+        let section = json!({
+            "a": "${REGION}-1 ${REGION}",
+            "list": ["${LOOP}", 1, { "deep": "${OTHER}${REGION}" }],
+            "${REGION}": true,
+            "odd": "${ ${not a name} $REGION ${KEY} ${UNSET",
+            "unset": "${UNSET}",
+        });
+        let (expanded, why) = variables.expand("mine", &permissions, &section);
+        assert_eq!(
+            expanded,
+            json!({
+                "a": "eu-1 eu",
+                "list": ["${KEY}", 1, { "deep": "${OTHER}eu" }],
+                "${REGION}": true,
+                "odd": "${ ${not a name} $REGION ${KEY} ${UNSET",
+                "unset": "${UNSET}",
+            })
+        );
+        assert_eq!(why.len(), 3, "{why:?}");
+        assert!(why[0].contains("KEY") && why[0].contains("secret"), "{}", why[0]);
+        assert!(why[1].contains("OTHER") && why[1].contains("hermes plugins grant mine"), "{}", why[1]);
+        assert!(why[2].contains("UNSET") && why[2].contains("not set"), "{}", why[2]);
+    }
+}

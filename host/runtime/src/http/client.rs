@@ -1,0 +1,347 @@
+//! The way of a request: through the gates, over redirects, to an answer that the plugin may see.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use reqwest::{Client, Method, StatusCode, redirect};
+use url::Url;
+
+use super::error::{BODY, HttpError};
+use super::message::{Headers, Request, Response, is_method, shown};
+use super::redaction::Redaction;
+use super::resolver::{Checked, Closed, Resolver};
+use super::secret::Secret;
+use super::site::{Site, has_userinfo};
+
+/// How long a request may take, when nothing is said and at most.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(120);
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Redirects that are followed.
+const REDIRECTS: usize = 5;
+/// Bytes of an address.
+const URL: usize = 8 << 10;
+
+/// A granted site with its methods.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    /// Where to.
+    pub site: Site,
+    /// In capitals; `GET` includes `HEAD`.
+    pub methods: Vec<String>,
+}
+
+impl Grant {
+    fn admits(&self, method: &Method, url: &Url) -> bool {
+        let as_get = if *method == Method::HEAD { Method::GET } else { method.clone() };
+        self.methods.iter().any(|own| own == method.as_str() || own == as_get.as_str()) && self.site.admits(url)
+    }
+}
+
+/// What a plugin may do on the web.
+#[derive(Debug, Clone)]
+pub struct Rights {
+    /// Where it may go; nowhere where it is empty.
+    pub grants: Vec<Grant>,
+    /// What may be put into its requests.
+    pub secrets: Vec<Secret>,
+    /// What it is told where the right is missing.
+    pub denial: String,
+}
+
+/// What went over the wire for a plugin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests, redirects included.
+    pub requests: u64,
+    /// Bytes of addresses, headers and bodies that were sent.
+    pub sent: u64,
+    /// Bytes of bodies that came back.
+    pub received: u64,
+}
+
+#[derive(Default)]
+struct Meter {
+    requests: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// The web, as far as one plugin reaches it.
+pub struct Http {
+    rights: Rights,
+    resolver: Arc<dyn Resolver>,
+    client: Mutex<Option<Client>>,
+    redaction: OnceLock<Redaction>,
+    meter: Meter,
+}
+
+impl Http {
+    /// Nothing is asked of anybody before the first request.
+    pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
+        Self { rights, resolver, client: Mutex::default(), redaction: OnceLock::new(), meter: Meter::default() }
+    }
+
+    /// Whether a secret may be used and has a value.
+    pub fn has_secret(&self, name: &str) -> bool {
+        self.rights.secrets.iter().any(|secret| secret.name == name && secret.value().is_ok())
+    }
+
+    /// What keeps the secrets out of texts.
+    pub fn redaction(&self) -> &Redaction {
+        self.redaction.get_or_init(|| Redaction::of(&self.rights.secrets))
+    }
+
+    /// What went over the wire so far.
+    pub fn traffic(&self) -> Traffic {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Traffic { requests: of(&self.meter.requests), sent: of(&self.meter.sent), received: of(&self.meter.received) }
+    }
+
+    /// One request and its answer, whatever its status.
+    pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
+        let allowed = request.timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into())).min(LONGEST);
+        let hop = self.first(request)?;
+        let answer = tokio::time::timeout(allowed, self.follow(hop)).await;
+        answer.unwrap_or(Err(HttpError::Timeout(allowed.as_millis())))
+    }
+
+    /// Checks all that can be checked before anything is sent.
+    fn first(&self, request: Request) -> Result<Hop, HttpError> {
+        if !is_method(&request.method) {
+            return Err(HttpError::Method(shown(&request.method)));
+        }
+        let method =
+            Method::from_bytes(request.method.as_bytes()).map_err(|_| HttpError::Method(shown(&request.method)))?;
+        let url = Self::address(&request.url)?;
+        if request.body.len() > BODY {
+            return Err(HttpError::Body(request.body.len()));
+        }
+        let headers = Headers::of(&request)?;
+        if !self.admits(&method, &url) {
+            let denial = self.rights.denial.clone();
+            return Err(HttpError::NotGranted { denial, method: method.to_string(), url: self.told(&url) });
+        }
+        for wanted in &headers.secret {
+            let of_name = || self.rights.secrets.iter().filter(|secret| secret.name == wanted.name);
+            let Some(one) = of_name().next() else {
+                let denial = self.rights.denial.clone();
+                return Err(HttpError::NoSecret { denial, name: shown(&wanted.name) });
+            };
+            let Some(secret) = of_name().find(|secret| secret.audience.admits(&url)) else {
+                return Err(HttpError::Audience { name: one.name.clone(), audience: one.audience.to_string() });
+            };
+            secret.value().map_err(|why| HttpError::Unset {
+                name: secret.name.clone(),
+                variable: secret.variable.clone(),
+                why,
+            })?;
+        }
+        Ok(Hop { method, url, headers, body: request.body })
+    }
+
+    fn address(text: &str) -> Result<Url, HttpError> {
+        if text.len() > URL {
+            return Err(HttpError::Url(format!("it has {} bytes, and may have {URL}", text.len())));
+        }
+        let mut url = Url::parse(text).map_err(|error| HttpError::Url(error.to_string()))?;
+        if !["http", "https"].contains(&url.scheme()) {
+            return Err(HttpError::Url(format!("`{}` is neither https nor http", shown(url.scheme()))));
+        }
+        if has_userinfo(&url) {
+            return Err(HttpError::Url("it has a user or a password in it; use a header".to_owned()));
+        }
+        url.set_fragment(None);
+        Ok(url)
+    }
+
+    fn admits(&self, method: &Method, url: &Url) -> bool {
+        self.rights.grants.iter().any(|grant| grant.admits(method, url))
+    }
+
+    async fn follow(&self, mut hop: Hop) -> Result<Response, HttpError> {
+        for _ in 0..=REDIRECTS {
+            let response = self.once(&hop).await?;
+            match next(&hop, &response)? {
+                None => return self.read(response).await,
+                Some(target) => hop = self.redirected(hop, response.status(), target)?,
+            }
+        }
+        Err(HttpError::Redirects("more than 5 times"))
+    }
+
+    /// What the server wants to be asked instead, if that may be asked.
+    fn redirected(&self, mut hop: Hop, status: StatusCode, target: Url) -> Result<Hop, HttpError> {
+        let target = Self::address(target.as_str())?;
+        let drops_body = match status {
+            StatusCode::SEE_OTHER => hop.method != Method::HEAD && hop.method != Method::GET,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => hop.method == Method::POST,
+            _ => false,
+        };
+        if drops_body {
+            hop.method = Method::GET;
+            hop.body = Vec::new();
+            for name in [header::CONTENT_TYPE, header::CONTENT_LANGUAGE, header::CONTENT_LOCATION] {
+                hop.headers.plain.remove(name);
+            }
+        }
+        if !self.admits(&hop.method, &target) {
+            let denial = self.rights.denial.clone();
+            return Err(HttpError::Redirected { denial, method: hop.method.to_string(), url: self.told(&target) });
+        }
+        // A server that puts into the address what it was sent in a header would hand it on.
+        if self.redaction().finds(target.as_str().as_bytes()) {
+            return Err(HttpError::CarriesSecret { url: self.told(&target) });
+        }
+        if target.origin() != hop.url.origin() {
+            for name in [header::AUTHORIZATION, header::COOKIE] {
+                hop.headers.plain.remove(name);
+            }
+        }
+        // Of the secrets, those go on whose audience the target belongs to.
+        Ok(Hop { url: target, ..hop })
+    }
+
+    async fn once(&self, hop: &Hop) -> Result<reqwest::Response, HttpError> {
+        let headers = self.headers(hop);
+        let lengths = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        let sent = hop.url.as_str().len() + lengths.sum::<usize>() + hop.body.len();
+        self.meter.requests.fetch_add(1, Ordering::Relaxed);
+        self.meter.sent.fetch_add(sent as u64, Ordering::Relaxed);
+        let mut request = self.client()?.request(hop.method.clone(), hop.url.clone()).headers(headers);
+        if !hop.body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
+            request = request.body(hop.body.clone());
+        }
+        request.send().await.map_err(|error| self.broken(error, &hop.url))
+    }
+
+    fn headers(&self, hop: &Hop) -> HeaderMap {
+        let mut headers = hop.headers.plain.clone();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for wanted in &hop.headers.secret {
+            let secrets = self.rights.secrets.iter().filter(|secret| secret.name == wanted.name);
+            let value =
+                secrets.filter(|secret| secret.audience.admits(&hop.url)).find_map(|secret| secret.value().ok());
+            let value = value.and_then(|value| HeaderValue::from_str(&format!("{}{value}", wanted.prefix)).ok());
+            if let Some(mut value) = value {
+                value.set_sensitive(true);
+                headers.append(wanted.header.clone(), value);
+            }
+        }
+        headers
+    }
+
+    async fn read(&self, mut response: reqwest::Response) -> Result<Response, HttpError> {
+        let encoding = response.headers().get(header::CONTENT_ENCODING).map(|value| lossy(value).trim().to_lowercase());
+        if let Some(encoding) = encoding.filter(|encoding| !["", "identity"].contains(&encoding.as_str())) {
+            return Err(HttpError::Encoding(self.redaction().text(&shown(&encoding))));
+        }
+        if response.content_length().is_some_and(|length| length > BODY as u64) {
+            return Err(HttpError::TooLong);
+        }
+        let redaction = self.redaction();
+        let mut body = Vec::new();
+        let url = response.url().clone();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(error, &url))? {
+            self.meter.received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+            if body.len() + chunk.len() > BODY {
+                return Err(HttpError::TooLong);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let headers = response.headers().iter();
+        let headers = headers.map(|(name, value)| (redaction.text(name.as_str()), redaction.text(&lossy(value))));
+        Ok(Response {
+            status: response.status().as_u16(),
+            headers: headers.collect(),
+            body: redaction.bytes(body),
+            url: redaction.text(url.as_str()),
+        })
+    }
+
+    fn client(&self) -> Result<Client, HttpError> {
+        let mut slot = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*slot {
+            return Ok(client.clone());
+        }
+        // Refused where one is installed already, which then serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .dns_resolver(Arc::new(Checked(Arc::clone(&self.resolver))));
+        if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
+            // Reading the machine's root certificates takes longer than all the rest.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder
+            .build()
+            .map_err(|error| HttpError::Network { host: "the web".to_owned(), why: innermost(&error.without_url()) })?;
+        *slot = Some(client.clone());
+        Ok(client)
+    }
+
+    /// What came of a request instead of an answer, in words without its query.
+    fn broken(&self, error: reqwest::Error, url: &Url) -> HttpError {
+        let error = error.without_url();
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        while let Some(inner) = cause {
+            if let Some(Closed { host, address }) = inner.downcast_ref() {
+                return HttpError::NotPublic { host: host.clone(), address: *address };
+            }
+            cause = inner.source();
+        }
+        let host = url.host_str().unwrap_or_default().to_owned();
+        HttpError::Network { host, why: self.redaction().text(&innermost(&error)) }
+    }
+
+    /// An address in a message: without its query, which may hold more than its path should.
+    fn told(&self, url: &Url) -> String {
+        let mut url = url.clone();
+        url.set_query(None);
+        self.redaction().text(&url.as_str().chars().take(200).collect::<String>())
+    }
+}
+
+/// One request of the chain.
+struct Hop {
+    method: Method,
+    url: Url,
+    headers: Headers,
+    body: Vec<u8>,
+}
+
+/// Where a response redirects to.
+fn next(hop: &Hop, response: &reqwest::Response) -> Result<Option<Url>, HttpError> {
+    let redirects = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    let Some(location) = response.headers().get(header::LOCATION).filter(|_| redirects) else { return Ok(None) };
+    let nowhere = HttpError::Redirects("to no address");
+    let location = location.to_str().map_err(|_| nowhere.clone())?;
+    hop.url.join(location).map(Some).map_err(|_| nowhere)
+}
+
+fn lossy(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+/// The cause at the bottom: what is above it says only that something failed.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,139 @@
+//! Why a request of a plugin brought no answer.
+
+use crate::error::{Fault, FaultKind};
+
+/// Bytes that a body may have, either way.
+pub(crate) const BODY: usize = 8 << 20;
+
+/// Why a request brought no answer. No variant holds a secret: what servers and addresses say is redacted before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    /// No grant covers it.
+    #[error("{denial}: {method} {url} lies outside what was granted")]
+    NotGranted {
+        /// What a plugin without the right is told.
+        denial: String,
+        /// The method.
+        method: String,
+        /// The address, without its query.
+        url: String,
+    },
+    /// A redirect leads out of the grant.
+    #[error("{denial}: the server redirects to {method} {url}, which lies outside what was granted")]
+    Redirected {
+        /// What a plugin without the right is told.
+        denial: String,
+        /// The method there.
+        method: String,
+        /// The address, without its query.
+        url: String,
+    },
+    /// A redirect would carry a secret to somebody else.
+    #[error("the server redirects to {url} with a secret in the address, which is not meant for there")]
+    CarriesSecret {
+        /// The address, without its query.
+        url: String,
+    },
+    /// The name leads to an address that is not public.
+    #[error(
+        "`{host}` leads to {address}, which is not of the public internet; such an address is reached only where a grant \
+         names it by its numbers, or `localhost`"
+    )]
+    NotPublic {
+        /// The name.
+        host: String,
+        /// One of its addresses.
+        address: std::net::IpAddr,
+    },
+    /// There is no secret of this name, or it was not granted.
+    #[error("{denial}: there is no secret `{name}` for it")]
+    NoSecret {
+        /// What a plugin without the right is told.
+        denial: String,
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The secret is for somebody else.
+    #[error("the secret `{name}` is for {audience} and below, and goes nowhere else")]
+    Audience {
+        /// Its name.
+        name: String,
+        /// Who may see it.
+        audience: String,
+    },
+    /// The secret has no value that could be sent.
+    #[error("the secret `{name}` {why}: set {variable} in the environment or in .env")]
+    Unset {
+        /// Its name.
+        name: String,
+        /// The variable that holds it.
+        variable: String,
+        /// What is wrong with what is there.
+        why: &'static str,
+    },
+    /// The address is none.
+    #[error("the address cannot be used: {0}")]
+    Url(String),
+    /// The method is none, or none for plugins.
+    #[error("`{0}` is no method for a plugin: capitals, and neither CONNECT nor TRACE")]
+    Method(String),
+    /// A header cannot be sent.
+    #[error("the header `{name}` cannot be sent: {why}")]
+    Header {
+        /// Its name, with what is not printable made visible.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The body is too long.
+    #[error("the body has {0} bytes, and may have {BODY}")]
+    Body(usize),
+    /// The answer is too long.
+    #[error("the answer has more than {BODY} bytes; ask for less at a time")]
+    TooLong,
+    /// The server redirects without end, or to no address.
+    #[error("the server redirects {0}")]
+    Redirects(&'static str),
+    /// The answer is compressed.
+    #[error("the server compressed its answer (`{0}`) although it was asked not to")]
+    Encoding(String),
+    /// It took too long.
+    #[error("no whole answer within {0} ms")]
+    Timeout(u128),
+    /// No connection, or a broken one.
+    #[error("{host} cannot be reached: {why}")]
+    Network {
+        /// The host.
+        host: String,
+        /// The cause.
+        why: String,
+    },
+}
+
+impl HttpError {
+    /// As the contract has it: kind and code.
+    pub(crate) fn class(&self) -> (FaultKind, &'static str) {
+        match self {
+            Self::NotGranted { .. } | Self::Redirected { .. } => (FaultKind::Denied, "grant"),
+            Self::NotPublic { .. } => (FaultKind::Denied, "address"),
+            Self::CarriesSecret { .. } | Self::NoSecret { .. } | Self::Audience { .. } => (FaultKind::Denied, "secret"),
+            Self::Unset { .. } => (FaultKind::Failed, "unset"),
+            Self::Url(_) => (FaultKind::InvalidInput, "url"),
+            Self::Method(_) => (FaultKind::InvalidInput, "method"),
+            Self::Header { .. } => (FaultKind::InvalidInput, "header"),
+            Self::Body(_) => (FaultKind::InvalidInput, "body"),
+            Self::TooLong => (FaultKind::Exhausted, "too-long"),
+            Self::Redirects(_) => (FaultKind::Failed, "redirect"),
+            Self::Encoding(_) => (FaultKind::Failed, "encoding"),
+            Self::Timeout(_) => (FaultKind::Timeout, ""),
+            Self::Network { .. } => (FaultKind::Unavailable, "network"),
+        }
+    }
+}
+
+impl From<HttpError> for Fault {
+    fn from(error: HttpError) -> Self {
+        let (kind, code) = error.class();
+        Self::new(kind, code, error.to_string())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a plugin may put into a request: methods and headers that mean what they say.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::error::HttpError;
+
+/// Headers of one request, and their bytes.
+const HEADERS: usize = 64;
+const HEADER_BYTES: usize = 32 << 10;
+/// Bytes before a secret.
+const PREFIX: usize = 64;
+
+/// A request of a plugin.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// In capitals.
+    pub method: String,
+    /// Where to.
+    pub url: String,
+    /// In their order.
+    pub headers: Vec<(String, Value)>,
+    /// May be empty.
+    pub body: Vec<u8>,
+    /// For everything.
+    pub timeout_ms: Option<u32>,
+}
+
+/// What a header says.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// This.
+    Plain(String),
+    /// What the host knows under a name, behind a text.
+    Secret {
+        /// The name.
+        name: String,
+        /// Stands before it.
+        prefix: String,
+    },
+}
+
+/// An answer, redacted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// Its status.
+    pub status: u16,
+    /// Names in small letters.
+    pub headers: Vec<(String, String)>,
+    /// All of it.
+    pub body: Vec<u8>,
+    /// Where it came from.
+    pub url: String,
+}
+
+/// Whether a text is a method that plugins may use: capitals, and neither `CONNECT`, which opens a tunnel, nor
+/// `TRACE`, which hands back what was sent.
+pub fn is_method(text: &str) -> bool {
+    (1..=32).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_uppercase())
+        && !["CONNECT", "TRACE"].contains(&text)
+}
+
+/// A header that carries a secret, still without it.
+#[derive(Debug, Clone)]
+pub(super) struct SecretHeader {
+    pub(super) header: HeaderName,
+    pub(super) name: String,
+    pub(super) prefix: String,
+}
+
+/// Headers that a plugin wants, checked.
+pub(super) struct Headers {
+    pub(super) plain: HeaderMap,
+    pub(super) secret: Vec<SecretHeader>,
+}
+
+/// Why a header is not for plugins.
+fn refusal(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "host" => "the address says it",
+        "content-length" | "transfer-encoding" | "te" | "trailer" | "expect" => {
+            "it frames the message, which the host does"
+        }
+        "connection" | "keep-alive" | "proxy-connection" | "upgrade" | "http2-settings" => {
+            "it is about the connection, which is the host's"
+        }
+        "accept-encoding" => "answers come as they are, so that secrets can be found in them",
+        "forwarded" | "via" => "it speaks for another than the plugin",
+        "x-http-method" | "x-http-method-override" | "x-method-override" => {
+            "the method that is sent is the granted one"
+        }
+        "x-original-url" | "x-rewrite-url" | "x-original-uri" | "x-original-host" | "x-host" => {
+            "the address that is sent is the granted one"
+        }
+        name if name.starts_with("proxy-") => "it is for a proxy, and there is none",
+        name if name.starts_with("x-forwarded-") => "it speaks for another than the plugin",
+        _ => return None,
+    })
+}
+
+impl Headers {
+    pub(super) fn of(request: &Request) -> Result<Self, HttpError> {
+        let mut headers = Self { plain: HeaderMap::new(), secret: Vec::new() };
+        let error = |name: &str, why| HttpError::Header { name: shown(name), why };
+        let mut bytes = 0;
+        for (index, (name, value)) in request.headers.iter().enumerate() {
+            let (Value::Plain(text) | Value::Secret { prefix: text, .. }) = value;
+            bytes += name.len() + text.len();
+            if index == HEADERS || bytes > HEADER_BYTES {
+                return Err(error(name, "there are more than 64, or more than 32 KiB of them"));
+            }
+            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| error(name, "its name is none"))?;
+            // Some servers take both for the same.
+            if let Some(why) = refusal(&header.as_str().replace('_', "-")) {
+                return Err(error(name, why));
+            }
+            let plain = HeaderValue::from_str(text)
+                .map_err(|_| error(name, "its value has line breaks, or other characters that are not printable"))?;
+            match value {
+                Value::Plain(_) => drop(headers.plain.append(header, plain)),
+                Value::Secret { name: secret, prefix } if prefix.len() <= PREFIX && prefix.is_ascii() => {
+                    headers.secret.push(SecretHeader { header, name: secret.clone(), prefix: prefix.clone() });
+                }
+                Value::Secret { .. } => {
+                    return Err(error(name, "what stands before its secret has more than 64 ASCII bytes"));
+                }
+            }
+        }
+        // Pieces of an answer could hold pieces of a secret, which nobody would find.
+        if !headers.secret.is_empty() && headers.plain.contains_key(reqwest::header::RANGE) {
+            return Err(error("range", "an answer to a secret comes whole"));
+        }
+        Ok(headers)
+    }
+}
+
+/// A text of a plugin's in an error: short, and with nothing in it that a terminal would act on.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(80).collect::<String>().escape_debug().to_string()
+}

@@ -1,0 +1,245 @@
+//! Finds the values of secrets in what servers answer, in the forms in which they quote what they were sent.
+//!
+//! This is for servers that mean well. One that means to hand a secret on can disguise it in ways that nobody can
+//! list.
+
+use std::fmt;
+
+use super::secret::Secret;
+
+/// What stands where a secret was.
+pub(crate) const REDACTED: &str = "[REDACTED]";
+
+/// Finds secrets and takes them out.
+#[derive(Clone, Default)]
+pub struct Redaction {
+    forms: Vec<Vec<Sign>>,
+    /// By byte: whether a form can begin with it. Most bytes of an answer are passed over by this alone.
+    begins: Vec<bool>,
+}
+
+/// A piece of a form: what may stand for it is for [`Sign::lengths`] to say.
+#[derive(Clone, Copy)]
+enum Sign {
+    /// A byte, as it is, in other case, or escaped as addresses, JSON and HTML do.
+    Byte(u8),
+    /// A digit of base64, behind the line breaks of mails.
+    Digit(u8),
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The forms are the secrets.
+        write!(f, "Redaction({} forms)", self.forms.len())
+    }
+}
+
+impl Redaction {
+    /// Of all these secrets.
+    pub fn of(secrets: &[Secret]) -> Self {
+        let forms: Vec<Vec<Sign>> = secrets.iter().filter_map(|secret| secret.value().ok()).flat_map(forms).collect();
+        let begins = |byte| forms.iter().filter_map(|form| form.first()).any(|sign| sign.begins(byte));
+        let begins = (0..=u8::MAX).map(begins).collect();
+        Self { forms, begins }
+    }
+
+    /// Whether there is nothing to find.
+    pub fn is_idle(&self) -> bool {
+        self.forms.is_empty()
+    }
+
+    /// Whether one of them stands in it.
+    pub fn finds(&self, bytes: &[u8]) -> bool {
+        !self.is_idle() && (0..bytes.len()).any(|at| self.length(&bytes[at..]).is_some())
+    }
+
+    /// The bytes with `[REDACTED]` where one of them stood.
+    pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        if !self.finds(&bytes) {
+            return bytes;
+        }
+        let mut kept = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        while at < bytes.len() {
+            if let Some(length) = self.length(&bytes[at..]) {
+                kept.extend_from_slice(REDACTED.as_bytes());
+                at += length;
+            } else {
+                kept.push(bytes[at]);
+                at += 1;
+            }
+        }
+        kept
+    }
+
+    /// As [`Redaction::bytes`], for a text.
+    pub fn text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(text.as_bytes().to_vec())).into_owned()
+    }
+
+    /// How long the longest form is that the bytes begin with.
+    fn length(&self, bytes: &[u8]) -> Option<usize> {
+        let first = usize::from(*bytes.first()?);
+        if !self.begins[first] {
+            return None;
+        }
+        self.forms.iter().filter_map(|form| length(form, bytes)).max()
+    }
+}
+
+/// How much of the bytes a form takes up from their beginning, at most: a sign may have been written in several ways, and
+/// only what follows tells which.
+fn length(form: &[Sign], bytes: &[u8]) -> Option<usize> {
+    if !form.first()?.begins(*bytes.first()?) {
+        return None;
+    }
+    let mut ends = vec![0];
+    for sign in form {
+        let mut next = Vec::new();
+        for end in ends {
+            sign.lengths(&bytes[end..], |length| {
+                if !next.contains(&(end + length)) {
+                    next.push(end + length);
+                }
+            });
+        }
+        if next.is_empty() {
+            return None;
+        }
+        ends = next;
+    }
+    ends.into_iter().max()
+}
+
+impl Sign {
+    /// Whether it can stand for something that begins with the byte.
+    fn begins(self, byte: u8) -> bool {
+        match self {
+            Self::Byte(own) => {
+                byte.eq_ignore_ascii_case(&own) || b"%\\&".contains(&byte) || (own, byte) == (b' ', b'+')
+            }
+            Self::Digit(own) => b"-_\r\n".contains(&byte) || Self::Byte(own).begins(byte),
+        }
+    }
+
+    /// Every way in which it can stand at the beginning of the bytes.
+    fn lengths(self, bytes: &[u8], mut found: impl FnMut(usize)) {
+        match self {
+            Self::Byte(byte) => {
+                let Some(first) = bytes.first() else { return };
+                if first.eq_ignore_ascii_case(&byte) || (*first == b'+' && byte == b' ') {
+                    found(1);
+                }
+                match first {
+                    b'%' => in_an_address(byte, bytes, found),
+                    b'\\' => in_json(byte, bytes, found),
+                    b'&' => in_html(byte, bytes, found),
+                    _ => {}
+                }
+            }
+            Self::Digit(digit) => {
+                let blank = breaks(bytes);
+                let other = match digit {
+                    b'+' => b'-',
+                    b'/' => b'_',
+                    other => other,
+                };
+                let bytes = &bytes[blank..];
+                if bytes.first() == Some(&other) {
+                    found(blank + 1);
+                }
+                Self::Byte(digit).lengths(bytes, |length| found(blank + length));
+            }
+        }
+    }
+}
+
+/// How many of the bytes break a line, themselves or as JSON escapes them.
+fn breaks(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    for _ in 0..2 {
+        at += match &bytes[at..] {
+            [b'\r' | b'\n', ..] => 1,
+            [b'\\', b'r' | b'n', ..] => 2,
+            _ => break,
+        };
+    }
+    at
+}
+
+/// Two hexadecimal digits.
+fn pair(bytes: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(bytes.get(..2)?).ok()?;
+    u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
+}
+
+/// `%2f`, and `%252f` where it was encoded again.
+fn in_an_address(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
+    let mut at = 1;
+    for _ in 0..4 {
+        if pair(&bytes[at..]) == Some(byte) {
+            found(at + 2);
+        }
+        if !bytes[at..].starts_with(b"25") {
+            return;
+        }
+        at += 2;
+    }
+}
+
+/// `\/`, `\u002f` and `\x2f`.
+fn in_json(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
+    match &bytes[1..] {
+        [b'u', b'0', b'0', rest @ ..] if pair(rest) == Some(byte) => found(6),
+        [b'x', rest @ ..] if pair(rest) == Some(byte) => found(4),
+        [same, ..] if *same == byte && byte.is_ascii_punctuation() => found(2),
+        _ => {}
+    }
+}
+
+/// `&amp;`, `&#38;` and `&#x26;`.
+fn in_html(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
+    const LONGEST: usize = 12;
+    let Some(end) = bytes.iter().take(LONGEST).position(|byte| *byte == b';') else { return };
+    let Ok(name) = std::str::from_utf8(&bytes[1..end]) else { return };
+    let number = match name.strip_prefix('#') {
+        Some(digits) => match digits.strip_prefix(['x', 'X']) {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => digits.parse().ok(),
+        },
+        None => match name {
+            "amp" => Some(38),
+            "lt" => Some(60),
+            "gt" => Some(62),
+            "quot" => Some(34),
+            "apos" => Some(39),
+            _ => None,
+        },
+    };
+    if number == Some(u32::from(byte)) {
+        found(end + 1);
+    }
+}
+
+/// The value as it is, in hexadecimal digits, and in base64, wherever in the encoded bytes it stands.
+fn forms(value: &str) -> Vec<Vec<Sign>> {
+    let bytes = value.as_bytes();
+    let hexadecimal = bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes());
+    let mut forms = vec![bytes.iter().copied().map(Sign::Byte).collect(), hexadecimal.map(Sign::Byte).collect()];
+    forms.extend((0..3).map(|before| base64(bytes, before)));
+    forms
+}
+
+/// What base64 makes of the value with so many bytes before it, less the digits that share bits with what stands around it.
+fn base64(bytes: &[u8], before: usize) -> Vec<Sign> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bit = |index: usize| usize::from(bytes[index / 8] >> (7 - index % 8) & 1);
+    // The first digit that is wholly the value's own.
+    let first = (6 - before * 8 % 6) % 6;
+    let starts = (first..).step_by(6).take_while(|start| start + 6 <= bytes.len() * 8);
+    starts.map(|start| Sign::Digit(ALPHABET[(start..start + 6).fold(0, |sum, index| sum << 1 | bit(index))])).collect()
+}
+
+#[cfg(test)]
+#[path = "redaction_tests.rs"]
+mod tests;

@@ -1,0 +1,219 @@
+//! Requests to the addresses that were granted. Needs the permission `http`.
+//!
+//! ```no_run
+//! use hermes_plugin::{Error, http};
+//!
+//! # fn weather(place: &str) -> Result<String, Error> {
+//! let response = http::Request::post("https://api.example.org/v1/weather")
+//!     .bearer_secret("api_key")
+//!     .json(&serde_json::json!({ "place": place }))?
+//!     .timeout_ms(5_000)
+//!     .send()?
+//!     .ok()?;
+//! let weather: serde_json::Value = response.json()?;
+//! # Ok(weather["text"].as_str().unwrap_or_default().to_owned())
+//! # }
+//! ```
+//!
+//! The manifest for it asks for the address and for the secret, which the host puts in and the plugin never sees:
+//!
+//! ```yaml
+//! permissions:
+//!   http: [{url: "https://api.example.org/v1/", methods: [POST]}]
+//!   secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: "https://api.example.org/"}]
+//! ```
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+use crate::bindings::hermes::plugin::http as wit;
+
+/// Whether a secret was granted and has a value: if not, the user is to be told which one.
+pub fn has_secret(name: &str) -> bool {
+    wit::has_secret(name)
+}
+
+/// A request, built step by step.
+#[derive(Clone, Debug)]
+#[must_use = "it is not sent before `send`"]
+pub struct Request(wit::Request);
+
+impl Request {
+    /// One by any method, in capitals.
+    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
+        let (method, url) = (method.into(), url.into());
+        Self(wit::Request { method, url, headers: Vec::new(), body: Vec::new(), timeout_ms: None })
+    }
+
+    /// One by `GET`.
+    pub fn get(url: impl Into<String>) -> Self {
+        Self::new("GET", url)
+    }
+
+    /// One by `POST`.
+    pub fn post(url: impl Into<String>) -> Self {
+        Self::new("POST", url)
+    }
+
+    /// One by `PUT`.
+    pub fn put(url: impl Into<String>) -> Self {
+        Self::new("PUT", url)
+    }
+
+    /// One by `PATCH`.
+    pub fn patch(url: impl Into<String>) -> Self {
+        Self::new("PATCH", url)
+    }
+
+    /// One by `DELETE`.
+    pub fn delete(url: impl Into<String>) -> Self {
+        Self::new("DELETE", url)
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.0.headers.push(wit::Header { name: name.into(), value: wit::HeaderValue::Plain(value.into()) });
+        self
+    }
+
+    /// Adds a header whose value is a secret, with a text before it.
+    pub fn secret_header(
+        mut self,
+        name: impl Into<String>,
+        prefix: impl Into<String>,
+        secret: impl Into<String>,
+    ) -> Self {
+        let secret = wit::Secret { name: secret.into(), prefix: prefix.into() };
+        self.0.headers.push(wit::Header { name: name.into(), value: wit::HeaderValue::Secret(secret) });
+        self
+    }
+
+    /// `Authorization: Bearer` and a secret.
+    pub fn bearer_secret(self, secret: impl Into<String>) -> Self {
+        self.secret_header("authorization", "Bearer ", secret)
+    }
+
+    /// Sets the body as it is.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.0.body = body.into();
+        self
+    }
+
+    /// Sets the body as JSON, with its header.
+    pub fn json(self, body: &impl Serialize) -> Result<Self, Error> {
+        Ok(self.header("content-type", "application/json").body(serde_json::to_vec(body)?))
+    }
+
+    /// How long everything may take, the whole answer included.
+    pub fn timeout_ms(mut self, milliseconds: u32) -> Self {
+        self.0.timeout_ms = Some(milliseconds);
+        self
+    }
+
+    /// Sends it and waits for the whole answer; any status is one.
+    pub fn send(&self) -> Result<Response, Error> {
+        wit::send(&self.0).map(Response)
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response(wit::Response);
+
+impl Response {
+    /// Its status.
+    pub fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    /// The first header of a name, whatever its case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// All headers, names in small letters.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Its body.
+    pub fn body(&self) -> &[u8] {
+        &self.0.body
+    }
+
+    /// Its body as text; what is no UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.body).into_owned()
+    }
+
+    /// Its body, read as JSON. A server that sends something else has failed, not the caller.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(&self.0.body)
+            .map_err(|error| Error::failed(format!("{} answered no JSON as expected: {error}", self.0.url)))
+    }
+
+    /// Where it came from, after redirects.
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// Itself for a status from 200 to 299, else an error that the host knows what to make of: `unavailable` for 408, 429
+    /// and from 500 on, with the wait that the server asks for, and `failed` for the rest.
+    pub fn ok(self) -> Result<Self, Error> {
+        let status = self.0.status;
+        if (200..300).contains(&status) {
+            return Ok(self);
+        }
+        let message = format!("{} answered {status}", self.0.url);
+        let error = match status {
+            408 | 429 | 500.. => Error::unavailable(message),
+            _ => Error::failed(message),
+        };
+        let error = error.with_code(format!("status-{status}"));
+        let seconds: Option<u32> = self.header("retry-after").and_then(|value| value.trim().parse().ok());
+        Err(match seconds {
+            Some(seconds) => error.with_retry_after(seconds.saturating_mul(1000)),
+            None => error,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Response(wit::Response { status, headers, body: body.into(), url: "https://example.org/".to_owned() })
+    }
+
+    #[test]
+    fn a_status_becomes_the_error_that_the_host_can_act_on() {
+        assert_eq!(response(204, &[], "").ok().unwrap().status(), 204);
+        for (status, kind) in [(404, ErrorKind::Failed), (304, ErrorKind::Failed), (503, ErrorKind::Unavailable)] {
+            let error = response(status, &[], "").ok().unwrap_err();
+            assert_eq!((error.kind, error.code), (kind, format!("status-{status}")));
+        }
+        let limited = response(429, &[("retry-after", "3")], "").ok().unwrap_err();
+        assert_eq!((limited.kind, limited.retry_after_ms), (ErrorKind::Unavailable, Some(3000)));
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_is_the_servers_fault() {
+        assert!(response(200, &[], "<html>").json::<serde_json::Value>().unwrap_err().is(ErrorKind::Failed));
+        let response = response(200, &[("content-type", "text/plain")], "[1]");
+        assert_eq!(response.json::<Vec<u8>>().unwrap(), [1]);
+        assert_eq!((response.header("Content-Type"), response.header("date")), (Some("text/plain"), None));
+    }
+
+    #[test]
+    fn a_secret_stands_in_a_request_by_its_name_only() {
+        let request = Request::post("https://example.org/").bearer_secret("api_key").json(&[1]).unwrap().0;
+        let wit::HeaderValue::Secret(secret) = &request.headers[0].value else { panic!("{request:?}") };
+        assert_eq!((secret.name.as_str(), secret.prefix.as_str()), ("api_key", "Bearer "));
+        assert_eq!((request.method.as_str(), request.headers.len(), request.body.as_slice()), ("POST", 2, &b"[1]"[..]));
+    }
+}

@@ -1,0 +1,73 @@
+//! A component that sends what it is told: tools `send`, `has_secret` and `config`. What the host answers is the tool's
+//! result as JSON, errors with their code included.
+
+use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
+use hermes_plugin::{Error, Plugin, Tools, http, log};
+use serde_json::{Value as Json, json};
+
+/// The plugin.
+pub struct Courier {
+    config: String,
+}
+
+impl Plugin for Courier {
+    fn configure(config: &str) -> Result<Self, Error> {
+        Ok(Self { config: config.to_owned() })
+    }
+}
+
+impl Tools for Courier {
+    fn catalog(&self) -> Vec<Tool> {
+        let tool = |name: &str, description: &str| {
+            Tool::new(name, description, json!({ "type": "object" })).toolset("courier").effect(Effect::Reads)
+        };
+        vec![
+            tool("send", "Sends `method`, `url`, `headers`, `secrets` ({header: name}) and `body`, in `timeout` ms."),
+            tool("has_secret", "Whether the secret `name` is there."),
+            tool("config", "What it was configured with; it says so in its log, too."),
+        ]
+    }
+
+    fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+        let arguments: Json = invocation.parse()?;
+        let answer = match invocation.name.as_str() {
+            "send" => send(&arguments),
+            "has_secret" => Ok(json!(http::has_secret(arguments["name"].as_str().unwrap_or_default()))),
+            "config" => {
+                log::warn(&self.config);
+                Ok(json!(self.config))
+            }
+            _ => return Err(invocation.unknown()),
+        };
+        let answer = answer.unwrap_or_else(
+            |error| json!({ "kind": format!("{:?}", error.kind), "code": error.code, "message": error.message }),
+        );
+        Ok(Output::text(answer.to_string()))
+    }
+}
+
+fn send(arguments: &Json) -> Result<Json, Error> {
+    let text = |name: &str| arguments[name].as_str();
+    let mut request = http::Request::new(text("method").unwrap_or("GET"), text("url").unwrap_or_default());
+    for (name, value) in arguments["headers"].as_object().into_iter().flatten() {
+        request = request.header(name, value.as_str().unwrap_or_default());
+    }
+    for (name, secret) in arguments["secrets"].as_object().into_iter().flatten() {
+        request = request.secret_header(name, "Bearer ", secret.as_str().unwrap_or_default());
+    }
+    if let Some(body) = text("body") {
+        request = request.body(body);
+    }
+    if let Some(timeout) = arguments["timeout"].as_u64() {
+        request = request.timeout_ms(u32::try_from(timeout).unwrap_or(u32::MAX));
+    }
+    let response = request.send()?;
+    Ok(json!({
+        "status": response.status(),
+        "url": response.url(),
+        "headers": response.headers().map(|(name, value)| json!([name, value])).collect::<Json>(),
+        "body": response.text(),
+    }))
+}
+
+hermes_plugin::export!(Courier: Tools);
