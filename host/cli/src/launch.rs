@@ -91,6 +91,7 @@ impl Setup {
             enabled: config.texts("plugins.enabled"),
             disabled: config.texts("plugins.disabled"),
             entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
+            settings: config.plugin_settings(),
         }
     }
 

@@ -182,6 +182,7 @@ mod tests {
             enabled: names(&["audit", "both"]),
             disabled: names(&["files", "both", "lossless"]),
             entries: HashMap::new(),
+            settings: HashMap::new(),
         };
         for (name, expected) in [
             ("lossless", State::Engine),

@@ -72,6 +72,7 @@ fn select(runtime: &Runtime, catalog: &Catalog, engine: &str) -> Result<Plugins>
         enabled: Vec::new(),
         disabled: off.collect(),
         entries: Default::default(),
+        settings: Default::default(),
     };
     Plugins::select(runtime, catalog, &selection, &|_| ()).context("`cargo xtask plugins` stages the engines")
 }

@@ -29,6 +29,7 @@ fn plugins(engine: &str) -> Option<Plugins> {
         enabled: Vec::new(),
         disabled: off.collect(),
         entries: Default::default(),
+        settings: Default::default(),
     };
     Some(Plugins::select(&runtime, &Catalog::find(&[], &staged), &selection, &|_| ()).unwrap())
 }

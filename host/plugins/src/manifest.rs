@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hermes_runtime::LimitSet;
 use serde::Deserialize;
 
 /// A manifest, read and checked.
@@ -17,6 +18,8 @@ pub struct Manifest {
     pub component: Option<String>,
     /// What it asks for.
     pub permissions: Permissions,
+    /// Limits that it needs raised.
+    pub limits: LimitSet,
     /// Fields that this version does not know.
     pub unknown: Vec<String>,
 }
@@ -90,6 +93,8 @@ struct Raw {
     component: Option<String>,
     #[serde(default)]
     permissions: Permissions,
+    #[serde(default)]
+    limits: LimitSet,
     #[serde(flatten)]
     rest: BTreeMap<String, serde_json::Value>,
 }
@@ -120,6 +125,7 @@ impl Manifest {
             description: raw.description,
             component: raw.component,
             permissions: raw.permissions,
+            limits: raw.limits,
             unknown: raw.rest.into_keys().filter(|key| !KNOWN.contains(&key.as_str())).collect(),
         })
     }
@@ -164,6 +170,7 @@ mod tests {
             ("name: a\ncomponent: ../x.wasm\n", "x.wasm"),
             ("name: a\npermissions:\n  files:\n    - root: /etc\n", "/etc"),
             ("name: a\npermissions:\n  root: true\n", "root"),
+            ("name: a\nlimits:\n  memory: much\n", "`memory`"),
             ("name: [a\n", ""),
         ] {
             let error = Manifest::parse(text).unwrap_err().to_string();

@@ -91,23 +91,24 @@ impl Instance {
     /// A step of slow work, for an instance in the background.
     pub async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
         let request = convert::plan_request(request);
-        let answer =
-            ask_engine!(self, "prepare", BackgroundTime, request.size(), |live, engine| engine.call_prepare(&mut live.store, &request))?;
+        let answer = ask_engine!(self, "prepare", BackgroundTime, request.size(), |live, engine| engine
+            .call_prepare(&mut live.store, &request))?;
         self.answered("prepare", answer)
     }
 
     /// A new view, or none.
     pub async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
         let request = convert::plan_request(request);
-        let answer = ask_engine!(self, "propose", TurnTime, request.size(), |live, engine| engine.call_propose(&mut live.store, &request))?;
+        let answer = ask_engine!(self, "propose", TurnTime, request.size(), |live, engine| engine
+            .call_propose(&mut live.store, &request))?;
         Ok(self.answered("propose", answer)?.map(convert::plan_back))
     }
 
     /// What became of the plan just proposed.
     pub async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
         let outcome = convert::outcome(outcome);
-        let answer =
-            ask!(self, "settled", TurnTime, outcome.size(), context_engine, |live, engine| engine.call_settled(&mut live.store, &outcome))?;
+        let answer = ask!(self, "settled", TurnTime, outcome.size(), context_engine, |live, engine| engine
+            .call_settled(&mut live.store, &outcome))?;
         self.answered("settled", answer)
     }
 
@@ -153,8 +154,8 @@ impl Instance {
 
     /// What a memory provider remembers for what the user said.
     pub async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
-        let answer =
-            ask!(self, "recall", RecallTime, query.size(), memory_provider, |live, memory| memory.call_recall(&mut live.store, &query))?;
+        let answer = ask!(self, "recall", RecallTime, query.size(), memory_provider, |live, memory| memory
+            .call_recall(&mut live.store, &query))?;
         self.answered("recall", answer)
     }
 
@@ -179,8 +180,11 @@ impl Instance {
 
     /// A skill, or one of its files.
     pub async fn skill(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        let answer =
-            ask!(self, "view", TurnTime, name.size() + path.size(), skills, |live, skills| skills.call_view(&mut live.store, &name, path.as_deref()))?;
+        let answer = ask!(self, "view", TurnTime, name.size() + path.size(), skills, |live, skills| skills.call_view(
+            &mut live.store,
+            &name,
+            path.as_deref()
+        ))?;
         self.answered("view", answer)
     }
 
@@ -191,7 +195,8 @@ impl Instance {
 
     /// Tells hooks of an event.
     pub async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
-        ask!(self, "on-event", TurnTime, event.size(), hooks, |live, hooks| hooks.call_on_event(&mut live.store, &event))
+        ask!(self, "on-event", TurnTime, event.size(), hooks, |live, hooks| hooks
+            .call_on_event(&mut live.store, &event))
     }
 }
 

@@ -12,8 +12,8 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::error::{Fault, FaultKind};
 use crate::engine::TICK;
+use crate::error::{Fault, FaultKind};
 use crate::limits::{Limit, Limits, Meter};
 use crate::services::Services;
 use crate::tally::Tally;

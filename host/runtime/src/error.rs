@@ -196,7 +196,9 @@ impl Cause {
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Trap { .. } | Self::Deadline { .. } | Self::Limit { .. } | Self::Start(_) => true,
-            Self::Fault(_) | Self::Input { .. } | Self::Suspended { .. } | Self::Cancelled | Self::NotExported(_) => false,
+            Self::Fault(_) | Self::Input { .. } | Self::Suspended { .. } | Self::Cancelled | Self::NotExported(_) => {
+                false
+            }
         }
     }
 }

@@ -218,12 +218,7 @@ enum Failure {
 }
 
 impl Slot {
-    async fn carry_out<R, F>(
-        &mut self,
-        asked: Asked,
-        gone: impl Future<Output = ()>,
-        call: F,
-    ) -> Result<R, CallError>
+    async fn carry_out<R, F>(&mut self, asked: Asked, gone: impl Future<Output = ()>, call: F) -> Result<R, CallError>
     where
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R>,
     {
