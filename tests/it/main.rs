@@ -31,3 +31,4 @@ mod tables;
 mod turns;
 mod unrest;
 mod workday;
+mod zoo;

@@ -30,9 +30,7 @@ pub fn asking_hook() -> Vec<u8> {
 
 /// A hook that is told of every tool and does this.
 pub fn hook(deed: &str) -> Vec<u8> {
-    told_of_tools(Shell::of("hooks-plugin"))
-        .body("hooks/on-event", &format!("{deed} (i32.const 1024)"))
-        .build()
+    told_of_tools(Shell::of("hooks-plugin")).body("hooks/on-event", &format!("{deed} (i32.const 1024)")).build()
 }
 
 fn told_of_tools(mut shell: Shell) -> Shell {

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::abi::{AbiVariant, WasmSignature, WasmType};
-use wit_parser::{Function, Resolve, WorldId, WorldItem};
+use wit_parser::{Function, InterfaceId, Resolve, WorldId, WorldItem};
 
 pub use animals::*;
 pub use memory::{Memory, Offered};
@@ -140,7 +140,37 @@ impl Shell {
     /// The functions that it exports, as `interface/function`.
     pub fn exports(&self) -> Vec<String> {
         let (resolve, world) = self.contract();
-        functions(&resolve, world).iter().map(|(interface, function)| format!("{interface}/{}", function.name)).collect()
+        functions(&resolve, world)
+            .iter()
+            .map(|(interface, function)| format!("{interface}/{}", function.name))
+            .collect()
+    }
+
+    /// The functions of the contract that it may import, as interface and function.
+    pub fn importable(&self) -> Vec<(String, String)> {
+        let (resolve, world) = self.contract();
+        let interfaces = resolve.worlds[world].imports.values().filter_map(interface_of);
+        let functions = interfaces.flat_map(|id| {
+            let interface = &resolve.interfaces[id];
+            let names = interface.functions.keys();
+            names.map(|function| (interface.name.clone().unwrap(), function.clone())).collect::<Vec<_>>()
+        });
+        functions.collect()
+    }
+
+    /// WAT that calls an import with nothing but zeros: empty texts and lists, the first case, none.
+    pub fn call_with_nothing(&self, interface: &str, function: &str) -> String {
+        /// Where it may answer to: nothing else lies there.
+        const ANSWER: u32 = 4096;
+        let (resolve, world) = self.contract();
+        let (_, signature) = imported(&resolve, world, interface, function);
+        let mut arguments: Vec<String> = signature.params.iter().map(|ty| format!("({}.const 0)", wasm(*ty))).collect();
+        if signature.retptr {
+            arguments.pop();
+            arguments.push(format!("(i32.const {ANSWER})"));
+        }
+        let call = format!("(call ${interface}/{function} {})", arguments.join(" "));
+        if signature.results.is_empty() { call } else { format!("(drop {call})") }
     }
 
     /// The component.
@@ -148,9 +178,9 @@ impl Shell {
         let (resolve, world) = self.contract();
         let text = self.module(&resolve, world);
         let mut module = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-        let encoder = ComponentEncoder::default().validate(true).module(&module);
-        let component = encoder.and_then(|mut encoder| encoder.encode());
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
+        let mut encoder = ComponentEncoder::default();
+        let component = encoder.validate(true).module(&module).and_then(|encoder| encoder.encode());
         component.unwrap_or_else(|error| panic!("{error:#}\n{text}"))
     }
 
@@ -188,8 +218,12 @@ impl Shell {
         }
         let most = self.pages.1.map_or_else(String::new, |most| most.to_string());
         let (data, heap) = (self.memory.data(), self.memory.end());
-        writeln!(text, "(memory (export \"memory\") {} {most})\n(global $heap (mut i32) (i32.const {heap}))", self.pages.0)
-            .unwrap();
+        writeln!(
+            text,
+            "(memory (export \"memory\") {} {most})\n(global $heap (mut i32) (i32.const {heap}))",
+            self.pages.0
+        )
+        .unwrap();
         text.push_str(&data);
         text.push_str(&self.allocator);
         for (interface, function) in functions(resolve, world) {
@@ -226,8 +260,8 @@ const ALLOCATOR: &str = r#"
 
 fn functions(resolve: &Resolve, world: WorldId) -> Vec<(String, &Function)> {
     let exports = resolve.worlds[world].exports.values();
-    let interfaces = exports.filter_map(|item| if let WorldItem::Interface { id, .. } = item { Some(*id) } else { None });
-    interfaces
+    exports
+        .filter_map(interface_of)
         .flat_map(|id| {
             let interface = &resolve.interfaces[id];
             let name = interface.name.clone().unwrap();
@@ -239,11 +273,15 @@ fn functions(resolve: &Resolve, world: WorldId) -> Vec<(String, &Function)> {
 /// The module that an import is looked for in, and its signature.
 fn imported(resolve: &Resolve, world: WorldId, interface: &str, function: &str) -> (String, WasmSignature) {
     let imports = resolve.worlds[world].imports.values();
-    let interfaces = imports.filter_map(|item| if let WorldItem::Interface { id, .. } = item { Some(*id) } else { None });
-    let mut named = interfaces.filter(|id| resolve.interfaces[*id].name.as_deref() == Some(interface));
+    let mut named =
+        imports.filter_map(interface_of).filter(|id| resolve.interfaces[*id].name.as_deref() == Some(interface));
     let id = named.next().unwrap_or_else(|| panic!("no import {interface}"));
     let function = &resolve.interfaces[id].functions[function];
     (resolve.id_of(id).unwrap(), resolve.wasm_signature(AbiVariant::GuestImport, function))
+}
+
+fn interface_of(item: &WorldItem) -> Option<InterfaceId> {
+    if let WorldItem::Interface { id, .. } = item { Some(*id) } else { None }
 }
 
 fn types(signature: &WasmSignature, named: bool) -> String {

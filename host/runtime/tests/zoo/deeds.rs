@@ -38,7 +38,8 @@ fn deeds() -> Vec<Deed> {
         ),
         deed(
             "has the host fill its memory",
-            Shell::with_tool(&for_ever("(call $random/bytes (i32.const 65536) (i32.const 16))")).import("random", "bytes"),
+            Shell::with_tool(&for_ever("(call $random/bytes (i32.const 65536) (i32.const 16))"))
+                .import("random", "bytes"),
             &["`memory`", "32MiB", "plugins.settings.beast.limits.memory"],
         ),
         deed(
@@ -68,7 +69,8 @@ fn deeds() -> Vec<Deed> {
         ),
         deed(
             "hands an import ten mebibytes",
-            with_ten_mebibytes("(call $log/write (i32.const 2) (i32.const 16) (i32.const 10485760))").import("log", "write"),
+            with_ten_mebibytes("(call $log/write (i32.const 2) (i32.const 16) (i32.const 10485760))")
+                .import("log", "write"),
             &["`output`", "1MiB", "plugins.settings.beast.limits.output"],
         ),
         deed(
@@ -136,20 +138,20 @@ fn deeds() -> Vec<Deed> {
         ),
         deed(
             "takes its own room away while it is handed an answer",
-            Shell::with_tool("(call $random/bytes (i32.const 64) (i32.const 16))")
-                .import("random", "bytes")
-                .allocator("(if (result i32) (i32.eq (local.get $size) (i32.const 64)) (then (i32.const -4)) (else
+            Shell::with_tool("(call $random/bytes (i32.const 64) (i32.const 16))").import("random", "bytes").allocator(
+                "(if (result i32) (i32.eq (local.get $size) (i32.const 64)) (then (i32.const -4)) (else
                             (global.set $heap (i32.add (global.get $heap) (i32.const 64)))
-                            (i32.and (global.get $heap) (i32.const -16))))"),
+                            (i32.and (global.get $heap) (i32.const -16))))",
+            ),
             &["crashed", "out of bounds"],
         ),
         deed(
             "crashes while it is handed an answer",
-            Shell::with_tool("(call $random/bytes (i32.const 64) (i32.const 16))")
-                .import("random", "bytes")
-                .allocator("(if (i32.eq (local.get $size) (i32.const 64)) (then unreachable))
+            Shell::with_tool("(call $random/bytes (i32.const 64) (i32.const 16))").import("random", "bytes").allocator(
+                "(if (i32.eq (local.get $size) (i32.const 64)) (then unreachable))
                             (global.set $heap (i32.add (global.get $heap) (i32.const 64)))
-                            (i32.and (global.get $heap) (i32.const -16))"),
+                            (i32.and (global.get $heap) (i32.const -16))",
+            ),
             &["crashed", "unreachable"],
         ),
         deed(
@@ -157,9 +159,11 @@ fn deeds() -> Vec<Deed> {
             Shell::with_tool("(call $random/bytes (i32.const 64) (i32.const 16))")
                 .import("random", "bytes")
                 .import("clock", "now")
-                .allocator("(if (i32.eq (local.get $size) (i32.const 64)) (then (drop (call $clock/now))))
+                .allocator(
+                    "(if (i32.eq (local.get $size) (i32.const 64)) (then (drop (call $clock/now))))
                             (global.set $heap (i32.add (global.get $heap) (i32.const 64)))
-                            (i32.and (global.get $heap) (i32.const -16))"),
+                            (i32.and (global.get $heap) (i32.const -16))",
+                ),
             &["crashed"],
         ),
     ]
@@ -190,6 +194,40 @@ async fn a_tool_that_misbehaves_is_told_of_by_name_and_works_the_next_time() {
         assert_eq!(figures.calls, 3, "{name}");
         assert!(figures.memory_peak <= 32 << 20, "{name}: {figures:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_import_traps_whoever_has_no_right_to_it_or_hands_it_nothing() {
+    let importable = Shell::of("tools-plugin").importable();
+    assert!(importable.len() > 20, "{importable:?}");
+    for (interface, function) in importable {
+        let call = Shell::of("tools-plugin").call_with_nothing(&interface, &function);
+        let cage = Cage::new(&Shell::with_tool(&call).import(&interface, &function).build(), Tier::Tools);
+        let answer = cage.tool("bad").await.unwrap_or_else(|error| panic!("{interface}/{function}: {error}"));
+        assert_eq!(answer, "good", "{interface}/{function}");
+    }
+}
+
+/// What returns an error of the contract cannot trap; what is left is a panic, and a binding that may trap.
+#[test]
+fn no_import_is_written_so_that_it_could_trap() {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/imports");
+    let mut looked_at = 0;
+    for entry in std::fs::read_dir(source).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        looked_at += 1;
+        for word in ["unwrap()", "panic!", "unreachable!", "assert!", "trappable", "wasmtime::Error", "bail!"] {
+            assert!(!code.contains(word), "{} has `{word}`", path.display());
+        }
+        // The system's randomness is the only thing that is taken for granted.
+        let granted = if path.ends_with("basics.rs") { 1 } else { 0 };
+        assert_eq!(code.matches(".expect(").count(), granted, "{}", path.display());
+    }
+    assert!(looked_at >= 6);
+    let bindings = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings/src/lib.rs");
+    assert!(!std::fs::read_to_string(bindings).unwrap().contains("trappable"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -241,8 +279,7 @@ async fn no_more_calls_run_at_once_than_the_limit_says() {
 async fn a_call_that_hands_over_too_much_is_not_made() {
     let cage = Cage::new(&hermes_zoo::crashing_tool(), Tier::Tools);
     let arguments = format!("{{\"text\":\"{}\"}}", "x".repeat(2 << 20));
-    let invocation =
-        hermes_runtime::Invocation { id: "c".into(), name: "bad".into(), arguments, extra: Vec::new() };
+    let invocation = hermes_runtime::Invocation { id: "c".into(), name: "bad".into(), arguments, extra: Vec::new() };
     let error = cage.recipe.call_tool(invocation).await.unwrap_err();
     assert!(!error.cause.is_failure());
     let error = error.to_string();

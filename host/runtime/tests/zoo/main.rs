@@ -141,8 +141,7 @@ impl Cage {
     }
 
     async fn tool(&self, name: &str) -> Result<String, CallError> {
-        let invocation =
-            Invocation { id: "call".into(), name: name.into(), arguments: "{}".into(), extra: Vec::new() };
+        let invocation = Invocation { id: "call".into(), name: name.into(), arguments: "{}".into(), extra: Vec::new() };
         let called = tokio::time::timeout(PATIENCE, self.recipe.call_tool(invocation)).await;
         called.expect("no call outlasts its limits").map(|output| output.content)
     }
