@@ -14,7 +14,7 @@ use wasmtime::{Store, UpdateDeadline};
 use crate::component::Loaded;
 use crate::context::{Call, Context};
 use crate::convert;
-use crate::error::{CallError, Cause};
+use crate::error::{CallError, Cause, Fault, FaultKind};
 use crate::limits::{Limit, Limits};
 use crate::services::Services;
 use crate::tally::Tally;
@@ -289,23 +289,28 @@ impl Slot {
             Ok(if store.data_mut().tick() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
         });
         let instance = loaded.pre.instantiate_async(&mut store).await.map_err(|error| self.trapped(&store, error))?;
+        let odd = |name: &str, error: wasmtime::Error| {
+            let why = format!("its export `{name}` does not fit the contract: {}", first_line(&error));
+            Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, "shape", why))))
+        };
         macro_rules! bind {
-            ($field:ident) => {
+            ($field:ident, $name:literal) => {
                 match &loaded.$field {
-                    Some(indices) => Some(indices.load(&mut store, &instance).map_err(Failure::Trap)?),
+                    Some(indices) => Some(indices.load(&mut store, &instance).map_err(|error| odd($name, error))?),
                     None => None,
                 }
             };
         }
+        let lifecycle = loaded.lifecycle.load(&mut store, &instance).map_err(|error| odd("lifecycle", error))?;
         let mut live = Live {
-            lifecycle: loaded.lifecycle.load(&mut store, &instance).map_err(Failure::Trap)?,
-            context_engine: bind!(context_engine),
-            context_assist: bind!(context_assist),
-            memory_provider: bind!(memory_provider),
-            memory_events: bind!(memory_events),
-            tools: bind!(tools),
-            skills: bind!(skills),
-            hooks: bind!(hooks),
+            lifecycle,
+            context_engine: bind!(context_engine, "context-engine"),
+            context_assist: bind!(context_assist, "context-assist"),
+            memory_provider: bind!(memory_provider, "memory-provider"),
+            memory_events: bind!(memory_events, "memory-events"),
+            tools: bind!(tools, "tools"),
+            skills: bind!(skills, "skills"),
+            hooks: bind!(hooks, "hooks"),
             observed: None,
             store,
         };

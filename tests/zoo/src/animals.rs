@@ -3,7 +3,7 @@
 use crate::Shell;
 
 /// The deed of a guest that computes without end.
-pub const LOOP: &str = "(loop $for-ever (br $for-ever))";
+pub const LOOP: &str = "(loop $for-ever (br $for-ever)) unreachable";
 
 /// A tool that computes without end.
 pub fn looping_tool() -> Vec<u8> {

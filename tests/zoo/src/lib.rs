@@ -177,11 +177,12 @@ impl Shell {
     pub fn build(&self) -> Vec<u8> {
         let (resolve, world) = self.contract();
         let text = self.module(&resolve, world);
-        let mut module = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let mut module =
+            wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}: {:?} {}", self.bodies, self.fields));
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
         let mut encoder = ComponentEncoder::default();
         let component = encoder.validate(true).module(&module).and_then(|encoder| encoder.encode());
-        component.unwrap_or_else(|error| panic!("{error:#}\n{text}"))
+        component.unwrap_or_else(|error| panic!("{error:#}: {:?} {}", self.bodies, self.fields))
     }
 
     fn contract(&self) -> (Resolve, WorldId) {

@@ -41,10 +41,10 @@ fn what_is_no_plugin_of_this_contract_is_refused_with_the_reason() {
         ("a script", b"#!/bin/sh\nrm -rf /\n".to_vec(), &["no WebAssembly component"]),
         ("an archive", b"PK\x03\x04plugin.yaml".to_vec(), &["no WebAssembly component"]),
         ("a core module", wat::parse_str("(module)").unwrap(), &["core module", "wasm32-wasip2"]),
-        ("half a component", component[..component.len() / 2].to_vec(), &["no WebAssembly component"]),
+        ("half a component", component[..component.len() / 2].to_vec(), &[]),
         ("one without its last byte", component[..component.len() - 1].to_vec(), &["no WebAssembly component"]),
         ("one with something behind it", [&component[..], b"more"].concat(), &["no WebAssembly component"]),
-        ("an empty component", wat::parse_str("(component)").unwrap(), &["nothing of hermes:plugin"]),
+        ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["nothing of hermes:plugin"]),
         ("one of an old contract", old, &["hermes:plugin 0.0.9", "update the plugin"]),
         ("one of a newer contract", newer, &["hermes:plugin 0.2.0", "update Hermes"]),
         ("one of no kind", Shell::of("plugin").build(), &["exports none of"]),
@@ -77,7 +77,10 @@ async fn an_export_of_another_shape_is_named_at_the_latest_when_it_is_first_used
         Ok(_) => {
             let cage = crate::Cage::new(&odd, hermes_runtime::Tier::Tools);
             let error = cage.tool("good").await.unwrap_err();
-            assert!(error.cause.is_failure() && error.to_string().contains("catalog"), "{error}");
+            assert!(
+                error.cause.is_failure() && error.to_string().contains("its export `tools` does not fit"),
+                "{error}"
+            );
         }
     }
 }

@@ -84,8 +84,8 @@ impl Clock for World {
 /// Limits that a test of them need not wait for.
 fn tight() -> LimitSet {
     LimitSet::default()
-        .and(Limit::Cpu, 200)
-        .and(Limit::StartTime, 500)
+        .and(Limit::Cpu, 1_000)
+        .and(Limit::StartTime, 5_000)
         .and(Limit::ToolTime, 5_000)
         .and(Limit::TurnTime, 5_000)
         .and(Limit::Memory, 32 << 20)

@@ -56,7 +56,9 @@ async fn a_plugin_that_takes_too_long_to_start_runs_into_its_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_of_more_parts_than_it_may_have_is_told_so() {
     // With an import it is made of three modules: its own, and two that bring it together with the host.
-    let parts = Shell::with_tool("(drop (call $clock/now))").import("clock", "now").build();
+    let parts = Shell::with_tool("(call $log/write (i32.const 2) (i32.const 8192) (i32.const 4))")
+        .import("log", "write")
+        .build();
     let cage = Cage::within(&parts, Tier::Tools, &tight().and(Limit::Instances, 1));
     let error = cage.tool("good").await.unwrap_err().to_string();
     assert!(error.contains("`instances`") && error.contains("plugins.settings.beast.limits.instances"), "{error}");
