@@ -10,7 +10,7 @@ use serde_json::Value;
 /// of tests and build scripts are arrows too.
 const ARROWS: &[(&str, &[&str])] = &[
     // Its tests read stores, to look whether what lies in them is whole.
-    ("hermes-tests", &["hermes-store", "hermes-conversation"]),
+    ("hermes-tests", &["hermes-zoo", "hermes-store", "hermes-conversation"]),
     (
         "hermes-cli",
         &[
@@ -31,7 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
     ("hermes-store", &["hermes-conversation"]),
-    ("hermes-runtime", &["hermes-bindings", "hermes-conversation"]),
+    ("hermes-runtime", &["hermes-zoo", "hermes-bindings", "hermes-conversation"]),
+    // Hostile plugins for the tests of both; it knows the contract and nothing of the host.
+    ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
     ("hermes-conversation", &[]),
     ("xtask", &[]),

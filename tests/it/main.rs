@@ -32,3 +32,4 @@ mod tables;
 mod turns;
 mod unrest;
 mod workday;
+mod zoo;

@@ -32,6 +32,7 @@ usage: cargo xtask COMMAND
                 wall time and memory of `hermes --version` and of a one-shot turn
   bench engines [ENGINE…] [MESSAGES…]
                 what calls of engines take in sessions of 1,000, 10,000 and 100,000 messages
+  bench plugins what a plugin costs: a crash and what comes after, a call, memory at rest, loading ten of them
   bench assembly
                 putting a request together at 10, 1,000 and 10,000 messages
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
@@ -67,6 +68,10 @@ fn run(arguments: &[String]) -> Result<()> {
             measured(&repository, "hermes-lab", "engines", options)
         }
         ["bench", "assembly"] => measured(&repository, "hermes-models", "assembly", &[]),
+        ["bench", "plugins"] => {
+            print!("{}", guests::build(&repository)?);
+            measured(&repository, "hermes-runtime", "plugins", &[])
+        }
         ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

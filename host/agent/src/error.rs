@@ -52,6 +52,14 @@ pub enum AgentError {
         /// The window.
         window: u32,
     },
+    /// A plugin failed for good, and the user wants the turn to end then.
+    #[error("{why}; the turn ends here, as `plugins.settings.{plugin}.on_failure` says")]
+    Halted {
+        /// The plugin, for the key.
+        plugin: String,
+        /// What happened, with the plugin's name.
+        why: String,
+    },
     /// The model said nothing, twice.
     #[error("the model `{model}` answered with nothing, twice: try again, or choose another model")]
     EmptyReply {

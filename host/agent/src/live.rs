@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hermes_conversation::{SessionId, closing};
 use hermes_plugins::services::History;
 use hermes_plugins::{
-    ContextAssist, ContextEngine, Limits, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start, Storage,
-    Surroundings,
+    ContextAssist, ContextEngine, Halt, LimitSet, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start,
+    Storage, Surroundings,
 };
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
@@ -37,6 +37,8 @@ pub(crate) struct Plugged {
     pub(crate) toolbox: Toolbox,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) voice: Voice,
+    /// Says when the turn must end because of a plugin that failed for good.
+    pub(crate) halt: Halt,
 }
 
 pub(crate) struct Live {
@@ -73,7 +75,7 @@ impl Plugged {
     ) -> Result<(Self, Ear), AgentError> {
         let (voice, ear) = report::channel(&host.home, session.id.as_str());
         let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice))?;
-        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks } = plugins;
+        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, halt } = plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
         let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
@@ -81,7 +83,7 @@ impl Plugged {
             voice.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
-        Ok((Self { engine, engine_version, assist, memories, memory_events, toolbox, watchers, voice }, ear))
+        Ok((Self { engine, engine_version, assist, memories, memory_events, toolbox, watchers, voice, halt }, ear))
     }
 }
 
@@ -178,7 +180,7 @@ fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn Hi
         storage: Storage::Home,
         workspace: session.workspace.clone(),
         clock: Arc::new(host.settings.clock),
-        limits: Limits::standard(),
+        limits: LimitSet::default(),
         models: Arc::new(Auxiliary::new(
             Arc::clone(&host.provider),
             host.model.clone(),

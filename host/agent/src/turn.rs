@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
-use hermes_plugins::{AssistDraft, CalledTool, Moment, Query, ToolResult, TurnRecord};
+use hermes_plugins::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
 
 use crate::agent::{Host, TurnEnd};
@@ -87,7 +87,8 @@ async fn user_message(
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
     let (recalled, failed) = live.ear.attend(observer, memory::recall(&live.plugged.memories, &query)).await;
-    for error in failed {
+    // That one is suspended was told when it happened.
+    for error in failed.into_iter().filter(|error| !matches!(error.cause, Cause::Suspended { .. })) {
         live.plugged.voice.notice(format!("{error}; the turn goes on without it"));
     }
     draft.sent = memory::with_recollections(text, &recalled, budget);
@@ -159,6 +160,23 @@ fn assistant_message(reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
     (draft, tool_calls)
 }
 
+/// Whether a plugin failed for good whose failures the user wants to end the turn.
+fn check_halt(host: &Host, live: &Live) -> Result<(), AgentError> {
+    if let Some((plugin, why)) = live.plugged.halt.why() {
+        return Err(AgentError::Halted { plugin, why });
+    }
+    if host.plugins.on_engine_failure() == OnFailure::Stop && live.faults >= compaction::STRIKES {
+        let plugin = live.plugged.engine.name().to_owned();
+        let why = format!(
+            "the context engine `{plugin}` failed {} times in a row; `hermes plugins info {plugin}` tells more, /compress \
+             tries it again",
+            live.faults
+        );
+        return Err(AgentError::Halted { plugin, why });
+    }
+    Ok(())
+}
+
 /// Makes room, asks the model, and asks again where that helps.
 async fn reply(
     host: &Host,
@@ -169,6 +187,7 @@ async fn reply(
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
     loop {
+        check_halt(host, live)?;
         if !compaction::make_room(host, live, moment, observer, interrupt).await? {
             return Ok(Replied::Stopped(String::new()));
         }

@@ -10,9 +10,11 @@ mod keys;
 pub(crate) mod redaction;
 mod tree;
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use hermes_plugins::PluginSettings;
 use serde_json::{Map, Value};
 
 pub(crate) use keys::{nearest, similarity};
@@ -129,6 +131,16 @@ impl Config {
             Some(Value::Object(entries)) => entries,
             _ => Map::new(),
         }
+    }
+
+    /// `plugins.settings`: checked when the file was read.
+    pub(crate) fn plugin_settings(&self) -> HashMap<String, PluginSettings> {
+        let Some(Value::Object(sections)) = self.value("plugins.settings") else { return HashMap::new() };
+        let settings = |(name, section): (String, Value)| {
+            let settings = PluginSettings::read(&name, &section).ok()?;
+            Some((name, settings))
+        };
+        sections.into_iter().filter_map(settings).collect()
     }
 
     /// Whether the file may hold keys of models.
@@ -356,6 +368,18 @@ impl Check<'_> {
                 }
             }
         }
+        if let ("plugins.settings", Content::Section(entries)) = (path, &node.content) {
+            for (name, _, entry) in entries.iter().filter(|(_, _, entry)| entry.content != Content::Nothing) {
+                PluginSettings::read(name, &entry.value()).map_err(|why| {
+                    refusal(
+                        self.file,
+                        Some(entry.place),
+                        why,
+                        "correct it; docs/plugins-limits.md lists what can be set",
+                    )
+                })?;
+            }
+        }
         if let (Wants::Hints, Content::Section(entries)) = (wants, &node.content) {
             for (name, _, entry) in entries {
                 self.check_hint(&format!("{path}.{name}"), entry)?;
@@ -480,6 +504,12 @@ mod tests {
             ("plugins:\n  enabled: audit\n", "2:12", "is a text", "a list of texts"),
             ("plugins:\n  enabled: [audit, 3]\n", "2:20", "is a number", "texts"),
             ("plugins:\n  entries:\n    audit: 3\n", "3:12", "`plugins.entries.audit` is a number", "a section"),
+            (
+                "plugins:\n  settings:\n    audit:\n      limits: {cpu: 5}\n",
+                "4:7",
+                "`plugins.settings.audit`",
+                "with its unit",
+            ),
             ("- a\n", "1:1", "the file is a list", "sections"),
         ] {
             let failure = parse(text).unwrap_err();

@@ -151,6 +151,13 @@ impl From<AgentError> for Failure {
             AgentError::Store(error) => return error.into(),
             AgentError::Model(error) => return error.into(),
             AgentError::Plugins(error) => return error.into(),
+            AgentError::Halted { plugin, why } => {
+                let fix = format!(
+                    "correct what `hermes plugins info {plugin}` tells, or set `plugins.settings.{plugin}.on_failure` to \
+                     `fallback`"
+                );
+                return Self::new(Kind::Plugin, "the turn was ended", why, fix);
+            }
             AgentError::EmptyReply { .. } | AgentError::WindowFull { .. } => (Kind::Model, "the turn has no answer"),
             AgentError::Workspace { .. } => (Kind::General, "the session cannot go on"),
             _ => (Kind::General, "the message was not sent"),

@@ -95,6 +95,7 @@ impl Setup {
                 let environment = self.environment.clone();
                 Variables::new(move |name| environment.var(name))
             },
+            settings: config.plugin_settings(),
         }
     }
 

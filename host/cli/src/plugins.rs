@@ -183,6 +183,7 @@ mod tests {
             disabled: names(&["files", "both", "lossless"]),
             entries: HashMap::new(),
             variables: hermes_plugins::Variables::none(),
+            settings: HashMap::new(),
         };
         for (name, expected) in [
             ("lossless", State::Engine),

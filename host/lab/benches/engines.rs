@@ -73,6 +73,7 @@ fn select(runtime: &Runtime, catalog: &Catalog, engine: &str) -> Result<Plugins>
         disabled: off.collect(),
         entries: Default::default(),
         variables: hermes_plugins::Variables::none(),
+        settings: Default::default(),
     };
     Plugins::select(runtime, catalog, &selection, &|_| ()).context("`cargo xtask plugins` stages the engines")
 }

@@ -30,6 +30,7 @@ fn plugins(engine: &str) -> Option<Plugins> {
         disabled: off.collect(),
         entries: Default::default(),
         variables: hermes_plugins::Variables::none(),
+        settings: Default::default(),
     };
     Some(Plugins::select(&runtime, &Catalog::find(&[], &staged), &selection, &|_| ()).unwrap())
 }

@@ -1,28 +1,35 @@
 //! The kinds, carried out by a WebAssembly component.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use hermes_conversation::{MessageRange, Model, Plan};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure, Progress,
-    Query, Quote, Recipe, Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
+    Progress, Query, Quote, Recipe, Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 
+use crate::flood;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+use crate::supervision::{Manner, Supervisor};
 
 /// One plugin in one session: an instance that turns wait for, and one for work in the background, made when
-/// first needed. The two share only what the plugin keeps in storage.
+/// first needed. The two share only what the plugin keeps in storage, and the eye that is kept on them.
 pub(crate) struct SessionComponent {
     recipe: Arc<Recipe>,
     foreground: Instance,
     background: OnceLock<Instance>,
+    supervisor: Supervisor,
+    /// What its tools do, once they were asked for: those that only read are called again after a crash.
+    effects: Mutex<HashMap<String, Effect>>,
 }
 
 impl SessionComponent {
-    pub(crate) fn new(recipe: Recipe) -> Self {
+    pub(crate) fn new(recipe: Recipe, supervisor: Supervisor) -> Self {
         let recipe = Arc::new(recipe);
-        Self { foreground: Instance::new(Arc::clone(&recipe)), background: OnceLock::new(), recipe }
+        let foreground = Instance::new(Arc::clone(&recipe));
+        Self { foreground, background: OnceLock::new(), recipe, supervisor, effects: Mutex::default() }
     }
 
     fn background(&self) -> &Instance {
@@ -30,6 +37,11 @@ impl SessionComponent {
             let recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
             Instance::new(Arc::new(recipe))
         })
+    }
+
+    fn manner_of(&self, tool: &str) -> Manner {
+        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        if effects.get(tool) == Some(&Effect::Reads) { Manner::READ } else { Manner::WRITE }
     }
 }
 
@@ -40,27 +52,27 @@ impl ContextEngine for SessionComponent {
     }
 
     async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
-        self.foreground.model_changed(model).await
+        self.supervisor.watch("model-changed", Manner::ENGINE_WRITE, || self.foreground.model_changed(model)).await
     }
 
     async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
-        self.foreground.assess(pressure).await
+        self.supervisor.watch("assess", Manner::ENGINE_READ, || self.foreground.assess(pressure)).await
     }
 
     async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
-        self.background().prepare(request).await
+        self.supervisor.watch("prepare", Manner::ENGINE_WRITE, || self.background().prepare(request)).await
     }
 
     async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
-        self.foreground.propose(request).await
+        self.supervisor.watch("propose", Manner::ENGINE_WRITE, || self.foreground.propose(request)).await
     }
 
     async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
-        self.foreground.settled(outcome).await
+        self.supervisor.watch("settled", Manner::ENGINE_WRITE, || self.foreground.settled(outcome)).await
     }
 
     async fn status(&self) -> Result<String, CallError> {
-        self.foreground.status().await
+        self.supervisor.watch("status", Manner::ENGINE_READ, || self.foreground.status()).await
     }
 }
 
@@ -71,7 +83,7 @@ impl ContextAssist for SessionComponent {
     }
 
     async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
-        self.foreground.assist(draft, budget).await
+        self.supervisor.watch("assist", Manner::ENGINE_READ, || self.foreground.assist(draft.clone(), budget)).await
     }
 }
 
@@ -82,7 +94,10 @@ impl MemoryEvents for SessionComponent {
     }
 
     async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
-        self.background().before_compact(messages).await
+        if self.supervisor.is_off() {
+            return Ok(String::new());
+        }
+        self.supervisor.watch("before-compact", Manner::READ, || self.background().before_compact(messages)).await
     }
 }
 
@@ -93,15 +108,19 @@ impl MemoryProvider for SessionComponent {
     }
 
     async fn system_prompt(&self) -> Result<String, CallError> {
-        self.foreground.system_prompt().await
+        self.supervisor.watch("system-prompt", Manner::READ, || self.foreground.system_prompt()).await
     }
 
     async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
-        self.foreground.recall(query).await
+        if self.supervisor.is_off() {
+            return Ok(Vec::new());
+        }
+        let recalled = self.supervisor.watch("recall", Manner::READ, || self.foreground.recall(query.clone())).await?;
+        Ok(flood::recollections(recalled))
     }
 
     async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
-        self.background().sync_turn(turn).await
+        self.supervisor.watch("sync-turn", Manner::WRITE, || self.background().sync_turn(turn)).await
     }
 }
 
@@ -112,11 +131,17 @@ impl Tools for SessionComponent {
     }
 
     async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
-        self.foreground.catalog().await
+        let tools = self.supervisor.watch("catalog", Manner::READ, || self.foreground.catalog()).await?;
+        let (tools, told) = flood::tools(tools);
+        told.iter().for_each(|told| self.supervisor.tell(told));
+        let effects = tools.iter().map(|tool| (tool.schema.name.clone(), tool.effect)).collect();
+        *self.effects.lock().unwrap_or_else(PoisonError::into_inner) = effects;
+        Ok(tools)
     }
 
     async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
-        self.recipe.call_tool(invocation).await
+        let manner = self.manner_of(&invocation.name);
+        self.supervisor.watch("call", manner, || self.recipe.call_tool(invocation.clone())).await
     }
 }
 
@@ -127,11 +152,14 @@ impl Skills for SessionComponent {
     }
 
     async fn index(&self) -> Result<Vec<Skill>, CallError> {
-        self.foreground.skills().await
+        let skills = self.supervisor.watch("index", Manner::READ, || self.foreground.skills()).await?;
+        let (skills, told) = flood::skills(skills);
+        told.iter().for_each(|told| self.supervisor.tell(told));
+        Ok(skills)
     }
 
     async fn view(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        self.foreground.skill(name, path).await
+        self.supervisor.watch("view", Manner::READ, || self.foreground.skill(name.clone(), path.clone())).await
     }
 }
 
@@ -142,10 +170,13 @@ impl Hooks for SessionComponent {
     }
 
     async fn interests(&self) -> Result<Vec<String>, CallError> {
-        self.foreground.interests().await
+        self.supervisor.watch("interests", Manner::READ, || self.foreground.interests()).await
     }
 
     async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
-        self.foreground.on_event(event).await
+        if self.supervisor.is_off() {
+            return Ok(Verdict::Proceed);
+        }
+        self.supervisor.watch("on-event", Manner::WRITE, || self.foreground.on_event(event.clone())).await
     }
 }

@@ -10,26 +10,32 @@ mod allowance;
 mod catalog;
 mod component;
 mod error;
+mod flood;
 pub mod kinds;
 mod manifest;
 mod permission;
+pub mod record;
 mod session;
+mod settings;
 mod storage;
 mod variables;
 mod web;
+mod supervision;
 
 pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
-    Invocation, Limits, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress, Query, Quote, Recollection,
-    SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord, Verdict,
-    model_answered,
+    Invocation, Limit, LimitSet, Limits, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress, Query, Quote,
+    Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord,
+    Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use manifest::{Manifest, ManifestError, RequiredVariable};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
+pub use settings::{OnFailure, PluginSettings};
 pub use storage::{Memory, Storage};
 pub use variables::Variables;
+pub use supervision::Halt;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hermes_runtime::LimitSet;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ pub struct Manifest {
     pub permissions: Permissions,
     /// Variables that it cannot do without.
     pub requires_env: Vec<RequiredVariable>,
+    /// Limits that it needs raised.
+    pub limits: LimitSet,
     /// Fields that this version does not know.
     pub unknown: Vec<String>,
 }
@@ -112,6 +115,8 @@ struct Raw {
     permissions: Permissions,
     #[serde(default)]
     requires_env: Vec<RequiredVariable>,
+    #[serde(default)]
+    limits: LimitSet,
     #[serde(flatten)]
     rest: BTreeMap<String, serde_json::Value>,
 }
@@ -142,6 +147,7 @@ impl Manifest {
             component: raw.component,
             permissions: raw.permissions,
             requires_env: raw.requires_env,
+            limits: raw.limits,
             unknown: raw.rest.into_keys().filter(|key| !KNOWN.contains(&key.as_str())).collect(),
         })
     }
@@ -204,6 +210,7 @@ mod tests {
                 "name: a\npermissions:\n  env: [KEY]\n  secrets: [{name: k, env: KEY, audience: \"https://example.org\"}]\n",
                 "KEY",
             ),
+            ("name: a\nlimits:\n  memory: much\n", "`memory`"),
             ("name: [a\n", ""),
         ] {
             let error = Manifest::parse(text).unwrap_err().to_string();

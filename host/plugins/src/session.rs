@@ -8,14 +8,19 @@ use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
 use hermes_runtime::services::{Clock, History, Models, Reporter};
 use hermes_runtime::sql::Database;
-use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start};
+use hermes_runtime::{
+    Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tally, Tier,
+};
 
 use crate::catalog::{Catalog, Found, Origin};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::permission::{Access, Permissions};
+use crate::record::Recorder;
+use crate::settings::{OnFailure, PluginSettings};
 use crate::storage::Storage;
+use crate::supervision::{Halt, Supervisor};
 use crate::variables::Variables;
 use crate::{allowance, web};
 
@@ -34,6 +39,8 @@ pub struct Selection {
     pub entries: HashMap<String, serde_json::Value>,
     /// What `${NAME}` in an entry and what secrets stand for, as far as each plugin was granted them.
     pub variables: Variables,
+    /// `plugins.settings.<name>`: what the host obeys for the plugin.
+    pub settings: HashMap<String, PluginSettings>,
 }
 
 impl Selection {
@@ -66,8 +73,8 @@ pub struct Surroundings {
     pub workspace: PathBuf,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// What each instance may use.
-    pub limits: Limits,
+    /// Limits that differ from the defaults for every plugin, where the user has set nothing for one.
+    pub limits: LimitSet,
     /// The user's models.
     pub models: Arc<dyn Models>,
     /// The conversation.
@@ -91,6 +98,7 @@ struct Selected {
     variables: Variables,
     /// Why variables in its section stayed as they are.
     unexpanded: Vec<String>,
+    settings: PluginSettings,
 }
 
 /// What a session runs with. Everything is dropped with it.
@@ -109,6 +117,8 @@ pub struct SessionPlugins {
     pub skills: Vec<Arc<dyn Skills>>,
     /// Everything that watches.
     pub hooks: Vec<Arc<dyn Hooks>>,
+    /// Says when the turn must end because of a plugin that failed for good.
+    pub halt: Halt,
 }
 
 const ENGINE_KIND: &str = "context engine";
@@ -163,9 +173,15 @@ impl Plugins {
         format!("{}@{}", self.engine.name(), self.engine.found.manifest.version)
     }
 
+    /// What the user wants to come of an engine that fails for good.
+    pub fn on_engine_failure(&self) -> OnFailure {
+        self.engine.settings.on_failure
+    }
+
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
-        let engine = self.engine.start(surroundings, true)?;
+        let halt = Halt::default();
+        let engine = self.engine.start(surroundings, &halt, true)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
             assist: None,
@@ -174,6 +190,7 @@ impl Plugins {
             tools: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
+            halt: halt.clone(),
         };
         let exports = self.engine.loaded.exports();
         if exports.context_assist {
@@ -181,7 +198,7 @@ impl Plugins {
         }
         session.add(engine, exports);
         for memory in &self.memories {
-            let component = memory.start(surroundings, true)?;
+            let component = memory.start(surroundings, &halt, true)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
             if exports.memory_events {
@@ -193,7 +210,7 @@ impl Plugins {
             let exports = other.loaded.exports();
             // An engine or a provider that is not the selected one does not offer its tools either.
             let tools = exports.tools && !exports.context_engine && !exports.memory_provider;
-            session.add(other.start(surroundings, false)?, Exports { tools, ..exports });
+            session.add(other.start(surroundings, &halt, false)?, Exports { tools, ..exports });
         }
         Ok(session)
     }
@@ -265,7 +282,8 @@ impl Select<'_> {
             Some(section) => variables.expand(name, permissions, section),
             None => (serde_json::json!({}), Vec::new()),
         };
-        Ok(Selected { found: found.clone(), loaded, config: config.to_string(), variables, unexpanded })
+        let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
+        Ok(Selected { found: found.clone(), loaded, config: config.to_string(), variables, unexpanded, settings })
     }
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
@@ -293,7 +311,12 @@ impl Selected {
         &self.found.manifest.permissions
     }
 
-    fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {
+    fn start(
+        &self,
+        around: &Surroundings,
+        halt: &Halt,
+        serves_the_session: bool,
+    ) -> Result<Arc<SessionComponent>, PluginsError> {
         let manifest = &self.found.manifest;
         let permissions = self.permissions();
         let http = web::open(&manifest.name, permissions, &self.variables);
@@ -314,16 +337,48 @@ impl Selected {
             }),
             http,
         };
-        Ok(Arc::new(SessionComponent::new(Recipe {
+        let (version, limits, tally) = (manifest.version.to_string(), self.limits(around), Arc::<Tally>::default());
+        let home = match around.storage {
+            Storage::Home => Some(around.home.as_path()),
+            Storage::Memory(_) => None,
+        };
+        let recorder =
+            Recorder::new(home, &manifest.name, &around.session.id, Arc::clone(&tally), around.clock.clone());
+        let supervisor = Supervisor::new(
+            (&manifest.name, &version),
+            self.settings.on_failure,
+            services.reporter.clone(),
+            recorder,
+            halt.clone(),
+        );
+        let recipe = Recipe {
             plugin: manifest.name.clone(),
-            version: manifest.version.to_string(),
+            version,
             loaded: self.loaded.clone(),
             config: self.config.clone(),
             session: around.session.clone(),
             start: around.start.clone(),
             services,
-            limits: around.limits,
-        })))
+            limits,
+            tally,
+            lanes: Lanes::new(&limits),
+        };
+        Ok(Arc::new(SessionComponent::new(recipe, supervisor)))
+    }
+
+    /// What the user set, else what was granted, else the default for what it is.
+    fn limits(&self, around: &Surroundings) -> Limits {
+        let exports = self.loaded.exports();
+        let tier = if exports.context_engine || exports.memory_provider { Tier::Session } else { Tier::Tools };
+        Limits::of(tier).with(&around.limits).with(&self.granted_limits()).with(&self.settings.limits)
+    }
+
+    /// What is in the binary gets what it asks for; a folder that asks was granted nothing by that.
+    fn granted_limits(&self) -> LimitSet {
+        match self.found.origin {
+            Origin::Bundled => self.found.manifest.limits.clone(),
+            Origin::Installed(_) => LimitSet::default(),
+        }
     }
 
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.

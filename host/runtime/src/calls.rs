@@ -7,7 +7,9 @@ use hermes_conversation::{MessageRange, Model, Plan};
 
 use crate::convert;
 use crate::error::{CallError, Cause};
-use crate::instance::{Instance, Live, Recipe};
+use crate::instance::{Asked, Instance, Live, Recipe};
+use crate::limits::Limit;
+use crate::size::Size;
 use crate::types::{
     Advice, AssistDraft, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Quote,
     Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
@@ -33,10 +35,10 @@ async fn catch_up(live: &mut Live) -> wasmtime::Result<Result<(), Error>> {
 
 /// Calls a function of a kind; `$live` and `$guest` are named by the caller.
 macro_rules! ask {
-    ($instance:expr, $name:literal, $deadline:ident, $field:ident, |$live:ident, $guest:ident| $call:expr) => {{
-        let deadline = $instance.recipe().limits.deadlines.$deadline;
+    ($instance:expr, $name:literal, $deadline:ident, $bytes:expr, $field:ident, |$live:ident, $guest:ident| $call:expr) => {{
+        let asked = Asked { name: $name, within: Limit::$deadline, bytes: $bytes };
         $instance
-            .call($name, deadline, move |$live: &mut Live| {
+            .call(asked, move |$live: &mut Live| {
                 Box::pin(async move {
                     let $guest = $live.$field.as_ref().ok_or_else(|| missing($name))?;
                     $call.await
@@ -48,10 +50,10 @@ macro_rules! ask {
 
 /// As [`ask`], for an engine that is first told what it has not heard of.
 macro_rules! ask_engine {
-    ($instance:expr, $name:literal, $deadline:ident, |$live:ident, $guest:ident| $call:expr) => {{
-        let deadline = $instance.recipe().limits.deadlines.$deadline;
+    ($instance:expr, $name:literal, $deadline:ident, $bytes:expr, |$live:ident, $guest:ident| $call:expr) => {{
+        let asked = Asked { name: $name, within: Limit::$deadline, bytes: $bytes };
         $instance
-            .call($name, deadline, move |$live: &mut Live| {
+            .call(asked, move |$live: &mut Live| {
                 Box::pin(async move {
                     if let Err(error) = catch_up($live).await? {
                         return Ok(Err(error));
@@ -72,7 +74,7 @@ impl Instance {
     /// Tells a context engine that another model serves the session from now on.
     pub async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
         let model = convert::model(model);
-        let answer = ask!(self, "model-changed", turn, context_engine, |live, engine| engine
+        let answer = ask!(self, "model-changed", TurnTime, 0, context_engine, |live, engine| engine
             .call_model_changed(&mut live.store, &model))?;
         self.answered("model-changed", answer)
     }
@@ -80,7 +82,7 @@ impl Instance {
     /// Whether to prepare or to propose.
     pub async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
         let pressure = convert::pressure(pressure);
-        let answer = ask_engine!(self, "assess", turn, |live, engine| async {
+        let answer = ask_engine!(self, "assess", TurnTime, 0, |live, engine| async {
             Ok(Ok(engine.call_assess(&mut live.store, &pressure).await?))
         })?;
         self.answered("assess", answer)
@@ -89,29 +91,30 @@ impl Instance {
     /// A step of slow work, for an instance in the background.
     pub async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
         let request = convert::plan_request(request);
-        let answer =
-            ask_engine!(self, "prepare", background, |live, engine| engine.call_prepare(&mut live.store, &request))?;
+        let answer = ask_engine!(self, "prepare", BackgroundTime, request.size(), |live, engine| engine
+            .call_prepare(&mut live.store, &request))?;
         self.answered("prepare", answer)
     }
 
     /// A new view, or none.
     pub async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
         let request = convert::plan_request(request);
-        let answer = ask_engine!(self, "propose", turn, |live, engine| engine.call_propose(&mut live.store, &request))?;
+        let answer = ask_engine!(self, "propose", TurnTime, request.size(), |live, engine| engine
+            .call_propose(&mut live.store, &request))?;
         Ok(self.answered("propose", answer)?.map(convert::plan_back))
     }
 
     /// What became of the plan just proposed.
     pub async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
         let outcome = convert::outcome(outcome);
-        let answer =
-            ask!(self, "settled", turn, context_engine, |live, engine| engine.call_settled(&mut live.store, &outcome))?;
+        let answer = ask!(self, "settled", TurnTime, outcome.size(), context_engine, |live, engine| engine
+            .call_settled(&mut live.store, &outcome))?;
         self.answered("settled", answer)
     }
 
     /// An engine's own words for `/context`: a JSON object.
     pub async fn status(&self) -> Result<String, CallError> {
-        let answer = ask_engine!(self, "status", turn, |live, engine| async {
+        let answer = ask_engine!(self, "status", TurnTime, 0, |live, engine| async {
             Ok(Ok(engine.call_status(&mut live.store).await?))
         })?;
         self.answered("status", answer)
@@ -119,9 +122,9 @@ impl Instance {
 
     /// Passages that an engine would put behind a message which is about to take its final form.
     pub async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
-        let deadline = self.recipe().limits.deadlines.recall;
+        let asked = Asked { name: "assist", within: Limit::RecallTime, bytes: draft.size() };
         let answer = self
-            .call("assist", deadline, move |live: &mut Live| {
+            .call(asked, move |live: &mut Live| {
                 Box::pin(async move {
                     if let Err(error) = catch_up(live).await? {
                         return Ok(Err(error));
@@ -137,67 +140,72 @@ impl Instance {
     /// What a memory provider would have a summary keep; in the background.
     pub async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
         let messages = convert::range(messages);
-        let answer = ask!(self, "before-compact", background, memory_events, |live, memory| memory
+        let answer = ask!(self, "before-compact", BackgroundTime, 0, memory_events, |live, memory| memory
             .call_before_compact(&mut live.store, messages))?;
         self.answered("before-compact", answer)
     }
 
     /// A memory provider's text for the system prompt; may be empty.
     pub async fn system_prompt(&self) -> Result<String, CallError> {
-        let answer = ask!(self, "system-prompt", turn, memory_provider, |live, memory| memory
+        let answer = ask!(self, "system-prompt", TurnTime, 0, memory_provider, |live, memory| memory
             .call_system_prompt(&mut live.store))?;
         self.answered("system-prompt", answer)
     }
 
     /// What a memory provider remembers for what the user said.
     pub async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
-        let answer =
-            ask!(self, "recall", recall, memory_provider, |live, memory| memory.call_recall(&mut live.store, &query))?;
+        let answer = ask!(self, "recall", RecallTime, query.size(), memory_provider, |live, memory| memory
+            .call_recall(&mut live.store, &query))?;
         self.answered("recall", answer)
     }
 
     /// Hands a turn to a memory provider, in the background.
     pub async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
         let turn = convert::turn(turn);
-        let answer = ask!(self, "sync-turn", background, memory_provider, |live, memory| memory
+        let answer = ask!(self, "sync-turn", BackgroundTime, turn.size(), memory_provider, |live, memory| memory
             .call_sync_turn(&mut live.store, &turn))?;
         self.answered("sync-turn", answer)
     }
 
     /// The tools it offers.
     pub async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
-        ask!(self, "catalog", turn, tools, |live, tools| tools.call_catalog(&mut live.store))
+        ask!(self, "catalog", TurnTime, 0, tools, |live, tools| tools.call_catalog(&mut live.store))
     }
 
     /// The skills it offers.
     pub async fn skills(&self) -> Result<Vec<Skill>, CallError> {
-        let answer = ask!(self, "index", turn, skills, |live, skills| skills.call_index(&mut live.store))?;
+        let answer = ask!(self, "index", TurnTime, 0, skills, |live, skills| skills.call_index(&mut live.store))?;
         self.answered("index", answer)
     }
 
     /// A skill, or one of its files.
     pub async fn skill(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        let answer =
-            ask!(self, "view", turn, skills, |live, skills| skills.call_view(&mut live.store, &name, path.as_deref()))?;
+        let answer = ask!(self, "view", TurnTime, name.size() + path.size(), skills, |live, skills| skills.call_view(
+            &mut live.store,
+            &name,
+            path.as_deref()
+        ))?;
         self.answered("view", answer)
     }
 
     /// The events that hooks want to be told of.
     pub async fn interests(&self) -> Result<Vec<String>, CallError> {
-        ask!(self, "interests", turn, hooks, |live, hooks| hooks.call_interests(&mut live.store))
+        ask!(self, "interests", TurnTime, 0, hooks, |live, hooks| hooks.call_interests(&mut live.store))
     }
 
     /// Tells hooks of an event.
     pub async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
-        ask!(self, "on-event", turn, hooks, |live, hooks| hooks.call_on_event(&mut live.store, &event))
+        ask!(self, "on-event", TurnTime, event.size(), hooks, |live, hooks| hooks
+            .call_on_event(&mut live.store, &event))
     }
 }
 
 impl Recipe {
     /// Runs a tool in an instance of its own.
     pub async fn call_tool(self: &Arc<Self>, invocation: Invocation) -> Result<Output, CallError> {
+        let asked = Asked { name: "call", within: Limit::ToolTime, bytes: invocation.size() };
         let answer = self
-            .once("call", self.limits.deadlines.tool, move |live: &mut Live| {
+            .once(asked, move |live: &mut Live| {
                 Box::pin(async move {
                     let tools = live.tools.as_ref().ok_or_else(|| missing("tools"))?;
                     tools.call_call(&mut live.store, &invocation).await

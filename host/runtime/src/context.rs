@@ -12,9 +12,11 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use crate::engine::TICK;
 use crate::error::{Fault, FaultKind};
-use crate::limits::{Limits, Meter};
+use crate::limits::{Limit, Limits, Meter};
 use crate::services::Services;
+use crate::tally::Tally;
 
 /// Data of an instance's store.
 pub(crate) struct Context {
@@ -24,22 +26,57 @@ pub(crate) struct Context {
     pub(crate) services: Services,
     pub(crate) call: Call,
     pub(crate) stderr: Stderr,
+    pub(crate) tally: Arc<Tally>,
 }
 
 impl Context {
-    pub(crate) fn new(services: Services, limits: Limits, call: Call) -> Self {
+    pub(crate) fn new(services: Services, limits: Limits, tally: Arc<Tally>, call: Call) -> Self {
         let stderr = Stderr::default();
         let mut table = ResourceTable::new();
-        table.set_max_capacity(limits.handles);
+        table.set_max_capacity(limits.size(Limit::Handles));
         // Empty: no arguments, no environment, no folders, no network; what is written to stderr is kept for
         // the message of a crash.
         let wasi = WasiCtx::builder().stderr(stderr.clone()).build();
-        Self { wasi, table, meter: Meter::new(limits), services, call, stderr }
+        Self { wasi, table, meter: Meter::new(limits), services, call, stderr, tally }
+    }
+
+    /// The instance goes on to another call. What it used for the last one is counted.
+    pub(crate) fn begin(&mut self, call: Call) {
+        self.account();
+        self.call = call;
+    }
+
+    /// Adds what the call used so far to the plugin's figures.
+    pub(crate) fn account(&mut self) {
+        let host_calls = std::mem::take(&mut self.call.host_calls);
+        self.tally.used(host_calls, self.meter.memory() as u64);
+    }
+
+    /// The guest computes: whether it has used up its time, or another limit that is looked at here only.
+    pub(crate) fn tick(&mut self) -> bool {
+        if self.call.time_left().is_zero() {
+            return true;
+        }
+        // A tick in which an import waited was the host's.
+        if !self.call.signals.waited.swap(false, Ordering::AcqRel) {
+            self.call.ticks += 1;
+        }
+        let limits = self.meter.limits();
+        let computed = TICK * self.call.ticks;
+        if self.call.host_calls > limits.get(Limit::HostCalls) {
+            self.meter.refused = Some(Limit::HostCalls);
+        } else if computed > limits.time(Limit::Cpu) {
+            self.meter.refused = Some(Limit::Cpu);
+        }
+        self.meter.refused.is_some()
     }
 }
 
 impl WasiView for Context {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        // Where WASI waits is not seen here; how often it is used is, and is limited.
+        self.call.host_calls += 1;
+        self.call.signals.waited.store(true, Ordering::Release);
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
@@ -49,33 +86,71 @@ impl WasiView for Context {
 pub(crate) struct Call {
     /// When it must have answered.
     pub(crate) until: Instant,
-    cancel: Arc<Cancel>,
-    /// Lines it may still write to the log.
-    pub(crate) lines_left: u32,
+    signals: Arc<Signals>,
+    /// Uses of imports so far.
+    pub(crate) host_calls: u64,
+    /// Ticks that the guest has computed for.
+    ticks: u32,
+    lines_left: u64,
+    log_bytes_left: u64,
 }
 
 #[derive(Default)]
-struct Cancel {
-    flag: AtomicBool,
+struct Signals {
+    cancelled: AtomicBool,
     notify: Notify,
+    /// An import has waited since the last tick.
+    waited: AtomicBool,
 }
 
-/// Log lines that one call may write.
-const LINES: u32 = 256;
+/// What becomes of a line for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logged {
+    Kept,
+    /// It is one too many: that is told, once.
+    OneTooMany,
+    Dropped,
+}
 
 impl Call {
-    pub(crate) fn new(deadline: Duration) -> Self {
-        Self { until: Instant::now() + deadline, cancel: Arc::default(), lines_left: LINES }
+    pub(crate) fn new(deadline: Duration, limits: &Limits) -> Self {
+        Self {
+            until: Instant::now() + deadline,
+            signals: Arc::default(),
+            host_calls: 0,
+            ticks: 0,
+            lines_left: limits.get(Limit::LogLines),
+            log_bytes_left: limits.get(Limit::LogBytes),
+        }
+    }
+
+    /// Whether a line of so many bytes may be logged.
+    pub(crate) fn log(&mut self, bytes: usize) -> Logged {
+        if self.lines_left == 0 {
+            return Logged::Dropped;
+        }
+        self.lines_left -= 1;
+        let left = self.log_bytes_left.checked_sub(bytes as u64);
+        match left {
+            Some(left) if self.lines_left > 0 => {
+                self.log_bytes_left = left;
+                Logged::Kept
+            }
+            _ => {
+                self.lines_left = 0;
+                Logged::OneTooMany
+            }
+        }
     }
 
     /// Tells imports that wait, and `task.cancelled`, that nobody waits for the answer.
     pub(crate) fn cancel(&self) {
-        self.cancel.flag.store(true, Ordering::Release);
-        self.cancel.notify.notify_waiters();
+        self.signals.cancelled.store(true, Ordering::Release);
+        self.signals.notify.notify_waiters();
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.flag.load(Ordering::Acquire)
+        self.signals.cancelled.load(Ordering::Acquire)
     }
 
     pub(crate) fn time_left(&self) -> Duration {
@@ -92,16 +167,19 @@ impl Call {
     pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let left = self.time_left();
         let margin = margin(left);
-        let cancelled = self.cancel.notify.notified();
+        let cancelled = self.signals.notify.notified();
         if self.is_cancelled() {
             return Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this"));
         }
-        tokio::select! {
+        self.signals.waited.store(true, Ordering::Release);
+        let answer = tokio::select! {
             result = work => result,
             () = tokio::time::sleep(left.saturating_sub(margin)) =>
                 Err(Fault::new(FaultKind::Timeout, "", "the call's time is up")),
             () = cancelled => Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this")),
-        }
+        };
+        self.signals.waited.store(true, Ordering::Release);
+        answer
     }
 }
 

@@ -201,5 +201,15 @@ pub(crate) fn fault_back(error: wit::Error) -> Fault {
         wit::ErrorKind::Exhausted => FaultKind::Exhausted,
         wit::ErrorKind::Failed => FaultKind::Failed,
     };
-    Fault { kind, code: error.code, message: error.message, retry_after_ms: error.retry_after_ms }
+    let (code, message) = (beginning(error.code, CODE), beginning(error.message, MESSAGE));
+    Fault { kind, code, message, retry_after_ms: error.retry_after_ms }
+}
+
+/// Bytes of an error's code and message that are taken from a plugin: people and models read them.
+const CODE: usize = 64;
+const MESSAGE: usize = 16 << 10;
+
+fn beginning(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::limits::Limit;
+
 /// Why a component cannot be used. The plugin's name is added by whoever loads it.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -107,7 +109,7 @@ impl Fault {
 
 /// A call that brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("plugin `{plugin}` {version}, `{call}`: {cause}")]
+#[error("plugin `{plugin}` {version}, `{call}`: {cause}{}", remedy(plugin, cause))]
 pub struct CallError {
     /// The plugin's name.
     pub plugin: String,
@@ -131,14 +133,45 @@ pub enum Cause {
         /// The panic's text where there is one, else the trap.
         why: String,
     },
+    /// It could not be made ready: `configure` or `session-start` answered with an error.
+    #[error("it does not start: {0}")]
+    Start(Box<Fault>),
     /// It did not answer in time.
-    #[error("no answer within {}; it was ended, the next call gets a fresh instance", seconds(*.0))]
-    Deadline(Duration),
-    /// It wanted more memory than it may have.
-    #[error("it wanted more than its {} MiB of memory; it was ended, the next call gets a fresh instance", .limit >> 20)]
-    Memory {
-        /// The limit in bytes.
-        limit: usize,
+    #[error(
+        "no answer within {} (limit `{}`); it was ended, the next call gets a fresh instance", seconds(*.after), .limit.name()
+    )]
+    Deadline {
+        /// The limit that says how long.
+        limit: Limit,
+        /// How long that is.
+        after: Duration,
+    },
+    /// It ran into a limit other than a deadline.
+    #[error(
+        "it wanted more than its limit `{}` of {} ({}); it was ended, the next call gets a fresh instance",
+        .limit.name(), .limit.show(*.value), .limit.definition().meaning
+    )]
+    Limit {
+        /// The limit.
+        limit: Limit,
+        /// Its value for the plugin.
+        value: u64,
+    },
+    /// It was not asked, since the call hands over more than it may.
+    #[error("it was not asked: the call hands over {bytes} bytes, and its limit `input` is {}", Limit::Input.show(*.most))]
+    Input {
+        /// The size of what the call hands over.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// It failed too often in a row and is not asked any more.
+    #[error("it is suspended for this session after {failures} failures in a row, the last: {why}")]
+    Suspended {
+        /// How often it failed in a row.
+        failures: u32,
+        /// The last failure, without the plugin's name.
+        why: String,
     },
     /// Nobody waits for the answer any more.
     #[error("cancelled")]
@@ -146,6 +179,36 @@ pub enum Cause {
     /// It does not export the interface that was called.
     #[error("it does not export `{0}`")]
     NotExported(&'static str),
+}
+
+impl Cause {
+    /// The limit that it ran into.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Deadline { limit, .. } | Self::Limit { limit, .. } => Some(*limit),
+            Self::Input { .. } => Some(Limit::Input),
+            _ => None,
+        }
+    }
+
+    /// Whether the plugin itself failed: it crashed, ran into a limit or does not start. An error that it answers with
+    /// is an answer.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Trap { .. } | Self::Deadline { .. } | Self::Limit { .. } | Self::Start(_) => true,
+            Self::Fault(_) | Self::Input { .. } | Self::Suspended { .. } | Self::Cancelled | Self::NotExported(_) => {
+                false
+            }
+        }
+    }
+}
+
+/// What to do about it, where there is something.
+fn remedy(plugin: &str, cause: &Cause) -> String {
+    match cause {
+        Cause::Suspended { .. } => format!("; `hermes plugins info {plugin}` tells more"),
+        cause => cause.limit().map_or_else(String::new, |limit| format!("; `{}` raises it", limit.key(plugin))),
+    }
 }
 
 fn seconds(duration: Duration) -> String {

@@ -3,21 +3,26 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant as Moment};
 
 use async_trait::async_trait;
 use hermes_bindings::exports::hermes::plugin as exported;
 use hermes_conversation::MessageId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::component::Loaded;
 use crate::context::{Call, Context};
 use crate::convert;
-use crate::error::{CallError, Cause};
-use crate::limits::Limits;
+use crate::error::{CallError, Cause, Fault, FaultKind};
+use crate::limits::{Limit, Limits};
 use crate::services::Services;
+use crate::tally::Tally;
 use crate::types::{Ending, SessionInfo, Start};
+
+/// Calls in instances of their own that run at once in a process, whatever plugins they are of.
+pub const PARALLEL_CALLS: usize = 32;
+static SHARED: Semaphore = Semaphore::const_new(PARALLEL_CALLS);
 
 /// How long a cancelled plugin may take to wind up before it is ended.
 const GRACE: Duration = Duration::from_millis(250);
@@ -41,25 +46,63 @@ pub struct Recipe {
     pub services: Services,
     /// What it may use.
     pub limits: Limits,
+    /// Counts what all of its instances use.
+    pub tally: Arc<Tally>,
+    /// How many calls in instances of their own run at once.
+    pub lanes: Lanes,
+}
+
+/// Room for calls that run beside each other, of one plugin in one session.
+#[derive(Debug, Clone)]
+pub struct Lanes(Arc<Semaphore>);
+
+impl Lanes {
+    /// As many as the limits say.
+    pub fn new(limits: &Limits) -> Self {
+        Self(Arc::new(Semaphore::new(limits.size(Limit::ParallelCalls))))
+    }
+}
+
+/// A call as everybody on its way knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// The function of the contract.
+    pub(crate) name: &'static str,
+    /// The limit that says how long it may take.
+    pub(crate) within: Limit,
+    /// Bytes that it hands over.
+    pub(crate) bytes: u64,
 }
 
 impl Recipe {
     /// Carries out one call in an instance of its own.
-    pub(crate) async fn once<R, F>(
-        self: &Arc<Self>,
-        name: &'static str,
-        deadline: Duration,
-        call: F,
-    ) -> Result<R, CallError>
+    pub(crate) async fn once<R, F>(self: &Arc<Self>, asked: Asked, call: F) -> Result<R, CallError>
     where
         R: Send + 'static,
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
     {
+        self.admit(asked)?;
+        let cancelled = || self.error(asked.name, Cause::Cancelled);
+        // First the plugin's own room, so that a plugin with many calls keeps no other one waiting.
+        let own = Arc::clone(&self.lanes.0).acquire_owned().await.map_err(|_| cancelled())?;
+        let shared = SHARED.acquire().await.map_err(|_| cancelled())?;
         let mut slot = Slot { recipe: Arc::clone(self), live: None, start: Start::Resumed };
         let (reply, answer) = oneshot::channel();
         // In a task of its own, so that a caller who goes away leaves it time to wind up.
-        tokio::spawn(async move { Envelope { name, deadline, call, reply }.carry_out(&mut slot).await });
-        answer.await.unwrap_or_else(|_| Err(self.error(name, Cause::Cancelled)))
+        tokio::spawn(async move {
+            Envelope { asked, call, reply }.carry_out(&mut slot).await;
+            drop((own, shared));
+        });
+        answer.await.unwrap_or_else(|_| Err(cancelled()))
+    }
+
+    /// A call that hands over too much is not made.
+    fn admit(&self, asked: Asked) -> Result<(), CallError> {
+        let most = self.limits.get(Limit::Input);
+        match asked.bytes {
+            bytes if bytes > most => Err(self.error(asked.name, Cause::Input { bytes, most })),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn error(&self, call: &'static str, cause: Cause) -> CallError {
@@ -96,22 +139,22 @@ impl Instance {
         &self.recipe
     }
 
-    pub(crate) async fn call<R, F>(&self, name: &'static str, deadline: Duration, call: F) -> Result<R, CallError>
+    pub(crate) async fn call<R, F>(&self, asked: Asked, call: F) -> Result<R, CallError>
     where
         R: Send + 'static,
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
     {
+        self.recipe.admit(asked)?;
         let (reply, answer) = oneshot::channel();
-        let cancelled = || self.recipe.error(name, Cause::Cancelled);
-        self.jobs.send(Box::new(Envelope { name, deadline, call, reply })).map_err(|_| cancelled())?;
+        let cancelled = || self.recipe.error(asked.name, Cause::Cancelled);
+        self.jobs.send(Box::new(Envelope { asked, call, reply })).map_err(|_| cancelled())?;
         answer.await.unwrap_or_else(|_| Err(cancelled()))
     }
 }
 
 /// A call on its way to an instance.
 struct Envelope<R, F> {
-    name: &'static str,
-    deadline: Duration,
+    asked: Asked,
     call: F,
     reply: oneshot::Sender<Result<R, CallError>>,
 }
@@ -127,8 +170,10 @@ where
     F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
 {
     async fn carry_out(self, slot: &mut Slot) {
-        let Self { name, deadline, call, mut reply } = self;
-        let result = slot.carry_out(name, deadline, reply.closed(), call).await;
+        let Self { asked, call, mut reply } = self;
+        let begun = Moment::now();
+        let result = slot.carry_out(asked, reply.closed(), call).await;
+        slot.recipe.tally.called(begun.elapsed());
         let _ = reply.send(result);
     }
 }
@@ -173,21 +218,15 @@ enum Failure {
 }
 
 impl Slot {
-    async fn carry_out<R, F>(
-        &mut self,
-        name: &'static str,
-        deadline: Duration,
-        gone: impl Future<Output = ()>,
-        call: F,
-    ) -> Result<R, CallError>
+    async fn carry_out<R, F>(&mut self, asked: Asked, gone: impl Future<Output = ()>, call: F) -> Result<R, CallError>
     where
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R>,
     {
-        let mut allowed = deadline;
-        if self.live.is_none() {
-            allowed += self.recipe.limits.deadlines.start;
-        }
-        let state = Call::new(allowed);
+        let limits = self.recipe.limits;
+        let deadline = limits.time(asked.within);
+        let starting = if self.live.is_none() { limits.time(Limit::StartTime) } else { Duration::ZERO };
+        let allowed = deadline + starting;
+        let state = Call::new(allowed, &limits);
         let attempt = {
             let state = state.clone();
             async {
@@ -206,29 +245,32 @@ impl Slot {
                 }
             }
         };
+        if let Some(live) = &mut self.live {
+            live.store.data_mut().account();
+        }
         let cause = match outcome {
             Some(Ok(result)) => return Ok(result),
             Some(Err(Failure::Answer(cause))) => cause,
-            Some(Err(Failure::Trap(error))) => self.why(&error, &state, deadline),
+            Some(Err(Failure::Trap(error))) => self.why(&error, &state, asked.within),
             None if state.is_cancelled() => Cause::Cancelled,
-            None => Cause::Deadline(deadline),
+            None => Cause::Deadline { limit: asked.within, after: deadline },
         };
         self.live = None;
-        Err(self.recipe.error(name, cause))
+        Err(self.recipe.error(asked.name, cause))
     }
 
     /// The instance, made when there is none, with its clock set for the call.
     async fn live(&mut self, mut state: Call, deadline: Duration) -> Result<&mut Live, Failure> {
         if self.live.is_none() {
             let mut making = state.clone();
-            making.until = std::time::Instant::now() + self.recipe.limits.deadlines.start;
+            making.until = Moment::now() + self.recipe.limits.time(Limit::StartTime);
             let live = self.make(making).await?;
             self.live = Some(live);
             self.start = Start::Resumed;
-            state.until = std::time::Instant::now() + deadline;
+            state.until = Moment::now() + deadline;
         }
         let live = self.live.as_mut().expect("made above");
-        live.store.data_mut().call = state;
+        live.store.data_mut().begin(state);
         live.store.set_epoch_deadline(1);
         Ok(live)
     }
@@ -236,71 +278,84 @@ impl Slot {
     async fn make(&mut self, state: Call) -> Result<Live, Failure> {
         let recipe = &self.recipe;
         let loaded = &recipe.loaded;
-        let context = Context::new(recipe.services.clone(), recipe.limits, state);
+        let context = Context::new(recipe.services.clone(), recipe.limits, Arc::clone(&recipe.tally), state);
         let mut store = Store::new(loaded.pre.engine(), context);
         store.limiter(|context| &mut context.meter);
-        store.set_hostcall_fuel(recipe.limits.import_bytes);
+        store.set_hostcall_fuel(recipe.limits.size(Limit::Output));
+        store.set_max_component_handles(recipe.limits.size(Limit::Handles));
         store.set_epoch_deadline(1);
         // At every tick: stop when the time is up, else let other tasks run.
-        store.epoch_deadline_callback(|store| {
-            let call = &store.data().call;
-            Ok(if call.time_left().is_zero() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+        store.epoch_deadline_callback(|mut store| {
+            Ok(if store.data_mut().tick() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
         });
         let instance = loaded.pre.instantiate_async(&mut store).await.map_err(|error| self.trapped(&store, error))?;
+        let odd = |name: &str, error: wasmtime::Error| {
+            let why = format!("its export `{name}` does not fit the contract: {}", first_line(&error));
+            Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, "shape", why))))
+        };
         macro_rules! bind {
-            ($field:ident) => {
+            ($field:ident, $name:literal) => {
                 match &loaded.$field {
-                    Some(indices) => Some(indices.load(&mut store, &instance).map_err(Failure::Trap)?),
+                    Some(indices) => Some(indices.load(&mut store, &instance).map_err(|error| odd($name, error))?),
                     None => None,
                 }
             };
         }
+        let lifecycle = loaded.lifecycle.load(&mut store, &instance).map_err(|error| odd("lifecycle", error))?;
         let mut live = Live {
-            lifecycle: loaded.lifecycle.load(&mut store, &instance).map_err(Failure::Trap)?,
-            context_engine: bind!(context_engine),
-            context_assist: bind!(context_assist),
-            memory_provider: bind!(memory_provider),
-            memory_events: bind!(memory_events),
-            tools: bind!(tools),
-            skills: bind!(skills),
-            hooks: bind!(hooks),
+            lifecycle,
+            context_engine: bind!(context_engine, "context-engine"),
+            context_assist: bind!(context_assist, "context-assist"),
+            memory_provider: bind!(memory_provider, "memory-provider"),
+            memory_events: bind!(memory_events, "memory-events"),
+            tools: bind!(tools, "tools"),
+            skills: bind!(skills, "skills"),
+            hooks: bind!(hooks, "hooks"),
             observed: None,
             store,
         };
         let configured = live.lifecycle.call_configure(&mut live.store, &recipe.config).await;
         let answer = configured.map_err(|error| self.trapped(&live.store, error))?;
-        answer.map_err(|error| Failure::Answer(Cause::Fault(Box::new(convert::fault_back(error)))))?;
+        answer.map_err(|error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error)))))?;
         let session = convert::session(&recipe.session);
         let started = live.lifecycle.call_session_start(&mut live.store, &session, &self.start).await;
         let answer = started.map_err(|error| self.trapped(&live.store, error))?;
-        answer.map_err(|error| Failure::Answer(Cause::Fault(Box::new(convert::fault_back(error)))))?;
+        answer.map_err(|error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error)))))?;
         Ok(live)
     }
 
     /// A crash while the instance is not yet in its slot, where [`Slot::why`] could not find its words.
     fn trapped(&self, store: &Store<Context>, error: wasmtime::Error) -> Failure {
-        let context = store.data();
-        if context.call.time_left().is_zero() {
-            return Failure::Answer(Cause::Deadline(self.recipe.limits.deadlines.start));
-        }
-        Failure::Answer(reason(context, &error, self.recipe.limits))
+        Failure::Answer(self.reason(store.data(), &error, Limit::StartTime))
     }
 
-    fn why(&self, error: &wasmtime::Error, state: &Call, deadline: Duration) -> Cause {
+    fn why(&self, error: &wasmtime::Error, state: &Call, within: Limit) -> Cause {
         if state.is_cancelled() {
             return Cause::Cancelled;
         }
-        let Some(live) = &self.live else { return Cause::Trap { why: first_line(error) } };
-        if matches!(error.downcast_ref(), Some(wasmtime::Trap::Interrupt)) {
-            return Cause::Deadline(deadline);
+        match &self.live {
+            Some(live) => self.reason(live.store.data(), error, within),
+            None => Cause::Trap { why: first_line(error) },
         }
-        reason(live.store.data(), error, self.recipe.limits)
+    }
+
+    /// Why a guest was ended: by a limit, by its time, or by itself.
+    fn reason(&self, context: &Context, error: &wasmtime::Error, within: Limit) -> Cause {
+        let limits = &self.recipe.limits;
+        if let Some(limit) = context.meter.refused.or_else(|| limit_in(error)) {
+            return Cause::Limit { limit, value: limits.get(limit) };
+        }
+        if matches!(error.downcast_ref(), Some(wasmtime::Trap::Interrupt)) {
+            return Cause::Deadline { limit: within, after: limits.time(within) };
+        }
+        Cause::Trap { why: crash(context, error) }
     }
 
     async fn leave(mut self) {
         let Some(live) = &mut self.live else { return };
-        let deadline = self.recipe.limits.deadlines.turn;
-        live.store.data_mut().call = Call::new(deadline);
+        let limits = self.recipe.limits;
+        let deadline = limits.time(Limit::TurnTime);
+        live.store.data_mut().begin(Call::new(deadline, &limits));
         live.store.set_epoch_deadline(1);
         let told = live.lifecycle.call_session_end(&mut live.store, Ending::Left);
         match tokio::time::timeout(deadline, told).await {
@@ -310,23 +365,36 @@ impl Slot {
     }
 }
 
-fn reason(context: &Context, error: &wasmtime::Error, limits: Limits) -> Cause {
-    if context.meter.refused {
-        return Cause::Memory { limit: limits.memory };
-    }
+/// The limit that wasmtime itself keeps and that an error of it tells of; its words are held by the tests of each limit.
+fn limit_in(error: &wasmtime::Error) -> Option<Limit> {
+    const WORDS: [(&str, Limit); 6] = [
+        ("fuel allocated for hostcalls has been exhausted", Limit::Output),
+        ("store handle limit exceeded", Limit::Handles),
+        ("resource table has no free keys", Limit::Handles),
+        ("resource limit exceeded: instance count", Limit::Instances),
+        ("resource limit exceeded: memory count", Limit::Memories),
+        ("resource limit exceeded: table count", Limit::Tables),
+    ];
+    let told: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let tells = |words: &str| told.iter().any(|line| line.contains(words));
+    WORDS.iter().find(|(words, _)| tells(words)).map(|(_, limit)| *limit)
+}
+
+/// Why a guest crashed: its own words, where it had any.
+fn crash(context: &Context, error: &wasmtime::Error) -> String {
+    /// Bytes of a panic's words that a line for people has room for.
+    const WORDS: usize = 1 << 10;
     let said = panic_text(&context.stderr.tail());
     if !said.is_empty() {
-        return Cause::Trap { why: said };
+        return said[..said.floor_char_boundary(WORDS)].to_owned();
     }
-    Cause::Trap {
-        why: match error.downcast_ref::<wasmtime::Trap>() {
-            // A guest's own stack runs out before the machine's does, and looks like either.
-            Some(wasmtime::Trap::StackOverflow | wasmtime::Trap::MemoryOutOfBounds) => {
-                "stack or memory fault, such as endless recursion".to_owned()
-            }
-            Some(trap) => trap.to_string(),
-            None => first_line(error),
-        },
+    match error.downcast_ref::<wasmtime::Trap>() {
+        // A guest's own stack runs out before the machine's does, and looks like either.
+        Some(wasmtime::Trap::StackOverflow | wasmtime::Trap::MemoryOutOfBounds) => {
+            "stack or memory fault, such as endless recursion".to_owned()
+        }
+        Some(trap) => trap.to_string(),
+        None => first_line(error),
     }
 }
 

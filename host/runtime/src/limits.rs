@@ -1,104 +1,325 @@
-//! What an instance may use, and how it is held to it.
+//! What an instance may use: one table that gives parser, schema, documentation and errors.
+//!
+//! A limit has a default for each [`Tier`], can be raised by the user or, where the user granted it, by the
+//! manifest ([`LimitSet`]), and is named in the error that it leads to. How an instance is held to them is
+//! in [`Meter`] and in the instance's task.
+
+mod meter;
+mod set;
 
 use std::time::Duration;
 
-use wasmtime::ResourceLimiter;
+pub(crate) use meter::Meter;
+pub use set::{LimitError, LimitSet};
 
-/// How long a call may take; afterwards the instance is ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    /// Making an instance: instantiation, `configure`, `session-start`.
-    pub start: Duration,
-    /// What a turn waits for: `observe`, `assess`, `propose`, `settled`, `catalog`, `index`, `view`, hooks.
-    pub turn: Duration,
-    /// `recall`, which a turn can do without.
-    pub recall: Duration,
-    /// `tools.call`.
-    pub tool: Duration,
-    /// Background work: `prepare`, `sync-turn`.
-    pub background: Duration,
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Limit {
+    Memory,
+    TableElements,
+    Tables,
+    Instances,
+    Memories,
+    Handles,
+    Cpu,
+    StartTime,
+    TurnTime,
+    RecallTime,
+    ToolTime,
+    BackgroundTime,
+    Input,
+    Output,
+    HostCalls,
+    LogLines,
+    LogBytes,
+    ParallelCalls,
 }
 
-/// What one instance may use.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Bytes over all its linear memories and tables.
-    pub memory: usize,
-    /// Core instances, memories and tables.
-    pub parts: usize,
-    /// Open resources, such as streams.
-    pub handles: usize,
-    /// Bytes that one call of an import may carry over from the guest.
-    pub import_bytes: usize,
-    /// Time.
-    pub deadlines: Deadlines,
+/// In what a limit is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes: `64MiB`.
+    Bytes,
+    /// Milliseconds: `2s`.
+    Time,
+    /// Pieces: `1000`.
+    Count,
 }
+
+/// Which defaults a plugin gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// It offers tools, skills or hooks.
+    Tools,
+    /// It is a context engine or a memory provider, which grow with the conversation.
+    Session,
+}
+
+/// All that there is to know of a limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Definition {
+    /// The limit.
+    pub limit: Limit,
+    /// Its name in manifests, in the configuration and in errors.
+    pub name: &'static str,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// The default for [`Tier::Tools`].
+    pub tools: u64,
+    /// The default for [`Tier::Session`].
+    pub session: u64,
+    /// The least that it can be set to.
+    pub least: u64,
+    /// The most that it can be set to.
+    pub most: u64,
+    /// What is limited, in a line.
+    pub meaning: &'static str,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const SECOND: u64 = 1_000;
+const HOUR: u64 = 3_600 * SECOND;
+
+const fn bytes(
+    limit: Limit,
+    name: &'static str,
+    defaults: (u64, u64),
+    range: (u64, u64),
+    meaning: &'static str,
+) -> Definition {
+    define(limit, name, Unit::Bytes, defaults, range, meaning)
+}
+
+const fn time(limit: Limit, name: &'static str, defaults: (u64, u64), meaning: &'static str) -> Definition {
+    define(limit, name, Unit::Time, defaults, (10, 24 * HOUR), meaning)
+}
+
+const fn count(
+    limit: Limit,
+    name: &'static str,
+    defaults: (u64, u64),
+    range: (u64, u64),
+    meaning: &'static str,
+) -> Definition {
+    define(limit, name, Unit::Count, defaults, range, meaning)
+}
+
+const fn define(
+    limit: Limit,
+    name: &'static str,
+    unit: Unit,
+    (tools, session): (u64, u64),
+    (least, most): (u64, u64),
+    meaning: &'static str,
+) -> Definition {
+    Definition { limit, name, unit, tools, session, least, most, meaning }
+}
+
+/// All limits, in the order of [`Limit`].
+pub const LIMITS: [Definition; 18] = [
+    bytes(
+        Limit::Memory,
+        "memory",
+        (64 * MIB, 256 * MIB),
+        (MIB, 4096 * MIB),
+        "linear memory of an instance, all its memories together",
+    ),
+    count(
+        Limit::TableElements,
+        "table_elements",
+        (20_000, 20_000),
+        (1, 10_000_000),
+        "elements of an instance's tables, all together",
+    ),
+    // A language that links its runtime from parts, as Python does, has about thirty modules and a table in a few.
+    count(Limit::Tables, "tables", (16, 16), (1, 1_000), "tables of an instance"),
+    count(Limit::Instances, "instances", (64, 64), (1, 1_000), "core modules that an instance is made of"),
+    count(Limit::Memories, "memories", (8, 8), (1, 100), "linear memories of an instance"),
+    count(
+        Limit::Handles,
+        "handles",
+        (1_000, 10_000),
+        (10, 1_000_000),
+        "resources that an instance holds open, its own and those of the host",
+    ),
+    time(
+        Limit::Cpu,
+        "cpu",
+        (2 * SECOND, 5 * SECOND),
+        "time that a call computes inside the plugin; waiting for the host does not count",
+    ),
+    time(
+        Limit::StartTime,
+        "start_time",
+        (5 * SECOND, 5 * SECOND),
+        "making an instance: its code, `configure`, `session-start`",
+    ),
+    time(Limit::TurnTime, "turn_time", (2 * SECOND, 2 * SECOND), "a call that a turn waits for"),
+    time(
+        Limit::RecallTime,
+        "recall_time",
+        (2 * SECOND, 2 * SECOND),
+        "`recall` and `assist`, which a turn can do without",
+    ),
+    time(Limit::ToolTime, "tool_time", (30 * SECOND, 30 * SECOND), "a call of a tool"),
+    time(
+        Limit::BackgroundTime,
+        "background_time",
+        (180 * SECOND, 180 * SECOND),
+        "a call in the background: `prepare`, `sync-turn`, `before-compact`",
+    ),
+    bytes(
+        Limit::Input,
+        "input",
+        (8 * MIB, 64 * MIB),
+        (64 * KIB, 512 * MIB),
+        "texts and lists that a call hands to the plugin",
+    ),
+    bytes(
+        Limit::Output,
+        "output",
+        (8 * MIB, 64 * MIB),
+        (64 * KIB, 512 * MIB),
+        "what the plugin hands over at once: to an import, or as the answer of a call",
+    ),
+    count(
+        Limit::HostCalls,
+        "host_calls",
+        (10_000, 100_000),
+        (10, 100_000_000),
+        "imports that one call may use, each use counted",
+    ),
+    count(
+        Limit::LogLines,
+        "log_lines",
+        (256, 256),
+        (1, 100_000),
+        "lines that one call may log; further ones are dropped",
+    ),
+    bytes(
+        Limit::LogBytes,
+        "log_bytes",
+        (256 * KIB, 256 * KIB),
+        (KIB, 64 * MIB),
+        "bytes that one call may log; further lines are dropped",
+    ),
+    count(
+        Limit::ParallelCalls,
+        "parallel_calls",
+        (4, 4),
+        (1, 32),
+        "tool calls of the plugin that run at once; further ones wait",
+    ),
+];
+
+impl Limit {
+    /// All that there is to know of it.
+    pub fn definition(self) -> &'static Definition {
+        &LIMITS[self as usize]
+    }
+
+    /// Its name in manifests, in the configuration and in errors.
+    pub fn name(self) -> &'static str {
+        self.definition().name
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        LIMITS.iter().find(|definition| definition.name == name).map(|definition| definition.limit)
+    }
+
+    /// The key of the configuration that sets it for a plugin.
+    pub fn key(self, plugin: &str) -> String {
+        format!("plugins.settings.{plugin}.limits.{}", self.name())
+    }
+
+    /// A value of it as people write it: `64MiB`, `2s`, `1000`.
+    pub fn show(self, value: u64) -> String {
+        set::show(self.definition().unit, value)
+    }
+}
+
+impl Definition {
+    /// The default for a tier.
+    pub fn default_for(&self, tier: Tier) -> u64 {
+        match tier {
+            Tier::Tools => self.tools,
+            Tier::Session => self.session,
+        }
+    }
+}
+
+/// What one instance may use. There is no default but that of a [`Tier`]: who makes an instance says what it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits([u64; LIMITS.len()]);
 
 impl Limits {
-    /// What every plugin gets: 256 MiB, 2 s on the turn's path, 30 s for a tool, 180 s in the background.
+    /// The defaults of a tier.
+    pub fn of(tier: Tier) -> Self {
+        Self(LIMITS.map(|definition| definition.default_for(tier)))
+    }
+
+    /// The defaults of what serves a whole session.
     pub fn standard() -> Self {
-        Self {
-            memory: 256 << 20,
-            parts: 64,
-            handles: 1_000,
-            import_bytes: 64 << 20,
-            deadlines: Deadlines {
-                start: Duration::from_secs(5),
-                turn: Duration::from_secs(2),
-                recall: Duration::from_secs(2),
-                tool: Duration::from_secs(30),
-                background: Duration::from_secs(180),
-            },
+        Self::of(Tier::Session)
+    }
+
+    /// These, but for what a set says.
+    #[must_use]
+    pub fn with(mut self, set: &LimitSet) -> Self {
+        for (limit, value) in set.iter() {
+            self.0[limit as usize] = value;
+        }
+        self
+    }
+
+    /// Bytes, milliseconds or pieces.
+    pub fn get(&self, limit: Limit) -> u64 {
+        self.0[limit as usize]
+    }
+
+    /// Of a limit of time.
+    pub fn time(&self, limit: Limit) -> Duration {
+        Duration::from_millis(self.get(limit))
+    }
+
+    /// Of a limit of bytes or pieces.
+    pub(crate) fn size(&self, limit: Limit) -> usize {
+        usize::try_from(self.get(limit)).unwrap_or(usize::MAX)
+    }
+}
+
+/// The table as a page of documentation shows it.
+pub fn documentation() -> String {
+    let rows = LIMITS.iter().map(|definition| {
+        let Definition { limit, name, tools, session, meaning, .. } = definition;
+        format!("| `{name}` | {} | {} | {meaning} |\n", limit.show(*tools), limit.show(*session))
+    });
+    let head = "| limit | tools, skills, hooks | engine, memory | what |\n|---|---|---|---|\n";
+    std::iter::once(head.to_owned()).chain(rows).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_stands_at_its_place_in_the_table_with_defaults_in_range() {
+        for (place, definition) in LIMITS.iter().enumerate() {
+            assert_eq!(definition.limit as usize, place, "{}", definition.name);
+            assert_eq!(Limit::named(definition.name), Some(definition.limit));
+            for default in [definition.tools, definition.session] {
+                assert!((definition.least..=definition.most).contains(&default), "{}", definition.name);
+            }
         }
     }
-}
 
-/// Bytes of a table's entry, for the sum.
-const TABLE_ENTRY: usize = 16;
-
-/// Counts what an instance holds.
-pub(crate) struct Meter {
-    limits: Limits,
-    used: usize,
-    /// Set when growth was refused: it tells a crash for want of memory from any other.
-    pub(crate) refused: bool,
-}
-
-impl Meter {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, used: 0, refused: false }
-    }
-
-    fn grow(&mut self, from: usize, to: usize) -> wasmtime::Result<bool> {
-        let wanted = self.used.saturating_add(to.saturating_sub(from));
-        if wanted > self.limits.memory {
-            self.refused = true;
-            // A refusal that the guest sees would only make its allocator abort without a reason.
-            return Err(wasmtime::Error::msg("memory limit"));
-        }
-        self.used = wanted;
-        Ok(true)
-    }
-}
-
-impl ResourceLimiter for Meter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        self.grow(current, desired)
-    }
-
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        self.grow(current.saturating_mul(TABLE_ENTRY), desired.saturating_mul(TABLE_ENTRY))
-    }
-
-    fn instances(&self) -> usize {
-        self.limits.parts
-    }
-
-    fn tables(&self) -> usize {
-        self.limits.parts
-    }
-
-    fn memories(&self) -> usize {
-        self.limits.parts
+    #[test]
+    fn the_page_on_limits_has_the_table() {
+        let page = include_str!("../../../docs/plugins-limits.md");
+        assert!(page.contains(&documentation()), "docs/plugins-limits.md lacks the table\n{}", documentation());
     }
 }

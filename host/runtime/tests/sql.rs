@@ -14,7 +14,9 @@ use hermes_runtime::services::{
     Clock, History, HistoryHit, HistoryQuery, Level, Matching, ModelReply, ModelRequest, Models, Reporter,
 };
 use hermes_runtime::sql::Database;
-use hermes_runtime::{CallError, Fault, Invocation, Limits, Recipe, Runtime, Services, SessionInfo, Start};
+use hermes_runtime::{
+    CallError, Fault, Invocation, Lanes, Limit, LimitSet, Limits, Recipe, Runtime, Services, SessionInfo, Start, Tier,
+};
 use serde_json::{Value, json};
 
 struct Nobody;
@@ -82,8 +84,8 @@ fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Durati
     let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-guests/clerk/clerk.wasm");
     let component = std::fs::read(&staged)
         .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins`", staged.display()));
-    let mut limits = Limits::standard();
-    limits.deadlines.tool = patience;
+    let patience = u64::try_from(patience.as_millis()).unwrap();
+    let limits = Limits::of(Tier::Session).with(&LimitSet::default().and(Limit::ToolTime, patience));
     Arc::new(Recipe {
         plugin: "clerk".into(),
         version: "0.1.0".into(),
@@ -115,6 +117,8 @@ fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Durati
             )),
         },
         limits,
+        tally: Arc::default(),
+        lanes: Lanes::new(&limits),
     })
 }
 

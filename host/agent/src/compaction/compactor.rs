@@ -7,7 +7,7 @@ use hermes_conversation::payoff::Payoff;
 use hermes_conversation::plan::{self, Ground};
 use hermes_conversation::{MessageId, MessageRange, Plan, Refusal, Usage, View, last_resort};
 use hermes_plugins::{
-    CallError, Cause, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
+    CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
 };
 use tokio::task::JoinHandle;
 
@@ -416,8 +416,8 @@ impl Compactor {
     /// An engine that crashed has failed; that a model or a service was away is not its fault.
     fn prepared_badly(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
         match &error.cause {
-            Cause::Trap { .. } | Cause::Memory { .. } | Cause::Deadline(_) => self.failed(desk, &error.to_string()),
-            Cause::Fault(_) | Cause::Cancelled | Cause::NotExported(_) => Ok(()),
+            cause if cause.is_failure() => self.failed(desk, &error.to_string()),
+            _ => Ok(()),
         }
     }
 

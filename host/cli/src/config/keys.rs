@@ -124,6 +124,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("plugins.disabled", Wants::Texts, "[]", "plugins that are off, those that are on by default included"),
     key("plugins.entries", Wants::Sections, "{}", "a section for each plugin, handed to it as it stands"),
     key(
+        "plugins.settings",
+        Wants::Sections,
+        "{}",
+        "a section for each plugin that the host obeys: `limits`, `on_failure`, `source`; see plugins-limits.md",
+    ),
+    key(
         "auxiliary.<task>.provider",
         Wants::Text,
         "\"auto\"",

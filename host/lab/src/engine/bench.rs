@@ -10,8 +10,8 @@ use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
 use hermes_plugins::services::{Clock as _, Level, Reporter};
 use hermes_plugins::{
-    AssistDraft, CalledTool, ContextAssist, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Storage,
-    Surroundings, ToolResult, Tools,
+    AssistDraft, CalledTool, ContextAssist, Limit, LimitSet, Moment, Plugins, SessionInfo, SessionPlugins, Start,
+    Storage, Surroundings, ToolResult, Tools,
 };
 
 use super::gate::Gate;
@@ -72,16 +72,17 @@ impl Reporter for Deaf {
 }
 
 /// A machine that is slow for a moment must not change a figure; a plugin that never answers is ended all the same.
-fn limits() -> Limits {
-    let mut limits = Limits::standard();
-    let deadlines = &mut limits.deadlines;
-    deadlines.start = Duration::from_secs(60);
-    deadlines.turn = Duration::from_secs(60);
-    deadlines.recall = Duration::from_secs(60);
-    deadlines.tool = Duration::from_secs(120);
+fn limits() -> LimitSet {
+    let patient = |set: LimitSet, limit, patience: Duration| {
+        set.and(limit, u64::try_from(patience.as_millis()).unwrap_or(u64::MAX))
+    };
+    let minute = Duration::from_secs(60);
+    let set = [Limit::StartTime, Limit::TurnTime, Limit::RecallTime, Limit::Cpu]
+        .into_iter()
+        .fold(LimitSet::default(), |set, limit| patient(set, limit, minute));
+    let set = patient(set, Limit::ToolTime, minute * 2);
     // It waits in simulated time, for as long as the replay takes.
-    deadlines.background = PATIENCE;
-    limits
+    patient(set, Limit::BackgroundTime, PATIENCE)
 }
 
 impl Bench {

@@ -3,7 +3,8 @@
 use hermes_bindings::hermes::plugin as imported;
 use imported::log::Level as Wit;
 
-use crate::context::Context;
+use crate::context::{Context, Logged};
+use crate::limits::Limit;
 use crate::services::Level;
 
 /// Bytes of a log line.
@@ -20,12 +21,12 @@ impl imported::log::Host for Context {
             Wit::Warn => Level::Warn,
             Wit::Error => Level::Error,
         };
-        match self.call.lines_left {
-            0 => return,
-            1 => self.services.reporter.log(Level::Warn, "further lines of this call are dropped"),
-            _ => self.services.reporter.log(level, cut(&text, LINE)),
+        let line = cut(&text, LINE);
+        match self.call.log(line.len()) {
+            Logged::Kept => self.services.reporter.log(level, line),
+            Logged::OneTooMany => self.services.reporter.log(Level::Warn, &self.too_much_logged()),
+            Logged::Dropped => {}
         }
-        self.call.lines_left -= 1;
     }
 }
 
@@ -39,9 +40,9 @@ impl imported::task::Host for Context {
     }
 
     async fn progress(&mut self, text: String) {
-        if self.call.lines_left > 0 {
-            self.call.lines_left -= 1;
-            self.services.reporter.progress(cut(text.lines().next().unwrap_or_default(), 200));
+        let line = cut(text.lines().next().unwrap_or_default(), 200);
+        if self.call.log(line.len()) == Logged::Kept {
+            self.services.reporter.progress(line);
         }
     }
 }
@@ -62,6 +63,15 @@ impl imported::random::Host for Context {
         // Without the system's randomness the process could not even have started its hash tables.
         getrandom::fill(&mut bytes).expect("the system has randomness");
         bytes
+    }
+}
+
+impl Context {
+    fn too_much_logged(&self) -> String {
+        let limits = self.meter.limits();
+        let shown = |limit: Limit| format!("`{}` ({})", limit.name(), limit.show(limits.get(limit)));
+        let (lines, bytes) = (shown(Limit::LogLines), shown(Limit::LogBytes));
+        format!("further lines of this call are dropped: it logs more than its limits {lines} and {bytes} allow")
     }
 }
 

@@ -43,6 +43,7 @@ impl wit::Host for Context {
         };
         let models = self.services.models.clone();
         let reply = self.call.bounded(models.complete(asked)).await.map_err(fault)?;
+        self.tally.asked_a_model(reply.usage.input.into(), reply.usage.output.into());
         Ok(wit::Reply {
             text: reply.text,
             finish: match reply.finish {

@@ -1,6 +1,7 @@
 //! The misdeeds that need neither arguments nor a conversation.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use hermes_plugin::{Error, clock, log, task};
 
@@ -13,6 +14,8 @@ pub(crate) const ON_PURPOSE: &str = "hostile on purpose";
 
 const FLOOD: u32 = 1_000_000;
 const MINUTE: u64 = 60_000;
+/// How long it waits before it looks at the clock again: asking all the time would run into another limit first.
+const STEP: Duration = Duration::from_millis(5);
 
 /// Does it; what is no deed of this kind is left.
 pub(crate) fn commit(misdeed: Misdeed) -> Result<(), Error> {
@@ -27,7 +30,9 @@ pub(crate) fn commit(misdeed: Misdeed) -> Result<(), Error> {
         Misdeed::Error => Err(Error::failed(ON_PURPOSE)),
         Misdeed::Slow => {
             let begin = clock::now();
-            while clock::now() < begin + MINUTE {}
+            while clock::now() < begin + MINUTE {
+                std::thread::sleep(STEP);
+            }
             Ok(())
         }
         Misdeed::LogFlood => {
@@ -78,5 +83,6 @@ pub(crate) fn sleep(milliseconds: u64) -> u64 {
         if passed >= milliseconds || task::cancelled() || task::time_left() < WINDING_UP {
             return passed;
         }
+        std::thread::sleep(STEP);
     }
 }

@@ -1,0 +1,336 @@
+//! How a plugin fared, in `$HERMES_HOME/data/<plugin>/record.json`: what it used, how it failed, whether it is suspended.
+//!
+//! Kept in memory and written at failures and when a session ends. Several processes add to one file, under a lock. It is
+//! there for people and for `hermes plugins info` and `stats`: no decision hangs on it, so one that is damaged begins anew.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermes_runtime::services::Clock;
+use hermes_runtime::{CallError, Figures, Tally};
+use serde::{Deserialize, Serialize};
+
+/// Failures that are remembered, the newest ones.
+const REMEMBERED: usize = 10;
+/// Bytes of a failure's cause.
+const CAUSE: usize = 1 << 10;
+/// More is no record.
+const MOST_BYTES: u64 = 1 << 20;
+/// How often, and after how long each time, a lock is tried that another process holds.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How a plugin fared so far, over all sessions and processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// What it used.
+    pub figures: Figures,
+    /// How often it crashed, ran into a limit or did not start.
+    pub failures: u64,
+    /// The last of these, the newest at the end.
+    pub errors: Vec<Mishap>,
+    /// That it was suspended, until it works again in another session.
+    pub suspended: Option<Suspension>,
+}
+
+/// A failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mishap {
+    /// Unix time in milliseconds.
+    pub at: u64,
+    /// The session.
+    pub session: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The function of the contract.
+    pub call: String,
+    /// Why.
+    pub cause: String,
+}
+
+/// That a plugin is not asked any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// How often it had failed in a row.
+    pub failures: u32,
+    /// The last of these failures.
+    pub last: Mishap,
+}
+
+impl Record {
+    /// The record of a plugin; an empty one where there is none yet.
+    ///
+    /// # Errors
+    ///
+    /// That the file is there and cannot be read. One that is damaged counts as empty.
+    pub fn read(home: &Path, plugin: &str) -> io::Result<Self> {
+        read(&file(home, plugin))
+    }
+
+    fn add(&mut self, figures: &Figures, kept: &mut Kept, session: &str) {
+        self.figures = self.figures.plus(figures);
+        self.failures = self.failures.saturating_add(std::mem::take(&mut kept.failures));
+        self.errors.append(&mut kept.errors);
+        let excess = self.errors.len().saturating_sub(REMEMBERED);
+        self.errors.drain(..excess);
+        if let Some(suspension) = kept.suspension.take() {
+            self.suspended = Some(suspension);
+        } else if kept.answered && self.suspended.as_ref().is_some_and(|before| before.last.session != session) {
+            self.suspended = None;
+        }
+    }
+}
+
+fn file(home: &Path, plugin: &str) -> PathBuf {
+    home.join("data").join(plugin).join("record.json")
+}
+
+fn read(path: &Path) -> io::Result<Record> {
+    let mut text = String::new();
+    match File::open(path) {
+        Ok(file) => match file.take(MOST_BYTES).read_to_string(&mut text) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Record::default()),
+            Err(error) => return Err(error),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+        Err(error) => return Err(error),
+    }
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+/// Keeps the record of a plugin in one session.
+pub(crate) struct Recorder {
+    /// None where nothing is to stay.
+    path: Option<PathBuf>,
+    tally: Arc<Tally>,
+    clock: Arc<dyn Clock>,
+    session: String,
+    kept: Mutex<Kept>,
+}
+
+/// What is not written yet.
+#[derive(Default)]
+struct Kept {
+    written: Figures,
+    failures: u64,
+    errors: Vec<Mishap>,
+    suspension: Option<Suspension>,
+    /// It has answered since it failed last.
+    answered: bool,
+}
+
+impl Recorder {
+    /// One for a session; without a home nothing is written.
+    pub(crate) fn new(
+        home: Option<&Path>,
+        plugin: &str,
+        session: &str,
+        tally: Arc<Tally>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let path = home.map(|home| file(home, plugin));
+        Self { path, tally, clock, session: session.to_owned(), kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn answered(&self) {
+        self.kept().answered = true;
+    }
+
+    pub(crate) fn failed(&self, error: &CallError) -> Mishap {
+        let cause = error.cause.to_string();
+        let mishap = Mishap {
+            at: self.clock.now(),
+            session: self.session.clone(),
+            version: error.version.clone(),
+            call: error.call.to_owned(),
+            cause: cause[..cause.floor_char_boundary(CAUSE)].to_owned(),
+        };
+        let mut kept = self.kept();
+        kept.answered = false;
+        kept.failures += 1;
+        if kept.errors.len() >= REMEMBERED {
+            kept.errors.remove(0);
+        }
+        kept.errors.push(mishap.clone());
+        mishap
+    }
+
+    pub(crate) fn suspended(&self, suspension: Suspension) {
+        self.kept().suspension = Some(suspension);
+    }
+
+    /// Adds what is not written yet to the file. What cannot be written stays for the next time.
+    pub(crate) fn write(&self) {
+        let Some(path) = &self.path else { return };
+        let mut kept = self.kept();
+        let figures = self.tally.figures();
+        let fresh = figures.since(&kept.written);
+        if fresh.calls == 0 && kept.failures == 0 && kept.suspension.is_none() {
+            return;
+        }
+        match self.add_to(path, &fresh, &mut kept) {
+            Ok(()) => kept.written = figures,
+            Err(error) => tracing::debug!(path = %path.display(), %error, "the record of a plugin was not written"),
+        }
+    }
+
+    fn add_to(&self, path: &Path, fresh: &Figures, kept: &mut Kept) -> io::Result<()> {
+        let Some(folder) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
+        make_private(folder)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let lock = options.open(folder.join("record.lock"))?;
+        take(&lock)?;
+        let mut record = read(path)?;
+        // The copy is for the case that the file cannot be replaced.
+        let mut adding = Kept { suspension: kept.suspension.clone(), errors: kept.errors.clone(), ..*kept };
+        record.add(fresh, &mut adding, &self.session);
+        let mut written = tempfile::NamedTempFile::new_in(folder)?;
+        written.write_all(serde_json::to_string_pretty(&record)?.as_bytes())?;
+        written.write_all(b"\n")?;
+        written.persist(path)?;
+        *kept = adding;
+        Ok(())
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.write();
+    }
+}
+
+/// Nobody holds the lock for longer than it takes to write a small file, so it is not waited for long.
+fn take(lock: &File) -> io::Result<()> {
+    for _ in 0..TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_runtime::Cause;
+
+    use super::*;
+
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> u64 {
+            12
+        }
+
+        fn utc_offset(&self) -> i32 {
+            0
+        }
+    }
+
+    fn recorder(home: &Path, session: &str) -> Recorder {
+        Recorder::new(Some(home), "mine", session, Arc::default(), Arc::new(Noon))
+    }
+
+    fn crash(number: usize) -> CallError {
+        CallError {
+            plugin: "mine".to_owned(),
+            version: "1.0.0".to_owned(),
+            call: "recall",
+            cause: Cause::Trap { why: format!("crash {number}") },
+        }
+    }
+
+    fn suspend(recorder: &Recorder) {
+        let last = recorder.failed(&crash(0));
+        recorder.suspended(Suspension { failures: 3, last });
+    }
+
+    #[test]
+    fn several_sessions_add_to_one_record_and_only_the_newest_failures_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let recorders: Vec<Recorder> = (0..4).map(|session| recorder(home.path(), &session.to_string())).collect();
+        std::thread::scope(|scope| {
+            for recorder in &recorders {
+                scope.spawn(move || {
+                    for number in 0..6 {
+                        recorder.failed(&crash(number));
+                        recorder.tally.sent(100);
+                        recorder.write();
+                    }
+                });
+            }
+        });
+        drop(recorders);
+        let record = Record::read(home.path(), "mine").unwrap();
+        assert_eq!((record.failures, record.figures.bytes_out, record.errors.len()), (24, 2_400, REMEMBERED));
+        assert!(record.errors.iter().all(|mishap| mishap.at == 12 && mishap.call == "recall"), "{record:?}");
+    }
+
+    #[test]
+    fn a_suspension_is_told_until_the_plugin_works_in_another_session() {
+        let home = tempfile::tempdir().unwrap();
+        let suspended = || Record::read(home.path(), "mine").unwrap().suspended;
+        let first = recorder(home.path(), "first");
+        suspend(&first);
+        first.write();
+        assert!(suspended().unwrap().last.cause.contains("crash 0"));
+        drop(first);
+        let second = recorder(home.path(), "second");
+        second.failed(&crash(1));
+        second.write();
+        assert!(suspended().is_some());
+        second.answered();
+        second.tally.sent(1);
+        second.failed(&crash(2));
+        second.answered();
+        drop(second);
+        assert_eq!(suspended(), None);
+    }
+
+    #[test]
+    fn a_damaged_record_begins_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let path = file(home.path(), "mine");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for damage in [&b"{\"figures\": 3"[..], b"\xff\xfe", b"[]", b""] {
+            fs::write(&path, damage).unwrap();
+            assert_eq!(Record::read(home.path(), "mine").unwrap(), Record::default());
+        }
+        drop({
+            let recorder = recorder(home.path(), "s");
+            recorder.failed(&crash(1));
+            recorder
+        });
+        assert_eq!(Record::read(home.path(), "mine").unwrap().failures, 1);
+    }
+
+    #[test]
+    fn nothing_is_written_where_nothing_happened() {
+        let home = tempfile::tempdir().unwrap();
+        drop(recorder(home.path(), "s"));
+        assert!(!home.path().join("data").exists());
+    }
+}

@@ -1,0 +1,121 @@
+//! Counts what an instance holds, and stops what grows beyond its limits.
+
+use wasmtime::ResourceLimiter;
+
+use super::{Limit, Limits};
+
+/// What an instance holds now, and what it was refused.
+pub(crate) struct Meter {
+    limits: Limits,
+    memory: usize,
+    elements: usize,
+    /// What the last growth that was allowed came to, until it is known that it was had.
+    growing: usize,
+    /// The limit that it ran into: it tells a crash for want of memory from any other.
+    pub(crate) refused: Option<Limit>,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, memory: 0, elements: 0, growing: 0, refused: None }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Bytes of linear memory. Memories never shrink, so this is also the most that it ever was.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// What `held` is when it has grown, unless that is more than is allowed.
+    fn grown(&mut self, limit: Limit, held: usize, from: usize, to: usize) -> wasmtime::Result<usize> {
+        let growing = to.saturating_sub(from);
+        let wanted = held.saturating_add(growing);
+        if wanted > self.limits.size(limit) {
+            self.refused = Some(limit);
+            // A refusal that the guest sees would only make its allocator abort without a reason.
+            return Err(wasmtime::Error::msg(format!("the limit `{}`", limit.name())));
+        }
+        self.growing = growing;
+        Ok(wanted)
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        if most.is_some_and(|most| desired > most) {
+            // Its own maximum: it asked to be refused that.
+            self.growing = 0;
+            return Ok(false);
+        }
+        self.memory = self.grown(Limit::Memory, self.memory, current, desired)?;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.memory = self.memory.saturating_sub(std::mem::take(&mut self.growing));
+        Ok(())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        if most.is_some_and(|most| desired > most) {
+            self.growing = 0;
+            return Ok(false);
+        }
+        self.elements = self.grown(Limit::TableElements, self.elements, current, desired)?;
+        Ok(true)
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.elements = self.elements.saturating_sub(std::mem::take(&mut self.growing));
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        self.limits.size(Limit::Instances)
+    }
+
+    fn tables(&self) -> usize {
+        self.limits.size(Limit::Tables)
+    }
+
+    fn memories(&self) -> usize {
+        self.limits.size(Limit::Memories)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::Tier;
+    use super::*;
+
+    const PAGE: usize = 64 << 10;
+
+    #[test]
+    fn growth_that_was_not_had_is_not_counted() {
+        let mut meter = Meter::new(Limits::of(Tier::Tools));
+        assert!(meter.memory_growing(0, 4 * PAGE, None).unwrap());
+        assert!(meter.memory_growing(4 * PAGE, 9 * PAGE, None).unwrap());
+        meter.memory_grow_failed(wasmtime::Error::msg("no room")).unwrap();
+        assert_eq!(meter.memory(), 4 * PAGE);
+        assert!(!meter.memory_growing(4 * PAGE, 9 * PAGE, Some(8 * PAGE)).unwrap());
+        meter.memory_grow_failed(wasmtime::Error::msg("its own maximum")).unwrap();
+        assert_eq!((meter.memory(), meter.refused), (4 * PAGE, None));
+    }
+
+    #[test]
+    fn memories_are_summed_and_tables_apart_from_them() {
+        let mut meter = Meter::new(Limits::of(Tier::Tools));
+        assert!(meter.memory_growing(0, 40 << 20, None).unwrap());
+        assert!(meter.table_growing(0, 20_000, None).unwrap());
+        assert_eq!(meter.refused, None);
+        assert!(meter.memory_growing(0, 40 << 20, None).is_err());
+        assert_eq!(meter.refused, Some(Limit::Memory));
+        assert!(meter.table_growing(0, 1, None).is_err());
+        assert_eq!(meter.refused, Some(Limit::TableElements));
+        assert_eq!(meter.memory(), 40 << 20);
+    }
+}

@@ -1,0 +1,76 @@
+//! A crash in each function of each kind: named, and over with the call.
+
+use std::sync::Arc;
+
+use hermes_conversation::{MessageId, MessageRange, Model};
+use hermes_runtime::{
+    AssistDraft, CacheState, CallError, Event, Instance, Moment, Outcome, PlanRequest, Pressure, Query, Tier,
+    TurnRecord,
+};
+use hermes_zoo::Shell;
+
+use crate::Cage;
+
+fn pressure() -> Pressure {
+    Pressure {
+        moment: Moment::TurnStart,
+        prompt_tokens: 10,
+        estimated: true,
+        fixed_tokens: 1,
+        context_length: 1_000,
+        reserve: 10,
+        expected_requests: 1,
+        cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.0, breaking: false },
+        last: None,
+    }
+}
+
+fn request() -> PlanRequest {
+    PlanRequest { pressure: pressure(), view: Vec::new(), focus: None, memory_context: String::new() }
+}
+
+/// Calls a function; none where the host has no use for it alone.
+async fn ask(instance: &Instance, function: &str) -> Option<Result<(), CallError>> {
+    let range = MessageRange::new(MessageId(1), MessageId(2));
+    let turn = TurnRecord { number: 1, user: "u".into(), assistant: "a".into(), messages: range };
+    let query = Query { turn: 1, text: "t".into(), budget: 10, extra: Vec::new() };
+    let model = Model { provider: "p".into(), name: "m".into(), context_length: 9 };
+    Some(match function {
+        "context-engine/model-changed" => instance.model_changed(&model).await,
+        "context-engine/assess" => instance.assess(&pressure()).await.map(drop),
+        "context-engine/prepare" => instance.prepare(&request()).await.map(drop),
+        "context-engine/propose" => instance.propose(&request()).await.map(drop),
+        "context-engine/settled" => instance.settled(&Outcome::Adopted).await,
+        "context-engine/status" => instance.status().await.map(drop),
+        "context-assist/assist" => instance.assist(AssistDraft::User("u".into()), 10).await.map(drop),
+        "memory-provider/system-prompt" => instance.system_prompt().await.map(drop),
+        "memory-provider/recall" => instance.recall(query).await.map(drop),
+        "memory-provider/sync-turn" => instance.sync_turn(&turn).await,
+        "memory-events/before-compact" => instance.before_compact(range).await.map(drop),
+        "tools/catalog" => instance.catalog().await.map(drop),
+        "skills/index" => instance.skills().await.map(drop),
+        "skills/view" => instance.skill("s".into(), None).await.map(drop),
+        "hooks/interests" => instance.interests().await.map(drop),
+        "hooks/on-event" => instance.on_event(Event::BeforeModel("m".into())).await.map(drop),
+        _ => return None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_in_any_function_is_named_and_the_next_call_works() {
+    let shell = Shell::of("everything");
+    let all = shell.exports();
+    let mut crashed = 0;
+    for function in &all {
+        let cage = Cage::new(&shell.clone().body(function, "unreachable").build(), Tier::Session);
+        let instance = Instance::new(Arc::clone(&cage.recipe));
+        let Some(result) = ask(&instance, function).await else { continue };
+        crashed += 1;
+        let error = result.expect_err(function);
+        let name = function.split_once('/').unwrap().1;
+        assert!(error.to_string().starts_with(&format!("plugin `beast` 0.1.0, `{name}`: it crashed: ")), "{error}");
+        let other = if function == "tools/catalog" { "skills/index" } else { "tools/catalog" };
+        ask(&instance, other).await.unwrap().unwrap_or_else(|error| panic!("after {function}: {error}"));
+    }
+    assert_eq!(crashed, 16, "{all:?}");
+}

@@ -1,0 +1,121 @@
+//! Files that are no plugins, or plugins for another host: refused in words before anything of them runs.
+
+use hermes_runtime::LoadError;
+use hermes_zoo::Shell;
+use proptest::prelude::*;
+
+use crate::runtime;
+
+fn refusal(bytes: &[u8]) -> String {
+    match runtime().load(bytes) {
+        Ok(loaded) => panic!("it was loaded as {:?}", loaded.exports().names()),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn good() -> Vec<u8> {
+    Shell::with_tool("nop").build()
+}
+
+const FILES: &str = "
+world files-too { include tools-plugin; import wasi:filesystem/preopens@0.2.6; }
+package wasi:filesystem@0.2.6 { interface preopens { count: func() -> u32; } }";
+const SOCKETS: &str = "
+world sockets-too { include tools-plugin; import wasi:sockets/instance-network@0.2.6; }
+package wasi:sockets@0.2.6 { interface instance-network { count: func() -> u32; } }";
+const AMBIENT: &str = "
+world more { include tools-plugin; import back-door; }
+interface back-door { open: func() -> u32; }";
+
+#[test]
+fn what_is_no_plugin_of_this_contract_is_refused_with_the_reason() {
+    let component = good();
+    let old = Shell::with_tool("nop").version("0.0.9").build();
+    let newer = Shell::with_tool("nop").version("0.2.0").build();
+    let importing = |world: &str, wit: &str, interface: &str, function: &str| {
+        let call = format!("(drop (call ${interface}/{function}))");
+        Shell::with_tool(&call).on(world, wit).import(interface, function).build()
+    };
+    for (name, bytes, says) in [
+        ("an empty file", Vec::new(), &["the file is empty"][..]),
+        ("a script", b"#!/bin/sh\nrm -rf /\n".to_vec(), &["no WebAssembly component"]),
+        ("an archive", b"PK\x03\x04plugin.yaml".to_vec(), &["no WebAssembly component"]),
+        ("a core module", wat::parse_str("(module)").unwrap(), &["core module", "wasm32-wasip2"]),
+        ("half a component", component[..component.len() / 2].to_vec(), &[]),
+        ("one without its last byte", component[..component.len() - 1].to_vec(), &["no WebAssembly component"]),
+        ("one with something behind it", [&component[..], b"more"].concat(), &["no WebAssembly component"]),
+        ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["nothing of hermes:plugin"]),
+        ("one of an old contract", old, &["hermes:plugin 0.0.9", "update the plugin"]),
+        ("one of a newer contract", newer, &["hermes:plugin 0.2.0", "update Hermes"]),
+        ("one of no kind", Shell::of("plugin").build(), &["exports none of"]),
+        (
+            "one without lifecycle",
+            Shell::of("bare").wit("world bare { include imports; export tools; }").build(),
+            &["`lifecycle` is missing"],
+        ),
+        ("one that wants files", importing("files-too", FILES, "preopens", "count"), &["wasi:filesystem/preopens"]),
+        (
+            "one that wants sockets",
+            importing("sockets-too", SOCKETS, "instance-network", "count"),
+            &["wasi:sockets/instance-network"],
+        ),
+        ("one that wants what there is not", importing("more", AMBIENT, "back-door", "open"), &["back-door"]),
+    ] {
+        let refusal = refusal(&bytes);
+        for part in says {
+            assert!(refusal.contains(part), "{name}: no {part:?} in {refusal:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_of_another_shape_is_named_at_the_latest_when_it_is_first_used() {
+    let odd = Shell::of("tools-plugin").rewritten("catalog: func() -> list<tool>;", "catalog: func() -> u32;").build();
+    match runtime().load(&odd) {
+        Err(LoadError::Shape { why, .. }) => assert!(why.contains("tools"), "{why}"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => {
+            let cage = crate::Cage::new(&odd, hermes_runtime::Tier::Tools);
+            let error = cage.tool("good").await.unwrap_err();
+            assert!(
+                error.cause.is_failure() && error.to_string().contains("its export `tools` does not fit"),
+                "{error}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_bytes_are_more_than_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), dressed: bool) {
+        let header: &[u8] = if dressed { b"\0asm\x0d\0\x01\0" } else { b"" };
+        let bytes = [header, &bytes].concat();
+        prop_assert!(!refusal(&bytes).is_empty());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// What loads in spite of it is a plugin still; what does not is told why.
+    #[test]
+    fn a_damaged_component_never_harms_the_host(
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8),
+        cut in proptest::option::of(any::<proptest::sample::Index>()),
+    ) {
+        let mut bytes = good();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        match runtime().load(&bytes) {
+            Ok(loaded) => prop_assert!(!loaded.exports().names().is_empty()),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Hostile plugins in a session of the real binary: what the user and the model are told, and that the session lives on.
+//!
+//! What single calls of such plugins meet is tested beside the runtime; here it is what comes of them.
+
+use hermes_tests::oracle::{assert_fits, assert_valid_request};
+use hermes_tests::{Call, Home, Output, Reply, Server};
+use hermes_zoo::{LOOP, Offered, Shell};
+use serde_json::{Value, json};
+
+/// Puts a plugin into a home and turns it on.
+fn keep(home: &Home, name: &str, component: &[u8]) {
+    home.write(&format!("plugins/{name}/plugin.yaml"), format!("name: {name}\nversion: 0.1.0\ndescription: a beast\n"));
+    home.write(&format!("plugins/{name}/{name}.wasm"), component);
+    home.set("plugins.enabled", json!([name]));
+    // Nobody should have to wait for what is slow on purpose.
+    home.set(&format!("plugins.settings.{name}.limits"), json!({"cpu": "300ms", "start_time": "5s"}));
+}
+
+/// Calls of a tool, one a reply, then an answer.
+fn calling(names: &[&str]) -> Server {
+    let arguments = json!({"path": "notes.txt"});
+    let calls = names.iter().enumerate();
+    let replies = calls.map(|(number, name)| Reply::calls([Call::new(&format!("call_{number}"), name, &arguments)]));
+    Server::scripted(replies.chain([Reply::text("Done.")]).collect::<Vec<_>>())
+}
+
+/// What the model got for each of its calls.
+fn results(server: &Server) -> Vec<String> {
+    let turns = server.turns();
+    turns.iter().for_each(|request| assert_valid_request(&request.body));
+    let results = turns.iter().skip(1).flat_map(|request| request.trailing_results());
+    results.map(|(_, content)| content.to_owned()).collect()
+}
+
+fn record(home: &Home, name: &str) -> Value {
+    serde_json::from_str(&home.read(&format!("data/{name}/record.json"))).unwrap()
+}
+
+fn lines_with<'a>(output: &'a Output, part: &str) -> Vec<&'a str> {
+    output.stderr.lines().filter(|line| line.contains(part)).collect()
+}
+
+#[test]
+fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
+    let server = calling(&["bad", "good", "bad", "bad", "bad", "good", "read_file"]);
+    let home = Home::with(&server);
+    home.write_workspace("notes.txt", "still here");
+    keep(&home, "beast", &hermes_zoo::crashing_tool());
+    let output = home.hermes(&["-z", "Go."]).run().success();
+    assert_eq!(output.stdout, "Done.\n");
+    let told = lines_with(&output, "is suspended for this session");
+    assert!(told.len() == 1 && told[0].contains("hermes plugins info beast"), "{output}");
+    let results = results(&server);
+    assert_eq!(results[1], "good");
+    for result in &results[2..5] {
+        assert!(result.contains("beast") && result.contains("unreachable"), "{result}");
+    }
+    assert!(results[5].contains("suspended") && results[6].contains("still here"), "{results:?}");
+    let record = record(&home, "beast");
+    assert_eq!((&record["failures"], &record["suspended"]["failures"]), (&json!(4), &json!(3)), "{record:#}");
+    assert!(record["suspended"]["last"]["cause"].as_str().unwrap().contains("unreachable"), "{record:#}");
+
+    // A session later it is asked again, and works.
+    let server = calling(&["good"]);
+    home.use_endpoint(&server.url());
+    home.hermes(&["-z", "Again."]).run().success();
+    assert_eq!(self::results(&server), ["good"]);
+    assert_eq!(self::record(&home, "beast")["suspended"], Value::Null);
+}
+
+#[test]
+fn a_turn_ends_with_a_plugin_where_the_user_wants_it_and_goes_on_without() {
+    let server = calling(&["bad", "bad", "bad", "good"]);
+    let home = Home::with(&server);
+    keep(&home, "beast", &hermes_zoo::crashing_tool());
+    home.set("plugins.settings.beast.on_failure", json!("stop"));
+    home.hermes(&["-z", "Go."]).run().refused().exits(5).says(&["beast", "plugins.settings.beast.on_failure"]);
+    assert_eq!(server.turns().len(), 3);
+    home.set("plugins.enabled", json!([]));
+    let server = Server::scripted([Reply::text("Here I am.")]);
+    home.use_endpoint(&server.url());
+    let output = home.hermes(&["-z", "Still there?", "--continue"]).run().success();
+    assert_eq!(output.stdout, "Here I am.\n");
+    assert_valid_request(&server.last_turn().body);
+}
+
+#[test]
+fn a_hook_that_fails_for_good_stops_tools_unless_the_user_turns_it_off() {
+    for (policy, runs) in [("fallback", false), ("disable", true)] {
+        let server = calling(&["read_file"; 4]);
+        let home = Home::with(&server);
+        home.write_workspace("notes.txt", "still here");
+        keep(&home, "beast", &hermes_zoo::looping_hook());
+        home.set("plugins.settings.beast.on_failure", json!(policy));
+        home.hermes(&["-z", "Go."]).run().success();
+        let results = results(&server);
+        assert!(results[..3].iter().all(|result| result.contains("`cpu`")), "{results:?}");
+        assert_eq!(results[3].contains("still here"), runs, "{policy}: {results:?}");
+    }
+}
+
+#[test]
+fn a_hook_that_always_asks_lets_nothing_run_that_nobody_allowed() {
+    let server = calling(&["read_file", "read_file"]);
+    let home = Home::with(&server);
+    home.write_workspace("notes.txt", "still here");
+    keep(&home, "beast", &hermes_zoo::asking_hook());
+    home.hermes(&["-z", "Go."]).run().success();
+    assert!(results(&server).iter().all(|result| result.contains("are you sure")), "{:?}", results(&server));
+}
+
+#[test]
+fn a_memory_that_floods_or_never_answers_keeps_no_turn() {
+    for (component, told) in [
+        (hermes_zoo::flooding_memory(), None),
+        (hermes_zoo::memory(LOOP), Some("`cpu`")),
+        (hermes_zoo::memory("unreachable"), Some("unreachable")),
+    ] {
+        let server = Server::answering(|_, _| Reply::text("Yes."));
+        let home = Home::with(&server);
+        keep(&home, "beast", &component);
+        home.set("plugins.enabled", json!([]));
+        home.set("memory.provider", json!("beast"));
+        let output = home.hermes(&["-z", "Anything?"]).run().success();
+        assert_eq!(output.stdout, "Yes.\n");
+        if let Some(told) = told {
+            output.says(&["beast", told]);
+        }
+        let request = server.last_turn();
+        assert_valid_request(&request.body);
+        assert_fits(&request.body, 24_000);
+    }
+}
+
+#[test]
+fn thousands_of_skills_leave_room_in_the_prompt() {
+    let server = Server::answering(|_, _| Reply::text("Yes."));
+    let home = Home::with(&server);
+    keep(&home, "beast", &hermes_zoo::flooding_skills());
+    home.hermes(&["-z", "Anything?"]).run().success().says(&["beast", "5000 skills"]);
+    assert_valid_request(&server.last_turn().body);
+}
+
+#[test]
+fn of_a_catalog_what_is_odd_is_left_out_and_told_and_the_rest_works() {
+    let mut shell = Shell::of("tools-plugin");
+    let memory = shell.memory();
+    let tools: Vec<Offered> = [Offered::new("good"), Offered::new("read_file"), Offered::new("no good")]
+        .into_iter()
+        .chain([Offered::new("broken").parameters("{\"type\":"), Offered::new("listed").parameters("[]")])
+        .chain((0..1_000).map(|number| Offered::new(&format!("tool_{number}"))))
+        .collect();
+    let (catalog, answer) = (memory.catalog(&tools), memory.output("good"));
+    let shell = shell
+        .pages(16, None)
+        .body("tools/catalog", &format!("(i32.const {catalog})"))
+        .body("tools/call", &format!("(i32.const {answer})"));
+    let server = calling(&["good"]);
+    let home = Home::with(&server);
+    keep(&home, "beast", &shell.build());
+    let output = home.hermes(&["-z", "Go."]).run().success();
+    output.says(&["1005 tools", "`read_file` is left out", "`no good` is left out", "`broken`", "`listed`"]);
+    let names = server.last_turn().tool_names().len();
+    assert!((100..140).contains(&names), "{names}");
+    assert_eq!(results(&server), ["good"]);
+}
+
+#[test]
+fn a_plugin_that_does_not_start_is_told_of_and_left_out() {
+    for (function, deed, told) in [
+        ("lifecycle/configure", LOOP, "`cpu`"),
+        ("lifecycle/configure", "unreachable", "unreachable"),
+        ("lifecycle/session-start", "unreachable", "unreachable"),
+        ("tools/catalog", LOOP, "`cpu`"),
+    ] {
+        let server = Server::answering(|_, _| Reply::text("Fine."));
+        let home = Home::with(&server);
+        keep(&home, "beast", &Shell::with_tool("nop").body(function, deed).build());
+        let output = home.hermes(&["-z", "hi"]).run().success();
+        assert_eq!(output.stdout, "Fine.\n");
+        output.says(&["beast", told]);
+        assert!(!server.last_turn().tool_names().contains(&"good"));
+    }
+}
+
+#[test]
+fn an_engine_that_crashes_anywhere_is_named_and_the_turn_goes_on() {
+    for function in ["observe", "assess", "propose", "status"] {
+        let server = Server::answering(|_, _| Reply::text("Fine."));
+        let home = Home::with(&server);
+        let deed = if function == "status" { "unreachable" } else { LOOP };
+        keep(&home, "beast", &hermes_zoo::engine(function, deed));
+        home.set("plugins.enabled", json!([]));
+        home.set("context.engine", json!("beast"));
+        for arguments in [&["-z", "one"][..], &["-z", "two", "--continue"]] {
+            let output = home.hermes(arguments).run().success();
+            assert_eq!(output.stdout, "Fine.\n", "{function}");
+            if function == "observe" || function == "assess" {
+                output.says(&["beast", "`cpu`"]);
+            }
+        }
+        assert_valid_request(&server.last_turn().body);
+    }
+}
+
+#[test]
+fn no_ill_formed_plan_becomes_the_view() {
+    for mode in ["bad-order", "bad-split", "bad-key", "huge-plan"] {
+        let server = Server::scripted([
+            Reply::calls([Call::new("call_1", "read_file", &json!({"path": "notes.txt"}))]),
+            Reply::text("First."),
+            Reply::text("Second."),
+        ]);
+        let home = Home::with(&server);
+        home.write_workspace("notes.txt", "a note");
+        home.install_guest("hostile", "hostile", json!({"mode": mode}));
+        home.set("context.engine", json!("hostile"));
+        home.hermes(&["-z", "one"]).run().success();
+        let output = home.hermes(&["-z", "two", "--continue"]).run().success();
+        assert_eq!(output.stdout, "Second.\n", "{mode}");
+        output.says(&["hostile"]);
+        let last = server.last_turn();
+        assert_valid_request(&last.body);
+        assert!(last.body.to_string().contains("a note"), "{mode}");
+    }
+}

@@ -1,0 +1,306 @@
+//! Hostile plugins, written small: a shell that answers everything, and one deed each.
+//!
+//! A [`Shell`] is made of the contract itself: whatever a world of `wit/` exports is there and answers as little as it can
+//! (`ok`, none, nothing at all), and a test replaces the one function in which its plugin misbehaves, in WAT.
+
+#![forbid(unsafe_code)]
+// What is built here is built of what stands in the repository: where it cannot be, a test must fail.
+#![allow(clippy::unwrap_used)]
+
+mod animals;
+mod memory;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::abi::{AbiVariant, WasmSignature, WasmType};
+use wit_parser::{Function, InterfaceId, Resolve, WorldId, WorldItem};
+
+pub use animals::*;
+pub use memory::{Memory, Offered};
+
+/// Where nothing but zeros lies: as a result it is `ok`, `none`, an empty text, an empty list, `false` and the first case.
+const NOTHING: u32 = 1024;
+
+/// A plugin in the making.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    world: String,
+    version: &'static str,
+    wit: String,
+    rewritten: Vec<(String, String)>,
+    allocator: String,
+    imports: Vec<(String, String)>,
+    bodies: BTreeMap<String, String>,
+    fields: String,
+    memory: Memory,
+    pages: (u32, Option<u32>),
+}
+
+impl Shell {
+    /// One of a world of the contract, such as `tools-plugin`, that misbehaves nowhere.
+    pub fn of(world: &str) -> Self {
+        Self {
+            world: world.to_owned(),
+            version: "0.1.0",
+            wit: String::new(),
+            rewritten: Vec::new(),
+            allocator: ALLOCATOR.to_owned(),
+            imports: Vec::new(),
+            bodies: BTreeMap::new(),
+            fields: String::new(),
+            memory: Memory::new(),
+            pages: (4, None),
+        }
+    }
+
+    /// One with the tools `good` and `bad`: `good` answers `good`, and `bad` does the deed first.
+    pub fn with_tool(deed: &str) -> Self {
+        let mut shell = Self::of("tools-plugin");
+        let catalog = shell.memory.catalog(&[Offered::new("good"), Offered::new("bad")]);
+        let answer = shell.memory.output("good");
+        let is_bad = "(i32.eq (i32.load8_u (local.get $p2)) (i32.const 98))";
+        shell
+            .body("tools/catalog", &format!("(i32.const {catalog})"))
+            .body("tools/call", &format!("(if {is_bad} (then {deed})) (i32.const {answer})"))
+    }
+
+    /// What a function does instead, as `interface/function`: WAT with its parameters as `$p0`, `$p1`, …
+    #[must_use]
+    pub fn body(mut self, function: &str, wat: &str) -> Self {
+        self.bodies.insert(function.to_owned(), wat.to_owned());
+        self
+    }
+
+    /// On another world, which is written in WIT beside the contract's.
+    #[must_use]
+    pub fn on(mut self, world: &str, wit: &str) -> Self {
+        world.clone_into(&mut self.world);
+        self.wit(wit)
+    }
+
+    /// Further worlds and packages, in WIT, beside the contract's.
+    #[must_use]
+    pub fn wit(mut self, wit: &str) -> Self {
+        self.wit.push_str(wit);
+        self
+    }
+
+    /// Built against a contract in which this was written instead of that.
+    #[must_use]
+    pub fn rewritten(mut self, from: &str, to: &str) -> Self {
+        self.rewritten.push((from.to_owned(), to.to_owned()));
+        self
+    }
+
+    /// Gives room for what it is handed in a way of its own: the body of a function from `$old`, `$had`, `$align` and
+    /// `$size` to where it is.
+    #[must_use]
+    pub fn allocator(mut self, body: &str) -> Self {
+        let params = "(param $old i32) (param $had i32) (param $align i32) (param $size i32)";
+        self.allocator = format!("(func $alloc (export \"cabi_realloc\") {params} (result i32) {body})");
+        self
+    }
+
+    /// Imports a function of the contract, as `interface/function`; it is called by that name behind a `$`.
+    #[must_use]
+    pub fn import(mut self, interface: &str, function: &str) -> Self {
+        self.imports.push((interface.to_owned(), function.to_owned()));
+        self
+    }
+
+    /// Further fields of the module: globals, functions, tables, a start function.
+    #[must_use]
+    pub fn fields(mut self, wat: &str) -> Self {
+        self.fields.push_str(wat);
+        self
+    }
+
+    /// Pages of memory to begin with, and at the most.
+    #[must_use]
+    pub fn pages(mut self, least: u32, most: Option<u32>) -> Self {
+        self.pages = (least, most);
+        self
+    }
+
+    /// Built against another version of the contract.
+    #[must_use]
+    pub fn version(mut self, version: &'static str) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// What lies in its memory from the beginning.
+    pub fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    /// The functions that it exports, as `interface/function`.
+    pub fn exports(&self) -> Vec<String> {
+        let (resolve, world) = self.contract();
+        functions(&resolve, world)
+            .iter()
+            .map(|(interface, function)| format!("{interface}/{}", function.name))
+            .collect()
+    }
+
+    /// The functions of the contract that it may import, as interface and function.
+    pub fn importable(&self) -> Vec<(String, String)> {
+        let (resolve, world) = self.contract();
+        let interfaces = resolve.worlds[world].imports.values().filter_map(interface_of);
+        let functions = interfaces.flat_map(|id| {
+            let interface = &resolve.interfaces[id];
+            let names = interface.functions.keys();
+            names.map(|function| (interface.name.clone().unwrap(), function.clone())).collect::<Vec<_>>()
+        });
+        functions.collect()
+    }
+
+    /// WAT that calls an import with nothing but zeros: empty texts and lists, the first case, none.
+    pub fn call_with_nothing(&self, interface: &str, function: &str) -> String {
+        /// Where it may answer to: nothing else lies there.
+        const ANSWER: u32 = 4096;
+        let (resolve, world) = self.contract();
+        let (_, signature) = imported(&resolve, world, interface, function);
+        let mut arguments: Vec<String> = signature.params.iter().map(|ty| format!("({}.const 0)", wasm(*ty))).collect();
+        if signature.retptr {
+            arguments.pop();
+            arguments.push(format!("(i32.const {ANSWER})"));
+        }
+        let call = format!("(call ${interface}/{function} {})", arguments.join(" "));
+        if signature.results.is_empty() { call } else { format!("(drop {call})") }
+    }
+
+    /// The component.
+    pub fn build(&self) -> Vec<u8> {
+        let (resolve, world) = self.contract();
+        let text = self.module(&resolve, world);
+        let mut module =
+            wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}: {:?} {}", self.bodies, self.fields));
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
+        let mut encoder = ComponentEncoder::default();
+        let component = encoder.validate(true).module(&module).and_then(|encoder| encoder.encode());
+        component.unwrap_or_else(|error| panic!("{error:#}: {:?} {}", self.bodies, self.fields))
+    }
+
+    fn contract(&self) -> (Resolve, WorldId) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let mut map = wit_parser::SourceMap::default();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "wit")) {
+            let text = std::fs::read_to_string(file).unwrap();
+            let mut text = text.replace("hermes:plugin@0.1.0", &self.package());
+            for (from, to) in &self.rewritten {
+                text = text.replace(from, to);
+            }
+            map.push_str(&file.display().to_string(), text);
+        }
+        map.push_str("zoo.wit", format!("package {};\n{}", self.package(), self.wit));
+        let mut resolve = Resolve::default();
+        let group = map.parse().map_err(|(_, error)| error).unwrap();
+        let package = resolve.push_group(group).unwrap();
+        let world = resolve.select_world(&[package], Some(&self.world)).unwrap();
+        (resolve, world)
+    }
+
+    fn package(&self) -> String {
+        format!("hermes:plugin@{}", self.version)
+    }
+
+    fn module(&self, resolve: &Resolve, world: WorldId) -> String {
+        let mut text = "(module\n".to_owned();
+        for (interface, function) in &self.imports {
+            let (module, signature) = imported(resolve, world, interface, function);
+            let types = types(&signature, false);
+            writeln!(text, "(import \"{module}\" \"{function}\" (func ${interface}/{function} {types}))").unwrap();
+        }
+        let most = self.pages.1.map_or_else(String::new, |most| most.to_string());
+        let (data, heap) = (self.memory.data(), self.memory.end());
+        writeln!(
+            text,
+            "(memory (export \"memory\") {} {most})\n(global $heap (mut i32) (i32.const {heap}))",
+            self.pages.0
+        )
+        .unwrap();
+        text.push_str(&data);
+        text.push_str(&self.allocator);
+        for (interface, function) in functions(resolve, world) {
+            let signature = resolve.wasm_signature(AbiVariant::GuestExport, function);
+            let key = format!("{interface}/{}", function.name);
+            let nothing = if signature.retptr { format!("(i32.const {NOTHING})") } else { zeros(&signature) };
+            let body = self.bodies.get(&key).unwrap_or(&nothing);
+            writeln!(
+                text,
+                "(func (export \"hermes:plugin/{interface}@{}#{}\") {}\n{body})",
+                self.version,
+                function.name,
+                types(&signature, true)
+            )
+            .unwrap();
+        }
+        text.push_str(&self.fields);
+        text.push(')');
+        text
+    }
+}
+
+/// Gives room behind what lies in memory, and more memory where that is used up.
+const ALLOCATOR: &str = r#"
+(func $alloc (export "cabi_realloc") (param $old i32) (param $had i32) (param $align i32) (param $size i32) (result i32)
+  (local $at i32) (local $end i32)
+  (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 15)) (i32.const -16)))
+  (local.set $end (i32.add (local.get $at) (local.get $size)))
+  (global.set $heap (local.get $end))
+  (if (i32.gt_u (local.get $end) (i32.shl (memory.size) (i32.const 16)))
+    (then (drop (memory.grow (i32.add (i32.const 1) (i32.shr_u (local.get $size) (i32.const 16)))))))
+  (local.get $at))
+"#;
+
+fn functions(resolve: &Resolve, world: WorldId) -> Vec<(String, &Function)> {
+    let exports = resolve.worlds[world].exports.values();
+    exports
+        .filter_map(interface_of)
+        .flat_map(|id| {
+            let interface = &resolve.interfaces[id];
+            let name = interface.name.clone().unwrap();
+            interface.functions.values().map(move |function| (name.clone(), function))
+        })
+        .collect()
+}
+
+/// The module that an import is looked for in, and its signature.
+fn imported(resolve: &Resolve, world: WorldId, interface: &str, function: &str) -> (String, WasmSignature) {
+    let imports = resolve.worlds[world].imports.values();
+    let mut named =
+        imports.filter_map(interface_of).filter(|id| resolve.interfaces[*id].name.as_deref() == Some(interface));
+    let id = named.next().unwrap_or_else(|| panic!("no import {interface}"));
+    let function = &resolve.interfaces[id].functions[function];
+    (resolve.id_of(id).unwrap(), resolve.wasm_signature(AbiVariant::GuestImport, function))
+}
+
+fn interface_of(item: &WorldItem) -> Option<InterfaceId> {
+    if let WorldItem::Interface { id, .. } = item { Some(*id) } else { None }
+}
+
+fn types(signature: &WasmSignature, named: bool) -> String {
+    let name = |at: usize| if named { format!("$p{at} ") } else { String::new() };
+    let params = signature.params.iter().enumerate().map(|(at, ty)| format!("(param {}{})", name(at), wasm(*ty)));
+    let results = signature.results.iter().map(|ty| format!("(result {})", wasm(*ty)));
+    params.chain(results).collect::<Vec<_>>().join(" ")
+}
+
+fn zeros(signature: &WasmSignature) -> String {
+    signature.results.iter().map(|ty| format!("({}.const 0)", wasm(*ty))).collect()
+}
+
+fn wasm(ty: WasmType) -> &'static str {
+    match ty {
+        WasmType::I64 | WasmType::PointerOrI64 => "i64",
+        WasmType::F32 => "f32",
+        WasmType::F64 => "f64",
+        WasmType::I32 | WasmType::Pointer | WasmType::Length => "i32",
+    }
+}
