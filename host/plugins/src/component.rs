@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use hermes_conversation::{MessageRange, Model, Plan};
+use hermes_runtime::process::Programs;
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure, Progress,
     Query, Quote, Recipe, Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
@@ -27,7 +28,8 @@ impl SessionComponent {
 
     fn background(&self) -> &Instance {
         self.background.get_or_init(|| {
-            let recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+            let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+            recipe.services.programs = recipe.services.programs.map(Programs::unattended);
             Instance::new(Arc::new(recipe))
         })
     }

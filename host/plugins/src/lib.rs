@@ -16,6 +16,7 @@ mod storage;
 
 pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
+pub use hermes_runtime::process;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
@@ -25,5 +26,5 @@ pub use hermes_runtime::{
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
-pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
+pub use session::{Approvals, Identity, Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use storage::{Memory, Storage};

@@ -35,6 +35,8 @@ pub struct Permissions {
     pub documents: Vec<String>,
     /// Folders that it works in.
     pub files: Vec<Root>,
+    /// Programs that it runs: names, or absolute paths.
+    pub process: Vec<String>,
 }
 
 /// A folder that a plugin asks for.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
-use hermes_runtime::services::{Clock, History, Models, Reporter};
+use hermes_runtime::process::{Folder, ProgramGrant, Programs};
+use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
 use hermes_runtime::sql::Database;
 use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start};
 
@@ -48,6 +49,20 @@ impl Selection {
 /// Makes what takes a plugin's log lines, by the plugin's name.
 pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
 
+/// A plugin as an approval names it: with other code it is another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Of its component, in hexadecimal digits.
+    pub digest: String,
+}
+
+/// Makes what says whether a plugin may run a program.
+pub type Approvals = Box<dyn Fn(&Identity) -> Arc<dyn Approval> + Send + Sync>;
+
 /// What surrounds a session: what its plugins may be given, each by its manifest.
 pub struct Surroundings {
     /// The session.
@@ -70,6 +85,8 @@ pub struct Surroundings {
     pub history: Arc<dyn History>,
     /// Makes what takes a plugin's log lines, by its name.
     pub reporters: Reporters,
+    /// Makes what says whether a plugin may run a program.
+    pub approvals: Approvals,
 }
 
 /// The plugins that a configuration selects: found, compiled and looked at, not yet running.
@@ -84,6 +101,7 @@ struct Selected {
     found: Found,
     loaded: Arc<Loaded>,
     config: String,
+    digest: String,
 }
 
 /// What a session runs with. Everything is dropped with it.
@@ -146,6 +164,11 @@ impl Plugins {
     /// Names of all that will run, the engine first.
     pub fn names(&self) -> Vec<&str> {
         std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::name).collect()
+    }
+
+    /// All that will run, as approvals name them.
+    pub fn identities(&self) -> impl Iterator<Item = Identity> {
+        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::identity)
     }
 
     /// Name and version of the context engine.
@@ -250,7 +273,8 @@ impl Select<'_> {
             source,
         })?;
         let config = self.selection.entries.get(name).map_or_else(|| "{}".to_owned(), ToString::to_string);
-        Ok(Selected { found: found.clone(), loaded, config })
+        let digest = blake3::hash(&component).to_hex().to_string();
+        Ok(Selected { found: found.clone(), loaded, config, digest })
     }
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
@@ -273,6 +297,15 @@ impl Selected {
         &self.found.manifest.name
     }
 
+    fn identity(&self) -> Identity {
+        let manifest = &self.found.manifest;
+        Identity {
+            name: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            digest: self.digest.clone(),
+        }
+    }
+
     fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {
         let manifest = &self.found.manifest;
         let services = Services {
@@ -290,6 +323,7 @@ impl Selected {
                 Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
                 Storage::Memory(memory) => memory.of(self.name()).1,
             }),
+            programs: self.programs(around),
         };
         Ok(Arc::new(SessionComponent::new(Recipe {
             plugin: manifest.name.clone(),
@@ -323,13 +357,31 @@ impl Selected {
         home.join("data").join(self.name())
     }
 
+    /// Programs run in the workspace, which whoever runs them can reach in any case, and in the folders that it was
+    /// granted.
+    fn programs(&self, around: &Surroundings) -> Option<Programs> {
+        let permissions = &self.found.manifest.permissions;
+        if permissions.process.is_empty() {
+            return None;
+        }
+        let mut names: Vec<&str> = vec![WORKSPACE];
+        names.extend(permissions.files.iter().map(|asked| asked.root.as_str()).filter(|name| *name != WORKSPACE));
+        let folder = |name: &str| {
+            let (path, denied) = place(name, around);
+            Folder { name: name.to_owned(), path, denied }
+        };
+        let grant = ProgramGrant {
+            programs: permissions.process.clone(),
+            variables: Vec::new(),
+            folders: names.into_iter().map(folder).collect(),
+        };
+        Some(Programs::new(grant, (around.approvals)(&self.identity())))
+    }
+
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
         let mut roots = Vec::new();
         for asked in &self.found.manifest.permissions.files {
-            let (path, denied) = match asked.root.as_str() {
-                "skills" => (around.home.join("skills"), Vec::new()),
-                _ => (around.workspace.clone(), vec![around.home.clone()]),
-            };
+            let (path, denied) = place(&asked.root, around);
             if asked.root == "skills" {
                 // The user's to fill; an empty folder says where.
                 let _ = std::fs::create_dir_all(&path);
@@ -340,5 +392,15 @@ impl Selected {
             roots.push(root);
         }
         Ok(Roots::new(roots))
+    }
+}
+
+const WORKSPACE: &str = "workspace";
+
+/// Where a root lies, and what below it is closed.
+fn place(root: &str, around: &Surroundings) -> (PathBuf, Vec<PathBuf>) {
+    match root {
+        "skills" => (around.home.join("skills"), Vec::new()),
+        _ => (around.workspace.clone(), vec![around.home.clone()]),
     }
 }

@@ -18,6 +18,7 @@ pub mod files;
 mod imports;
 mod instance;
 mod limits;
+pub mod process;
 pub mod services;
 pub mod sql;
 mod stamp;

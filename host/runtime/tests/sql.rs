@@ -108,6 +108,7 @@ fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Durati
             documents: Vec::new(),
             files: Arc::new(Roots::new(Vec::new())),
             database,
+            programs: None,
         },
         limits,
     })

@@ -5,6 +5,7 @@ mod documents;
 mod files;
 mod history;
 mod llm;
+mod process;
 mod sql;
 
 use hermes_bindings::hermes::plugin as imported;
