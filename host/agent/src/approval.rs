@@ -215,7 +215,8 @@ impl Gate {
         if let Some(refused) = rights.iter().find_map(|right| self.forbidden(right, question.subject.name())) {
             return Err(refused);
         }
-        let missing = |rights: Vec<Right>| -> Vec<Right> { rights.into_iter().filter(|right| !self.has(right)).collect() };
+        let missing =
+            |rights: Vec<Right>| -> Vec<Right> { rights.into_iter().filter(|right| !self.has(right)).collect() };
         let rights = missing(rights);
         if rights.is_empty() {
             return Ok(());

@@ -196,8 +196,6 @@ fn surroundings(
         )),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
-        approvals: Box::new(move |plugin| {
-            Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })
-        }),
+        approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
     }
 }

@@ -299,11 +299,7 @@ impl Selected {
 
     fn identity(&self) -> Identity {
         let manifest = &self.found.manifest;
-        Identity {
-            name: manifest.name.clone(),
-            version: manifest.version.to_string(),
-            digest: self.digest.clone(),
-        }
+        Identity { name: manifest.name.clone(), version: manifest.version.to_string(), digest: self.digest.clone() }
     }
 
     fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {

@@ -134,7 +134,8 @@ impl Kept {
         let _lock = self.lock().map_err(failed)?;
         let mut approvals = self.all()?;
         change(&mut approvals);
-        let text = serde_json::to_string_pretty(&Content { version: VERSION, approvals }).map_err(|e| failed(e.into()))?;
+        let text =
+            serde_json::to_string_pretty(&Content { version: VERSION, approvals }).map_err(|e| failed(e.into()))?;
         self.replace(text + "\n").map_err(failed)
     }
 
@@ -210,7 +211,8 @@ mod tests {
     fn a_damaged_file_approves_nothing_and_is_left_as_it_is() {
         let home = tempfile::tempdir().unwrap();
         let kept = Kept::in_home(home.path());
-        for text in ["", "{", "[]", r#"{"version":2,"approvals":[]}"#, r#"{"version":1,"approvals":[{"plugin":"x"}]}"#] {
+        for text in ["", "{", "[]", r#"{"version":2,"approvals":[]}"#, r#"{"version":1,"approvals":[{"plugin":"x"}]}"#]
+        {
             fs::write(home.path().join("approvals.json"), text).unwrap();
             assert!(matches!(kept.has(&right("runner", "a")), Err(KeptError::Damaged { .. })), "{text}");
             assert!(kept.add(&[right("runner", "a")]).is_err());

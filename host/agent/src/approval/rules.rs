@@ -33,9 +33,7 @@ impl ApprovalRules {
     /// Reads the lists as the configuration has them.
     pub fn parse(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
         let list = |name: &'static str, entries: &[String]| {
-            let read = |entry: &String| {
-                entry.parse().map_err(|()| RuleError { list: name, entry: entry.clone() })
-            };
+            let read = |entry: &String| entry.parse().map_err(|()| RuleError { list: name, entry: entry.clone() });
             entries.iter().map(read).collect::<Result<Vec<Entry>, RuleError>>()
         };
         Ok(Self { allow: list("approvals.allow", allow)?, deny: list("approvals.deny", deny)? })

@@ -199,9 +199,8 @@ async fn work_in_the_background_asks_nobody() {
     let mut ground = Ground::with(&[], &["runner/process:ls"], &[], tempfile::tempdir().unwrap());
     let plugin = identity("runner");
     let (git, ls) = (run("git"), run("ls"));
-    let work = async {
-        (ground.gate.program(&plugin, &git, false).await, ground.gate.program(&plugin, &ls, false).await)
-    };
+    let work =
+        async { (ground.gate.program(&plugin, &git, false).await, ground.gate.program(&plugin, &ls, false).await) };
     let (git, ls) = ground.ear.attend(&mut ground.notes, work).await;
     assert_eq!((git.unwrap_err().by, ls.is_ok(), ground.asked()), (Refusal::Unattended, true, 0));
 }

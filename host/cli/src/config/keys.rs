@@ -124,6 +124,18 @@ pub(crate) const KEYS: &[Key] = &[
     key("plugins.disabled", Wants::Texts, "[]", "plugins that are off, those that are on by default included"),
     key("plugins.entries", Wants::Sections, "{}", "a section for each plugin, handed to it as it stands"),
     key(
+        "approvals.allow",
+        Wants::Texts,
+        "[]",
+        "what plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`",
+    ),
+    key(
+        "approvals.deny",
+        Wants::Texts,
+        "[]",
+        "what they may not do at all, in the same form; goes before everything else",
+    ),
+    key(
         "auxiliary.<task>.provider",
         Wants::Text,
         "\"auto\"",

@@ -12,8 +12,8 @@ use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, Vi
 use hermes_plugins::process::Run;
 use hermes_plugins::services::{Approval, Clock as _, Level, Refusal, Reporter};
 use hermes_plugins::{
-    AssistDraft, CalledTool, ContextAssist, Fault, FaultKind, Limits, Moment, Plugins, SessionInfo, SessionPlugins, Start, Storage,
-    Surroundings, ToolResult, Tools,
+    AssistDraft, CalledTool, ContextAssist, Fault, FaultKind, Limits, Moment, Plugins, SessionInfo, SessionPlugins,
+    Start, Storage, Surroundings, ToolResult, Tools,
 };
 
 use super::gate::Gate;

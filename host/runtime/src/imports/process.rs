@@ -21,7 +21,8 @@ impl Context {
         let wit::Command { program, arguments, root, folder, input, timeout_ms } = command;
         let order = Order { program, arguments, root, folder, input };
         let finder = programs.clone();
-        let finding = tokio::task::spawn_blocking(move || finder.find(order, &Host::new(&|name| std::env::var_os(name))));
+        let finding =
+            tokio::task::spawn_blocking(move || finder.find(order, &Host::new(&|name| std::env::var_os(name))));
         let found = async { finding.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))? };
         let run = self.call.bounded(found).await?;
         // A plugin that does not take no for an answer would else put the same question again and again.

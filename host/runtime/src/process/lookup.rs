@@ -9,7 +9,11 @@ use crate::error::{Fault, FaultKind};
 pub(super) fn program(program: &str, host: &Host<'_>) -> Result<PathBuf, Fault> {
     let path = Path::new(program);
     if path.is_absolute() {
-        return if is_program(path) { Ok(path.to_owned()) } else { Err(not_found(program, "nothing there can be run")) };
+        return if is_program(path) {
+            Ok(path.to_owned())
+        } else {
+            Err(not_found(program, "nothing there can be run"))
+        };
     }
     // `./x`, `../x` and `x/y` would depend on the folder, and so on what a plugin may write there.
     let plain = path.components().eq([Component::Normal(program.as_ref())]);
@@ -40,7 +44,10 @@ fn is_program(path: &Path) -> bool {
 pub(super) fn folder(folders: &[Folder], root: &str, relative: &str) -> Result<PathBuf, Fault> {
     let Some(granted) = folders.iter().find(|folder| folder.name == root) else {
         let names: Vec<&str> = folders.iter().map(|folder| folder.name.as_str()).collect();
-        return Err(invalid("folder", format!("there is no root {root:?} to run it in; there are: {}", names.join(", "))));
+        return Err(invalid(
+            "folder",
+            format!("there is no root {root:?} to run it in; there are: {}", names.join(", ")),
+        ));
     };
     let path = Path::new(relative);
     let inside = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

@@ -167,7 +167,9 @@ fn a_folder_never_leaves_its_root() {
         ground.find(ground.grant(&["sh"]), order).map(|run| run.folder)
     };
     let work = ground.at("work").canonicalize().unwrap();
-    for (folder, found) in [("", work.clone()), (".", work.clone()), ("sub", work.join("sub")), ("inside", work.join("sub"))] {
+    for (folder, found) in
+        [("", work.clone()), (".", work.clone()), ("sub", work.join("sub")), ("inside", work.join("sub"))]
+    {
         assert_eq!(find("workspace", folder).unwrap(), found);
     }
     for folder in ["..", "sub/../..", "/", "/tmp", "escape", "home", "to-home", "file", "nowhere", "a\0b"] {
@@ -249,7 +251,8 @@ async fn what_is_left_of_a_program_that_ended_is_ended_too() {
 #[tokio::test]
 async fn a_program_that_takes_too_long_is_asked_to_end_and_then_made_to() {
     let ground = Ground::new();
-    let polite = ground.shell("trap 'echo bye; exit 0' TERM; echo $$; sleep 600 & wait", b"", Duration::from_millis(300));
+    let polite =
+        ground.shell("trap 'echo bye; exit 0' TERM; echo $$; sleep 600 & wait", b"", Duration::from_millis(300));
     let polite = polite.await;
     assert_eq!(polite.end, End::TimedOut);
     assert!(String::from_utf8(polite.output).unwrap().ends_with("bye\n"));

@@ -6,6 +6,7 @@ pub mod files;
 pub mod history;
 pub mod llm;
 pub mod log;
+pub mod process;
 pub mod random;
 pub mod sql;
 pub mod task;
