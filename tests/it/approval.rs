@@ -17,7 +17,8 @@ const PROMPT: &str = "> ";
 fn home_with_runner(server: &Server, config: Value) -> Home {
     let home = Home::with(server);
     home.install_guest("runner", "runner", config);
-    home.set("plugins.enabled", json!(["runner"]));
+    // A provider's tools are offered while it is the selected one.
+    home.set("memory.provider", json!("runner"));
     home
 }
 
@@ -25,15 +26,19 @@ fn shell(script: &str) -> Value {
     json!({ "program": "sh", "arguments": ["-c", script] })
 }
 
-fn run(id: &str, runs: &[Value]) -> Call {
-    Call::new(id, "run", &json!({ "runs": runs }))
+fn run(runs: &[Value]) -> (&'static str, Value) {
+    ("run", json!({ "runs": runs }))
 }
 
-/// A model that makes these calls for every message of the user's, and then is done.
-fn model_that_calls(calls: Vec<Call>) -> Server {
-    Server::answering(move |body, _| {
+/// A model that calls these tools for every message of the user's, and then is done.
+fn model_that_calls(calls: Vec<(&'static str, Value)>) -> Server {
+    Server::answering(move |body, number| {
         let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
-        if last["role"] == "user" { Reply::calls(calls.clone()) } else { Reply::text("Done.") }
+        if last["role"] != "user" {
+            return Reply::text("Done.");
+        }
+        let calls = calls.iter().enumerate();
+        Reply::calls(calls.map(|(at, (name, arguments))| Call::new(&format!("call_{number}_{at}"), name, arguments)))
     })
 }
 
@@ -71,11 +76,7 @@ fn leave(mut terminal: Terminal, turns: usize) -> String {
 
 #[test]
 fn without_a_terminal_it_is_refused_with_the_way_to_allow_it_and_the_model_is_told_to_stop_there() {
-    let server = model_that_calls(vec![
-        Call::new("c1", "wipe", &json!({})),
-        run("c2", &[shell("touch ran")]),
-        Call::new("c3", "look", &json!({})),
-    ]);
+    let server = model_that_calls(vec![("wipe", json!({})), run(&[shell("touch ran")]), ("look", json!({}))]);
     let home = home_with_runner(&server, json!({}));
     for output in [
         home.hermes(&["-z", "Go."]).run().success(),
@@ -97,9 +98,9 @@ fn without_a_terminal_it_is_refused_with_the_way_to_allow_it_and_the_model_is_to
 #[test]
 fn the_configuration_allows_and_denies_and_deny_wins() {
     let server = model_that_calls(vec![
-        Call::new("c1", "wipe", &json!({})),
-        run("c2", &[shell("echo hi"), json!({ "program": "env" })]),
-        Call::new("c3", "look", &json!({})),
+        ("wipe", json!({})),
+        run(&[shell("echo hi"), json!({ "program": "env" })]),
+        ("look", json!({})),
     ]);
     let home = home_with_runner(&server, json!({}));
     home.set("approvals.allow", json!(["runner"]));
@@ -118,7 +119,7 @@ fn the_configuration_allows_and_denies_and_deny_wins() {
 
 #[test]
 fn a_program_sees_little_of_the_environment_and_no_key() {
-    let server = model_that_calls(vec![run("c", &[json!({ "program": "env" }), shell("cat; pwd; ls -d ..")])]);
+    let server = model_that_calls(vec![run(&[json!({ "program": "env" }), shell("cat; pwd; ls -d ..")])]);
     let home = home_with_runner(&server, json!({}));
     home.set("approvals.allow", json!(["runner/process:env", "runner/process:sh"]));
     let output =
@@ -136,17 +137,14 @@ fn a_program_sees_little_of_the_environment_and_no_key() {
 
 #[test]
 fn what_was_not_granted_is_not_even_asked_about() {
-    let server = model_that_calls(vec![run(
-        "c",
-        &[
-            json!({ "program": "cat", "arguments": ["/etc/passwd"] }),
-            json!({ "program": "../../bin/sh" }),
-            json!({ "program": "/bin/sh" }),
-            json!({ "program": "./planted" }),
-            json!({ "program": "sh", "folder": "../" }),
-            json!({ "program": "sh", "arguments": ["-c", "a\u{0}b"] }),
-        ],
-    )]);
+    let server = model_that_calls(vec![run(&[
+        json!({ "program": "cat", "arguments": ["/etc/passwd"] }),
+        json!({ "program": "../../bin/sh" }),
+        json!({ "program": "/bin/sh" }),
+        json!({ "program": "./planted" }),
+        json!({ "program": "sh", "folder": "../" }),
+        json!({ "program": "sh", "arguments": ["-c", "a\u{0}b"] }),
+    ])]);
     let home = home_with_runner(&server, json!({}));
     home.set("approvals.allow", json!(["runner"]));
     home.write_workspace("planted", "#!/bin/sh\necho planted\n");
@@ -158,12 +156,9 @@ fn what_was_not_granted_is_not_even_asked_about() {
 #[test]
 fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
     let script = "printf 'a\u{1b}[2J%s' \"$1\"";
-    let server = model_that_calls(vec![run(
-        "c",
-        &[json!({
-            "program": "sh", "arguments": ["-c", script, "x", "two\nlines\u{202e}"], "input": "piped",
-        })],
-    )]);
+    let server = model_that_calls(vec![run(&[json!({
+        "program": "sh", "arguments": ["-c", script, "x", "two\nlines\u{202e}"], "input": "piped",
+    })])]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     terminal.wait_for(READY, 1);
@@ -177,8 +172,6 @@ fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
     }
     let workspace = home.workspace().canonicalize().unwrap().display().to_string();
     assert!(shown.contains(&workspace) && !shown.contains('\u{202e}'), "{shown}");
-    // No single key, no key that means nothing.
-    terminal.press("yo");
     terminal.press("o");
     terminal.wait_for("allowed once", 1);
     leave(terminal, 1);
@@ -186,8 +179,22 @@ fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
 }
 
 #[test]
+fn at_a_terminal_a_single_question_asks_and_a_one_shot_does_not() {
+    let server = model_that_calls(vec![("wipe", json!({}))]);
+    let home = home_with_runner(&server, json!({}));
+    let mut terminal = home.hermes(&["chat", "-q", "Go."]).at_terminal();
+    terminal.wait_for(READY, 1);
+    terminal.press("o");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert_eq!(results(&server), ["wiped"]);
+    let mut terminal = home.hermes(&["-z", "Go."]).at_terminal();
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert!(results(&server)[0].contains("nobody can be asked"), "{}", terminal.shown());
+}
+
+#[test]
 fn enter_escape_and_the_end_of_input_are_a_no() {
-    let server = model_that_calls(vec![Call::new("c", "wipe", &json!({ "all": true }))]);
+    let server = model_that_calls(vec![("wipe", json!({ "all": true }))]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     for (time, key) in ["\r", "\u{1b}", "\u{4}", "d"].into_iter().enumerate() {
@@ -218,7 +225,7 @@ fn enter_escape_and_the_end_of_input_are_a_no() {
 
 #[test]
 fn ctrl_c_is_a_no_and_stops_the_turn() {
-    let server = model_that_calls(vec![Call::new("c", "wipe", &json!({}))]);
+    let server = model_that_calls(vec![("wipe", json!({}))]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     terminal.wait_for(READY, 1);
@@ -260,7 +267,7 @@ fn what_was_typed_before_the_question_is_no_answer() {
 
 #[test]
 fn session_holds_until_the_process_ends_and_always_until_it_is_forgotten() {
-    let server = model_that_calls(vec![run("c", &[shell("echo hi")])]);
+    let server = model_that_calls(vec![run(&[shell("echo hi")])]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     terminal.wait_for(READY, 1);
@@ -278,14 +285,14 @@ fn session_holds_until_the_process_ends_and_always_until_it_is_forgotten() {
     home.hermes(&["-z", "Go."]).run().success();
     assert_eq!(answers(&results(&server)[0])[0]["output"], "hi\n");
     let listed = home.hermes(&["plugins", "approvals"]).run().success();
-    assert!(listed.stdout.starts_with("runner 0.1.0  process:sh (/"), "{listed}");
+    assert!(listed.stdout.starts_with("runner 0.1.0 process:sh (/"), "{listed}");
     home.hermes(&["plugins", "approvals", "--forget", "runner"]).run().success();
     home.hermes(&["-z", "Go."]).run().success().says(&["nobody can be asked"]);
 }
 
 #[test]
 fn an_update_of_the_plugin_asks_again() {
-    let server = model_that_calls(vec![Call::new("c", "wipe", &json!({}))]);
+    let server = model_that_calls(vec![("wipe", json!({}))]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     terminal.wait_for(READY, 1);
@@ -303,10 +310,7 @@ fn an_update_of_the_plugin_asks_again() {
 
 #[test]
 fn parallel_calls_ask_one_after_the_other_and_a_no_is_for_the_whole_call() {
-    let server = model_that_calls(vec![
-        run("c1", &[shell("echo first"), shell("echo never")]),
-        run("c2", &[shell("echo second")]),
-    ]);
+    let server = model_that_calls(vec![run(&[shell("echo first"), shell("echo never")]), run(&[shell("echo second")])]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     terminal.wait_for(READY, 1);
@@ -325,7 +329,7 @@ fn parallel_calls_ask_one_after_the_other_and_a_no_is_for_the_whole_call() {
 
 #[test]
 fn a_hook_asks_with_its_reason_for_any_tool() {
-    let server = model_that_calls(vec![Call::new("c", "look", &json!({}))]);
+    let server = model_that_calls(vec![("look", json!({}))]);
     let home = home_with_runner(&server, json!({ "ask": ["look"] }));
     home.hermes(&["-z", "Go."]).run().success().says(&["approvals.allow: [runner/look]"]);
     let mut terminal = chat(&home);
@@ -340,8 +344,6 @@ fn a_hook_asks_with_its_reason_for_any_tool() {
 fn work_in_the_background_asks_nobody() {
     let server = Server::answering(|_, _| Reply::text("Done."));
     let home = home_with_runner(&server, json!({ "sync": "touch synced" }));
-    home.set("plugins.enabled", json!([]));
-    home.set("memory.provider", json!("runner"));
     let terminal = chat(&home);
     let shown = leave(terminal, 1);
     assert!(!shown.contains(READY), "{shown}");
@@ -355,7 +357,7 @@ fn work_in_the_background_asks_nobody() {
 #[test]
 fn an_interrupt_ends_the_program_with_the_process() {
     let script = "trap '' TERM INT; echo $$ > pid.part; mv pid.part pid; while :; do sleep 600; done";
-    let server = model_that_calls(vec![run("c", &[shell(script)])]);
+    let server = model_that_calls(vec![run(&[shell(script)])]);
     let home = home_with_runner(&server, json!({}));
     home.set("approvals.allow", json!(["runner"]));
     let running = home.hermes(&["-z", "Go."]).spawn();

@@ -21,8 +21,12 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
         "" => format!("`{}`", visible(&question.plugin)),
         version => format!("plugin `{}` {}", visible(&question.plugin), visible(version)),
     };
-    let (title, fields) = match &question.subject {
-        Subject::Program(run) => (format!("approval: {plugin} wants to run a program"), program(run)),
+    let (title, fields, scope) = match &question.subject {
+        Subject::Program(run) => (
+            format!("approval: {plugin} wants to run a program"),
+            program(run),
+            format!("every run of {} by this plugin, whatever its arguments", bounded(&run.program, word)),
+        ),
         Subject::Tool { name, arguments, dangerous, objections } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
             if *dangerous {
@@ -32,12 +36,15 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
                 let why = bounded(&objection.why, visible);
                 fields.push(("because", format!("the hook `{}` asks: {why}", visible(&objection.plugin))));
             }
-            (format!("approval: the model wants to call a tool of {plugin}"), fields)
+            let reason = if objections.is_empty() { "" } else { ", for the same reason" };
+            let scope = format!("every call of this tool, whatever its arguments{reason}");
+            (format!("approval: the model wants to call a tool of {plugin}"), fields, scope)
         }
     };
     let width = fields.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     let fields = fields.into_iter().map(|(label, text)| format!("  {label:width$}  {text}"));
-    std::iter::once(title).chain(fields).collect()
+    // A yes that is larger than the question must say so.
+    std::iter::once(title).chain(fields).chain([format!("  session and always: {scope}")]).collect()
 }
 
 fn program(run: &Run) -> Vec<(&'static str, String)> {
@@ -162,6 +169,7 @@ mod tests {
                 r#"  command  git push --force "a b" "" "x\ny" "$(rm)" "say \"hi\\\"" "it's" "ünï""#,
                 "  program  /usr/bin/git",
                 "  folder   /w",
+                "  session and always: every run of git by this plugin, whatever its arguments",
             ]
         );
     }
