@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[cfg(target_os = "linux")]
+mod approval;
 mod arrows;
 mod auxiliary;
 mod branches;

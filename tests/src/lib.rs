@@ -12,6 +12,8 @@ mod process;
 mod reply;
 mod request;
 mod server;
+#[cfg(unix)]
+mod terminal;
 mod warmth;
 pub mod wire;
 
@@ -21,4 +23,6 @@ pub use process::{Hermes, Output, Running};
 pub use reply::{Call, Reply};
 pub use request::{Request, unmarked};
 pub use server::{Server, dead_endpoint};
+#[cfg(unix)]
+pub use terminal::Terminal;
 pub use wire::is_auxiliary;

@@ -57,6 +57,13 @@ impl Hermes {
         self
     }
 
+    /// Starts it in front of a terminal of its own, without colours.
+    #[cfg(unix)]
+    pub fn at_terminal(self) -> crate::terminal::Terminal {
+        let Self { command, timeout, .. } = self.env("NO_COLOR", "1");
+        crate::terminal::Terminal::spawn(command, timeout)
+    }
+
     /// Runs it to its end.
     #[track_caller]
     pub fn run(self) -> Output {
@@ -95,13 +102,13 @@ impl Running {
     /// Waits until the text has been written to standard output.
     #[track_caller]
     pub fn wait_for_stdout(&self, text: &str) {
-        self.stdout.wait_for(text, self.deadline);
+        self.stdout.wait_for(text, 1, self.deadline);
     }
 
     /// Waits until the text has been written to standard error.
     #[track_caller]
     pub fn wait_for_stderr(&self, text: &str) {
-        self.stderr.wait_for(text, self.deadline);
+        self.stderr.wait_for(text, 1, self.deadline);
     }
 
     /// Ends it at once, as `kill -9` does.
@@ -204,7 +211,7 @@ impl fmt::Display for Output {
 }
 
 /// Reads a pipe to its end in a thread of its own.
-struct Capture {
+pub(crate) struct Capture {
     shared: Arc<(Mutex<Captured>, Condvar)>,
     reader: Option<JoinHandle<()>>,
 }
@@ -216,7 +223,7 @@ struct Captured {
 }
 
 impl Capture {
-    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+    pub(crate) fn of(mut pipe: impl Read + Send + 'static) -> Self {
         let shared: Arc<(Mutex<Captured>, Condvar)> = Arc::default();
         let writer = Arc::clone(&shared);
         let reader = std::thread::spawn(move || {
@@ -235,23 +242,32 @@ impl Capture {
         Self { shared, reader: Some(reader) }
     }
 
+    /// All of it up to now.
+    pub(crate) fn so_far(&self) -> String {
+        let captured = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&captured.bytes).into_owned()
+    }
+
     #[track_caller]
-    fn wait_for(&self, text: &str, deadline: Instant) {
+    pub(crate) fn wait_for(&self, text: &str, time: usize, deadline: Instant) {
         let (captured, changed) = &*self.shared;
         let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let so_far = String::from_utf8_lossy(&captured.bytes);
-            if so_far.contains(text) {
+            if so_far.matches(text).count() >= time {
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!captured.ended && !left.is_zero(), "`{text}` was never written; there is only:\n{so_far}");
+            assert!(
+                !captured.ended && !left.is_zero(),
+                "`{text}` was not written {time} times; there is only:\n{so_far}"
+            );
             captured = changed.wait_timeout(captured, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// All of it, once the process has ended.
-    fn rest(&mut self) -> String {
+    pub(crate) fn rest(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             drop(reader.join());
         }

@@ -10,6 +10,7 @@ use hermes_plugins::Plugins;
 use hermes_prompt::PlatformHint;
 use hermes_store::{NewSession, Parent, ParentKind, Session, Store, Totals};
 
+use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
 use crate::clock::Clock;
 use crate::compaction::{self, Compression, LEAST_MESSAGES, Outlook};
@@ -77,6 +78,8 @@ pub struct Host {
     pub engine: String,
     /// What the loop obeys.
     pub settings: Settings,
+    /// What plugins do only with the user's leave.
+    pub approvals: Approvals,
 }
 
 /// Which session to work on.
@@ -297,6 +300,7 @@ impl Agent {
         const ONE_SHOT: Duration = Duration::from_secs(10);
         const PATIENCE: Duration = Duration::from_secs(2);
         let Some(mut live) = self.live else { return };
+        live.ear.ask_no_more();
         let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
         let Live { compactor, plugged, syncing, ear, .. } = &mut live;
         let ending = async {

@@ -48,4 +48,6 @@ pub enum Event<'a> {
     Notice(&'a str),
     /// A plugin says what it is at; the next event overwrites it.
     Progress(&'a str),
+    /// The user is about to be asked something by [`crate::Approver`]; no event comes before the answer.
+    Asking,
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod approval;
 pub mod assist;
 mod auxiliary;
 mod clock;
@@ -26,6 +27,7 @@ mod turn;
 mod watchers;
 
 pub use agent::{Agent, Begin, Host, Openings, PromptSettings, Settings, Status, TurnEnd, openings};
+pub use approval::{Approvals, Approver};
 pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};
 pub use clock::Clock;
 pub use compaction::{Compression, Outlook};

@@ -13,6 +13,7 @@ use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
 
 use crate::agent::Host;
+use crate::approval::{Gate, PluginGate};
 use crate::assist::Assistant;
 use crate::auxiliary::Auxiliary;
 use crate::clock::Clock;
@@ -73,12 +74,13 @@ impl Plugged {
         fresh: bool,
         history: Arc<dyn History>,
     ) -> Result<(Self, Ear), AgentError> {
-        let (voice, ear) = report::channel(&host.home, session.id.as_str());
-        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice))?;
+        let (voice, ear) = report::channel(&host.home, session.id.as_str(), host.approvals.approver.clone());
+        let gate = Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), voice.clone()));
+        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice, &gate))?;
         let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, halt } = plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
-        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
+        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), gate).await;
         for notice in unwatched.into_iter().chain(notices) {
             voice.notice(notice);
         }
@@ -157,14 +159,21 @@ fn switched(before: &str, now: &str, journal: &Journal) -> String {
     )
 }
 
-fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn History>, voice: &Voice) -> Surroundings {
+fn surroundings(
+    host: &Host,
+    session: &Session,
+    fresh: bool,
+    history: Arc<dyn History>,
+    voice: &Voice,
+    gate: &Arc<Gate>,
+) -> Surroundings {
     let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
     let start = match parent {
         Some(parent) if fresh => Start::Continued(parent.id.to_string()),
         None if fresh => Start::Fresh,
         _ => Start::Resumed,
     };
-    let reporters = voice.clone();
+    let (reporters, gate) = (voice.clone(), Arc::clone(gate));
     Surroundings {
         session: SessionInfo {
             id: session.id.to_string(),
@@ -189,5 +198,6 @@ fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn Hi
         )),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
+        approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
     }
 }

@@ -1,28 +1,44 @@
-//! What plugins say about themselves: to a log file each, and to the user where it matters.
+//! What plugins say about themselves: to a log file each, and to the user where it matters; and what the user is asked.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hermes_plugins::services::{Level, Reporter};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use crate::approval::{Approver, Decision, Question};
 use crate::event::{Event, Observer};
 
 /// Something for the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+enum Said {
     Notice(String),
     Progress(String),
+    Asked(Box<Asked>),
 }
+
+/// A question on its way.
+struct Asked {
+    question: Question,
+    /// That it is being asked.
+    taken: oneshot::Sender<()>,
+    answer: oneshot::Sender<Decision>,
+}
+
+/// How long a question may lie before somebody takes it: between two steps of a turn nobody does for a moment, and at
+/// the prompt nobody ever does.
+const UNHEARD: Duration = Duration::from_secs(1);
 
 /// The receiving end, and what was said already.
 pub(crate) struct Ear {
     receiver: mpsc::UnboundedReceiver<Said>,
     told: HashSet<String>,
+    /// Who asks the user; none where nobody can be asked.
+    approver: Option<Arc<dyn Approver>>,
 }
 
 /// Makes reporters for plugins.
@@ -34,10 +50,10 @@ pub(crate) struct Voice {
 }
 
 /// A pair: what plugins speak into, and what the loop hears.
-pub(crate) fn channel(home: &Path, session: &str) -> (Voice, Ear) {
+pub(crate) fn channel(home: &Path, session: &str, approver: Option<Arc<dyn Approver>>) -> (Voice, Ear) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let voice = Voice { folder: home.join("logs"), session: session.to_owned(), sender };
-    (voice, Ear { receiver, told: HashSet::new() })
+    (voice, Ear { receiver, told: HashSet::new(), approver })
 }
 
 impl Voice {
@@ -55,14 +71,28 @@ impl Voice {
         // Nobody listens any more once the session is closed.
         let _ = self.sender.send(Said::Notice(text));
     }
+
+    /// Puts a question to the user and waits for the answer; none where nobody takes it up.
+    pub(crate) async fn ask(&self, question: Question) -> Option<Decision> {
+        let ((taken, is_taken), (answer, answered)) = (oneshot::channel(), oneshot::channel());
+        self.sender.send(Said::Asked(Box::new(Asked { question, taken, answer }))).ok()?;
+        tokio::time::timeout(UNHEARD, is_taken).await.ok()?.ok()?;
+        // A question that was taken and not answered was broken off.
+        Some(answered.await.unwrap_or(Decision::Deny))
+    }
 }
 
 impl Ear {
     /// Passes on what was said so far.
     pub(crate) fn drain(&mut self, observer: &mut dyn Observer) {
         while let Ok(said) = self.receiver.try_recv() {
-            self.pass_on(&said, observer);
+            self.pass_on(said, observer);
         }
+    }
+
+    /// From now on nobody is asked anything.
+    pub(crate) fn ask_no_more(&mut self) {
+        self.approver = None;
     }
 
     /// The notices so far, where nobody observes.
@@ -78,17 +108,40 @@ impl Ear {
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                Some(said) = self.receiver.recv() => self.pass_on(&said, observer),
+                Some(said) = self.receiver.recv() => match said {
+                    // Meanwhile nothing else is shown, and questions behind it wait.
+                    Said::Asked(asked) => self.put(*asked, observer).await,
+                    said => self.pass_on(said, observer),
+                },
             }
         }
     }
 
-    fn pass_on(&mut self, said: &Said, observer: &mut dyn Observer) {
+    async fn put(&self, asked: Asked, observer: &mut dyn Observer) {
+        let Asked { question, taken, mut answer } = asked;
+        let Some(approver) = &self.approver else { return };
+        if taken.send(()).is_err() {
+            return;
+        }
+        observer.event(Event::Asking);
+        tokio::select! {
+            biased;
+            () = answer.closed() => {}
+            decision = approver.ask(&question) => drop(answer.send(decision)),
+        }
+    }
+
+    fn pass_on(&mut self, said: Said, observer: &mut dyn Observer) {
         match said {
             // Once is enough, or a plugin in a loop would drown the conversation.
-            Said::Notice(text) if self.told.insert(text.clone()) => observer.event(Event::Notice(text)),
-            Said::Notice(_) => {}
-            Said::Progress(text) => observer.event(Event::Progress(text)),
+            Said::Notice(text) => {
+                if self.told.insert(text.clone()) {
+                    observer.event(Event::Notice(&text));
+                }
+            }
+            Said::Progress(text) => observer.event(Event::Progress(&text)),
+            // Whoever asked hears that nobody took it up.
+            Said::Asked(asked) => drop(asked),
         }
     }
 }

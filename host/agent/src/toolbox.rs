@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use hermes_conversation::{Draft, ToolCall, ToolSchema, tokens};
 use hermes_plugins::{CallError, Cause, Effect, Invocation, Tool, Tools};
 
+use crate::approval::Gate;
 use crate::skills::{self, SkillShelf};
 use crate::watchers::Watchers;
 
@@ -16,6 +17,7 @@ pub(crate) struct Toolbox {
     offered: HashMap<String, Offered>,
     shelf: SkillShelf,
     watchers: Arc<Watchers>,
+    gate: Arc<Gate>,
     /// Every plugin said what it offers.
     whole: bool,
 }
@@ -38,6 +40,7 @@ impl Toolbox {
         plugins: &[Arc<dyn Tools>],
         shelf: SkillShelf,
         watchers: Arc<Watchers>,
+        gate: Arc<Gate>,
     ) -> (Self, Vec<String>) {
         let mut notices = Vec::new();
         let mut offered: HashMap<String, Offered> = HashMap::new();
@@ -71,7 +74,7 @@ impl Toolbox {
                 }
             }
         }
-        (Self { offered, shelf, watchers, whole }, notices)
+        (Self { offered, shelf, watchers, gate, whole }, notices)
     }
 
     /// Whether every plugin could say what it offers.
@@ -142,14 +145,11 @@ impl Toolbox {
             let names: Vec<String> = self.schemas().into_iter().map(|schema| schema.name).collect();
             return Err(format!("there is no tool `{}`; there are: {}", call.name, names.join(", ")));
         }
-        self.watchers.before_tool(call).await?;
+        let objections = self.watchers.before_tool(call).await?;
+        let plugin = offered.map(|offered| offered.plugin.name());
+        let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
+        self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
         let Some(offered) = offered else { return self.shelf.call(&call.name, &call.arguments).await };
-        if offered.tool.effect == Effect::Dangerous {
-            return Err(format!(
-                "`{}` is marked as dangerous, and nobody can be asked to approve it yet: it was not run",
-                call.name
-            ));
-        }
         let invocation = Invocation {
             id: call.id.clone(),
             name: call.name.clone(),

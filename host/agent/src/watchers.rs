@@ -6,6 +6,8 @@ use hermes_conversation::{ToolCall, Usage};
 use hermes_plugins::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::approval::Objection;
+
 /// The hooks of a session, by what they want to be told of.
 pub(crate) struct Watchers {
     before_tool: Vec<Arc<dyn Hooks>>,
@@ -55,22 +57,19 @@ impl Watchers {
         (watchers, notices)
     }
 
-    /// Whether a tool may run; the text goes to the model. A hook that fails is a hook that did not agree.
-    pub(crate) async fn before_tool(&self, call: &ToolCall) -> Result<(), String> {
+    /// Whether a tool may run, and who wants the user to say so; the text of an error goes to the model. A hook that
+    /// fails is a hook that did not agree.
+    pub(crate) async fn before_tool(&self, call: &ToolCall) -> Result<Vec<Objection>, String> {
+        let mut objections = Vec::new();
         for hook in &self.before_tool {
             match hook.on_event(Event::BeforeTool(event(call))).await {
                 Ok(Verdict::Proceed) => {}
                 Ok(Verdict::Block(why)) => return Err(format!("blocked by `{}`: {why}", hook.name())),
-                Ok(Verdict::Ask(why)) => {
-                    return Err(format!(
-                        "`{}` wants the user to approve this, and nobody can be asked yet: {why}",
-                        hook.name()
-                    ));
-                }
+                Ok(Verdict::Ask(why)) => objections.push(Objection { plugin: hook.name().to_owned(), why }),
                 Err(error) => return Err(format!("not run, because a hook could not be asked: {error}")),
             }
         }
-        Ok(())
+        Ok(objections)
     }
 
     pub(crate) fn after_tool(&self, call: &ToolCall, content: &str, failed: bool, elapsed_ms: u64) {

@@ -244,6 +244,15 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// What they may do for good, since you answered `always`
+    Approvals {
+        /// Ask again about what this plugin does
+        #[arg(long, value_name = "PLUGIN")]
+        forget: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

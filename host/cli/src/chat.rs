@@ -12,7 +12,7 @@ use crate::launch::{Launcher, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash};
-use crate::{context, oneshot, status, text};
+use crate::{approval, context, oneshot, status, text};
 
 /// What follows from an input.
 enum Next {
@@ -35,7 +35,8 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     let ctrl_c = CtrlC::listen();
     let setup = Setup::read()?;
     let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
-    let launcher = Launcher::new(setup, &session.model, false, verbose, console)?;
+    let launcher = Launcher::new(setup, &session.model, false, verbose, console)?
+        .asking(approval::approver(console, ctrl_c.interrupt()));
     let begin = launcher.which(session)?;
     let agent = launcher.begin(begin).await?;
     let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {

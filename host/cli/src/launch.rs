@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hermes_agent::{Agent, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels};
+use hermes_agent::approval::ApprovalRules;
+use hermes_agent::{
+    Agent, Approvals, Approver, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels,
+};
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
 use hermes_plugins::{Catalog, Plugins, Selection, Variables};
 use hermes_prompt::PlatformHint;
@@ -128,6 +131,17 @@ impl Setup {
         })
     }
 
+    /// What needs no question.
+    fn approvals(&self) -> Result<Approvals, Failure> {
+        let config = &self.config;
+        let rules = ApprovalRules::parse(&config.texts("approvals.allow"), &config.texts("approvals.deny"));
+        let rules = rules.map_err(|error| {
+            let what = format!("{} cannot be used", config.file().display());
+            Failure::from_sentence(Kind::Configuration, &what, &error.to_string(), "correct the entry")
+        })?;
+        Ok(Approvals { rules, approver: None })
+    }
+
     fn cache_ttl(&self) -> Result<Ttl, Failure> {
         let given = self.config.text("prompt_caching.cache_ttl");
         given.map_or(Ok(Ttl::default()), |given| given.parse()).map_err(|error: UnknownTtl| {
@@ -198,6 +212,7 @@ pub(crate) struct Launcher {
     setup: Setup,
     selection: Selection,
     settings: Settings,
+    approvals: Approvals,
     route: Route,
     store: Arc<Store>,
     runtime: Runtime,
@@ -244,6 +259,7 @@ impl Launcher {
         Ok(Self {
             selection: setup.selection(flags),
             settings: setup.settings(one_shot, &auxiliary)?,
+            approvals: setup.approvals()?,
             runtime: Runtime::new(setup.home.code()),
             catalog: setup.catalog(),
             setup,
@@ -253,6 +269,12 @@ impl Launcher {
             workspace,
             console,
         })
+    }
+
+    /// With somebody who can be asked.
+    pub(crate) fn asking(mut self, approver: Option<Arc<dyn Approver>>) -> Self {
+        self.approvals.approver = approver;
+        self
     }
 
     /// The home, for what chat keeps there.
@@ -290,6 +312,7 @@ impl Launcher {
             model: self.route.model.clone(),
             engine: self.selection.engine.clone(),
             settings: self.settings.clone(),
+            approvals: self.approvals.clone(),
         })
     }
 

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod approval;
 mod arguments;
 mod bars;
 mod bundled;
@@ -92,5 +93,7 @@ fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCod
     let ended = runtime.block_on(work);
     // A thread that still waits for input must not keep the process.
     runtime.shutdown_background();
+    // Nor must a program outlive it that somebody ran for a plugin.
+    hermes_runtime::process::end_all();
     ended
 }

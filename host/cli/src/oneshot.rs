@@ -12,7 +12,7 @@ use crate::failure::{Failure, Kind};
 use crate::launch::{Launcher, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
-use crate::status;
+use crate::{approval, status};
 
 /// How long a pipe may be silent before it is said that it is being waited for.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -58,7 +58,9 @@ async fn turn(
     console: Console,
     ctrl_c: &CtrlC,
 ) -> Result<ExitCode, Failure> {
-    let launcher = Launcher::new(setup, &session.model, true, verbose, console)?;
+    // Whoever asks for the answer alone is a script, even at a terminal.
+    let approver = if show == Show::Answer { None } else { approval::approver(console, ctrl_c.interrupt()) };
+    let launcher = Launcher::new(setup, &session.model, true, verbose, console)?.asking(approver);
     let begin = launcher.which(session)?;
     let mut agent = launcher.begin(begin).await?;
     let mut screen = Screen::new(console, show, ctrl_c.interrupt());

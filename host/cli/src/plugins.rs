@@ -7,6 +7,7 @@ use hermes_plugins::{Catalog, Found, Selection};
 use hermes_runtime::Runtime;
 use serde::Serialize;
 
+use crate::approval::listing;
 use crate::arguments::{ModelArguments, PluginsCommand};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
@@ -58,7 +59,12 @@ impl State {
 }
 
 pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode, Failure> {
-    let PluginsCommand::List { json } = command;
+    let json = match command {
+        PluginsCommand::List { json } => json,
+        PluginsCommand::Approvals { forget, json } => {
+            return listing::run(&Home::locate()?, forget.as_deref(), *json, console);
+        }
+    };
     let setup = Setup::read()?;
     setup.warn(console);
     let catalog = setup.catalog();

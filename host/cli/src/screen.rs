@@ -214,6 +214,7 @@ impl<W: Write + Send> Observer for Screen<W> {
                 self.console.note(text);
             }
             Event::Progress(text) => self.pass(text),
+            Event::Asking => self.end_line(),
         }
     }
 }

@@ -44,7 +44,10 @@ impl CtrlC {
                     PROMPT => {}
                     TURN if !heard.interrupt.is_triggered() => heard.interrupt.trigger(),
                     // What was said is stored already, and the next process closes what is open.
-                    _ => std::process::exit(Kind::Interrupted as i32),
+                    _ => {
+                        hermes_runtime::process::end_all();
+                        std::process::exit(Kind::Interrupted as i32)
+                    }
                 }
             }
         });

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use hermes_conversation::{MessageRange, Model, Plan};
+use hermes_runtime::process::Programs;
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
     Progress, Query, Quote, Recipe, Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
@@ -34,7 +35,8 @@ impl SessionComponent {
 
     fn background(&self) -> &Instance {
         self.background.get_or_init(|| {
-            let recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+            let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+            recipe.services.programs = recipe.services.programs.map(Programs::unattended);
             Instance::new(Arc::new(recipe))
         })
     }

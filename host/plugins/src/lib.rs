@@ -24,6 +24,7 @@ mod supervision;
 
 pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
 pub use error::PluginsError;
+pub use hermes_runtime::process;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
@@ -34,7 +35,7 @@ pub use hermes_runtime::{
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use manifest::{Manifest, ManifestError, RequiredVariable};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
-pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
+pub use session::{Approvals, Identity, Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings};
 pub use storage::{Memory, Storage};
 pub use variables::Variables;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
-use hermes_runtime::services::{Clock, History, Models, Reporter};
+use hermes_runtime::process::{Folder, ProgramGrant, Programs};
+use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
 use hermes_runtime::sql::Database;
 use hermes_runtime::{
     Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tally, Tier,
@@ -59,6 +60,20 @@ impl Selection {
 /// Makes what takes a plugin's log lines, by the plugin's name.
 pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
 
+/// A plugin as an approval names it: with other code it is another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Of its component, in hexadecimal digits.
+    pub digest: String,
+}
+
+/// Makes what says whether a plugin may run a program.
+pub type Approvals = Box<dyn Fn(&Identity) -> Arc<dyn Approval> + Send + Sync>;
+
 /// What surrounds a session: what its plugins may be given, each by its manifest.
 pub struct Surroundings {
     /// The session.
@@ -81,6 +96,8 @@ pub struct Surroundings {
     pub history: Arc<dyn History>,
     /// Makes what takes a plugin's log lines, by its name.
     pub reporters: Reporters,
+    /// Makes what says whether a plugin may run a program.
+    pub approvals: Approvals,
 }
 
 /// The plugins that a configuration selects: found, compiled and looked at, not yet running.
@@ -99,6 +116,7 @@ struct Selected {
     /// Why variables in its section stayed as they are.
     unexpanded: Vec<String>,
     settings: PluginSettings,
+    digest: String,
 }
 
 /// What a session runs with. Everything is dropped with it.
@@ -166,6 +184,11 @@ impl Plugins {
     /// Names of all that will run, the engine first.
     pub fn names(&self) -> Vec<&str> {
         std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::name).collect()
+    }
+
+    /// All that will run, as approvals name them.
+    pub fn identities(&self) -> impl Iterator<Item = Identity> {
+        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::identity)
     }
 
     /// Name and version of the context engine.
@@ -282,8 +305,10 @@ impl Select<'_> {
             Some(section) => variables.expand(name, permissions, section),
             None => (serde_json::json!({}), Vec::new()),
         };
+        let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
-        Ok(Selected { found: found.clone(), loaded, config: config.to_string(), variables, unexpanded, settings })
+        let digest = blake3::hash(&component).to_hex().to_string();
+        Ok(Selected { found, loaded, config, variables, unexpanded, settings, digest })
     }
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
@@ -311,6 +336,11 @@ impl Selected {
         &self.found.manifest.permissions
     }
 
+    fn identity(&self) -> Identity {
+        let manifest = &self.found.manifest;
+        Identity { name: manifest.name.clone(), version: manifest.version.to_string(), digest: self.digest.clone() }
+    }
+
     fn start(
         &self,
         around: &Surroundings,
@@ -336,6 +366,7 @@ impl Selected {
                 Storage::Memory(memory) => memory.of(self.name()).1,
             }),
             http,
+            programs: self.programs(around),
         };
         let (version, limits, tally) = (manifest.version.to_string(), self.limits(around), Arc::<Tally>::default());
         let home = match around.storage {
@@ -401,13 +432,31 @@ impl Selected {
         home.join("data").join(self.name())
     }
 
+    /// Programs run in the workspace, which whoever runs them can reach in any case, and in the folders that it was
+    /// granted.
+    fn programs(&self, around: &Surroundings) -> Option<Programs> {
+        let permissions = self.permissions();
+        if permissions.process.is_empty() {
+            return None;
+        }
+        let mut names: Vec<&str> = vec![WORKSPACE];
+        names.extend(permissions.files.iter().map(|asked| asked.root.as_str()).filter(|name| *name != WORKSPACE));
+        let folder = |name: &str| {
+            let (path, denied) = place(name, around);
+            Folder { name: name.to_owned(), path, denied }
+        };
+        let grant = ProgramGrant {
+            programs: permissions.process.clone(),
+            variables: Vec::new(),
+            folders: names.into_iter().map(folder).collect(),
+        };
+        Some(Programs::new(grant, (around.approvals)(&self.identity())))
+    }
+
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
         let mut roots = Vec::new();
         for asked in &self.permissions().files {
-            let (path, denied) = match asked.root.as_str() {
-                "skills" => (around.home.join("skills"), Vec::new()),
-                _ => (around.workspace.clone(), vec![around.home.clone()]),
-            };
+            let (path, denied) = place(&asked.root, around);
             if asked.root == "skills" {
                 // The user's to fill; an empty folder says where.
                 let _ = std::fs::create_dir_all(&path);
@@ -418,5 +467,15 @@ impl Selected {
             roots.push(root);
         }
         Ok(Roots::new(roots))
+    }
+}
+
+const WORKSPACE: &str = "workspace";
+
+/// Where a root lies, and what below it is closed.
+fn place(root: &str, around: &Surroundings) -> (PathBuf, Vec<PathBuf>) {
+    match root {
+        "skills" => (around.home.join("skills"), Vec::new()),
+        _ => (around.workspace.clone(), vec![around.home.clone()]),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
@@ -84,8 +84,9 @@ impl WasiView for Context {
 /// The call that an instance carries out.
 #[derive(Clone)]
 pub(crate) struct Call {
-    /// When it must have answered.
+    /// When it must have answered, but for the time for which it stands still.
     pub(crate) until: Instant,
+    still: Arc<Mutex<Still>>,
     signals: Arc<Signals>,
     /// Uses of imports so far.
     pub(crate) host_calls: u64,
@@ -93,6 +94,21 @@ pub(crate) struct Call {
     ticks: u32,
     lines_left: u64,
     log_bytes_left: u64,
+    /// The user has refused it something: it may not ask again.
+    pub(crate) refused: bool,
+}
+
+/// Time that is not the plugin's own: somebody was asked.
+#[derive(Default)]
+struct Still {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl Still {
+    fn total(&self) -> Duration {
+        self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
 }
 
 #[derive(Default)]
@@ -116,11 +132,13 @@ impl Call {
     pub(crate) fn new(deadline: Duration, limits: &Limits) -> Self {
         Self {
             until: Instant::now() + deadline,
+            still: Arc::default(),
             signals: Arc::default(),
             host_calls: 0,
             ticks: 0,
             lines_left: limits.get(Limit::LogLines),
             log_bytes_left: limits.get(Limit::LogBytes),
+            refused: false,
         }
     }
 
@@ -154,13 +172,54 @@ impl Call {
     }
 
     pub(crate) fn time_left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+        (self.until + self.still().total()).saturating_duration_since(Instant::now())
+    }
+
+    fn still(&self) -> MutexGuard<'_, Still> {
+        self.still.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until its time is up.
+    pub(crate) async fn expired(&self) {
+        /// How soon it is looked again while the time stands still.
+        const LOOK: Duration = Duration::from_millis(50);
+        loop {
+            let left = self.time_left();
+            if left.is_zero() {
+                return;
+            }
+            let still = self.still().since.is_some();
+            tokio::time::sleep(if still { left.max(LOOK) } else { left }).await;
+        }
+    }
+
+    /// Waits for a person, for as long as that takes: meanwhile the call's time stands still.
+    pub(crate) async fn asking<T>(&self, question: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        struct Asked<'a>(&'a Call);
+        impl Drop for Asked<'_> {
+            fn drop(&mut self) {
+                let mut still = self.0.still();
+                *still = Still { before: still.total(), since: None };
+            }
+        }
+        let cancelled = self.signals.notify.notified();
+        if self.is_cancelled() {
+            return Err(gone());
+        }
+        self.signals.waited.store(true, Ordering::Release);
+        self.still().since = Some(Instant::now());
+        let _asked = Asked(self);
+        tokio::select! {
+            answer = question => answer,
+            () = cancelled => Err(gone()),
+        }
     }
 
     /// When work that stops by itself should: a little before [`Call::bounded`] stops waiting for it.
     pub(crate) fn work_until(&self) -> Instant {
         let left = self.time_left();
-        self.until.checked_sub(margin(left) * 2).unwrap_or(self.until)
+        let until = Instant::now() + left;
+        until.checked_sub(margin(left) * 2).unwrap_or(until)
     }
 
     /// Waits for an import's work, but answers in time for the plugin to wind up by itself.
@@ -169,22 +228,26 @@ impl Call {
         let margin = margin(left);
         let cancelled = self.signals.notify.notified();
         if self.is_cancelled() {
-            return Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this"));
+            return Err(gone());
         }
         self.signals.waited.store(true, Ordering::Release);
         let answer = tokio::select! {
             result = work => result,
             () = tokio::time::sleep(left.saturating_sub(margin)) =>
                 Err(Fault::new(FaultKind::Timeout, "", "the call's time is up")),
-            () = cancelled => Err(Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this")),
+            () = cancelled => Err(gone()),
         };
         self.signals.waited.store(true, Ordering::Release);
         answer
     }
 }
 
+fn gone() -> Fault {
+    Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this")
+}
+
 /// What is left of a call's time when imports stop waiting.
-fn margin(left: Duration) -> Duration {
+pub(crate) fn margin(left: Duration) -> Duration {
     (left / 10).min(Duration::from_millis(250))
 }
 

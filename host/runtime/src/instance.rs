@@ -238,7 +238,7 @@ impl Slot {
             tokio::pin!(attempt);
             tokio::select! {
                 outcome = &mut attempt => Some(outcome),
-                () = tokio::time::sleep(allowed) => None,
+                () = state.expired() => None,
                 () = gone => {
                     state.cancel();
                     tokio::time::timeout(GRACE, &mut attempt).await.ok()

@@ -19,6 +19,7 @@ pub mod http;
 mod imports;
 mod instance;
 mod limits;
+pub mod process;
 pub mod services;
 mod size;
 pub mod sql;

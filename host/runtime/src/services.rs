@@ -9,6 +9,7 @@ use crate::documents::Documents;
 use crate::error::Fault;
 use crate::files::Roots;
 use crate::http::Http;
+use crate::process::{Programs, Run};
 use crate::sql::Database;
 
 /// How serious a line of a plugin's log is.
@@ -160,6 +161,36 @@ pub struct HistoryHit {
     pub score: f64,
 }
 
+/// Why a plugin was not let to do something that it was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The user said no.
+    User,
+    /// The configuration says no.
+    Configuration,
+    /// Nobody could be asked.
+    Unattended,
+}
+
+impl Refusal {
+    /// The code of the error that the plugin gets.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::User => "refused",
+            Self::Configuration => "forbidden",
+            Self::Unattended => "unattended",
+        }
+    }
+}
+
+/// Whether the user lets a plugin run a program, for the import `process`.
+#[async_trait]
+pub trait Approval: Send + Sync {
+    /// Waits for the user where that is needed and, with `attended`, possible. An error has the kind `denied` and the
+    /// code of a [`Refusal`]; dropping the future withdraws the question.
+    async fn process(&self, run: &Run, attended: bool) -> Result<(), Fault>;
+}
+
 /// Everything that the instances of one plugin may reach in one session.
 #[derive(Clone)]
 pub struct Services {
@@ -183,4 +214,6 @@ pub struct Services {
     pub database: Option<Arc<Database>>,
     /// The web, as far as it may go there.
     pub http: Arc<Http>,
+    /// The programs it may run; none where it has no right to any.
+    pub programs: Option<Programs>,
 }

@@ -115,6 +115,7 @@ fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Durati
                 Rights { grants: Vec::new(), secrets: Vec::new(), denial: "denied".into() },
                 Arc::new(SystemResolver),
             )),
+            programs: None,
         },
         limits,
         tally: Arc::default(),

@@ -47,7 +47,7 @@
 //! component. Beside it, `plugin.yaml` names it and asks for the permissions that its imports need.
 //!
 //! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
-//! [`documents`], [`files`] and [`http`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
+//! [`documents`], [`files`], [`http`] and [`process`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
 //! are best kept in plain functions, which `cargo test` runs natively. A panic ends the instance, its message
 //! reaches the user, and the next call gets a fresh one.
 
@@ -74,7 +74,7 @@ pub use context_engine::ContextEngine;
 pub use error::{Error, ErrorKind};
 pub use export::CONTRACT;
 pub use hooks::Hooks;
-pub use host::{clock, documents, files, history, http, llm, log, random, sql, task};
+pub use host::{clock, documents, files, history, http, llm, log, process, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
 pub use memory_events::MemoryEvents;
 pub use memory_provider::MemoryProvider;

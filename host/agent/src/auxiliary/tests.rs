@@ -104,7 +104,7 @@ fn staged(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: Option<
     let mut models = AuxiliaryModels::new(2);
     let missing = missing.map(str::to_owned);
     models.set(task, TaskModels { candidates, timeout: Duration::from_secs(100), missing });
-    let (voice, ear) = report::channel(Path::new("."), "s");
+    let (voice, ear) = report::channel(Path::new("."), "s", None);
     let auxiliary = Auxiliary::new(provider(session), model("big", 100_000), models, voice);
     Stage { auxiliary, ear, asked }
 }

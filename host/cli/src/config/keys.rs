@@ -130,6 +130,18 @@ pub(crate) const KEYS: &[Key] = &[
         "a section for each plugin that the host obeys: `limits`, `on_failure`, `source`; see plugins-limits.md",
     ),
     key(
+        "approvals.allow",
+        Wants::Texts,
+        "[]",
+        "what plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`",
+    ),
+    key(
+        "approvals.deny",
+        Wants::Texts,
+        "[]",
+        "what they may not do at all, in the same form; goes before everything else",
+    ),
+    key(
         "auxiliary.<task>.provider",
         Wants::Text,
         "\"auto\"",

@@ -6,6 +6,7 @@ mod files;
 mod history;
 mod http;
 mod llm;
+mod process;
 mod sql;
 
 use hermes_bindings::hermes::plugin as imported;

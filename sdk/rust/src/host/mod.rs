@@ -7,6 +7,7 @@ pub mod history;
 pub mod http;
 pub mod llm;
 pub mod log;
+pub mod process;
 pub mod random;
 pub mod sql;
 pub mod task;

@@ -1,0 +1,44 @@
+//! `hermes plugins approvals`: what the user approved for good, and how it is taken back.
+
+use std::process::ExitCode;
+
+use hermes_agent::approval::{Kept, KeptApproval, KeptError};
+use serde_json::json;
+
+use crate::console::{Console, print};
+use crate::failure::{Failure, Kind};
+use crate::home::Home;
+use crate::text;
+
+pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let kept = Kept::in_home(home.path());
+    let failed = |error: KeptError| {
+        let otherwise = "see `hermes plugins approvals`";
+        Failure::from_sentence(Kind::General, "the approvals cannot be used", &error.to_string(), otherwise)
+    };
+    if let Some(plugin) = forget {
+        let count = kept.forget(plugin).map_err(failed)?;
+        if as_json {
+            print(&format!("{:#}\n", json!({ "forgotten": count })))?;
+        } else {
+            print(&format!("{} of `{plugin}` forgotten\n", text::counted(count as u64, "approval")))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let approvals = kept.all().map_err(failed)?;
+    if as_json {
+        print(&format!("{:#}\n", json!(approvals)))?;
+    } else if approvals.is_empty() {
+        console.note("nothing was approved for good");
+    } else {
+        print(&approvals.iter().map(line).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(approval: &KeptApproval) -> String {
+    let KeptApproval { plugin, version, what, of, at, .. } = approval;
+    let of = if of.is_empty() { String::new() } else { format!(" ({of})") };
+    let day = at.split('T').next().unwrap_or(at);
+    text::line(&format!("{plugin} {version} {what}{of} since {day}")) + "\n"
+}

@@ -1,0 +1,223 @@
+//! What a question says: everything that others wrote is shown as it is, with what cannot be seen made visible and
+//! what is left out counted.
+
+use hermes_agent::approval::{Decision, Question, Subject};
+use hermes_plugins::process::Run;
+
+use crate::text::{counted, grouped};
+
+/// What may be answered, shown as soon as an answer counts.
+pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [d]eny (enter)? ";
+
+/// Characters of one text that are shown; the end of a longer one is shown too.
+const MOST: usize = 2_000;
+const END: usize = 400;
+/// Characters of a command line that are shown.
+const MOST_OF_A_LINE: usize = 6_000;
+
+/// The question, line by line; none of them has anything in it that moves a cursor.
+pub(super) fn lines(question: &Question) -> Vec<String> {
+    let plugin = match question.version.as_str() {
+        "" => format!("`{}`", visible(&question.plugin)),
+        version => format!("plugin `{}` {}", visible(&question.plugin), visible(version)),
+    };
+    let (title, fields, scope) = match &question.subject {
+        Subject::Program(run) => (
+            format!("approval: {plugin} wants to run a program"),
+            program(run),
+            format!("every run of {} by this plugin, whatever its arguments", bounded(&run.program, word)),
+        ),
+        Subject::Tool { name, arguments, dangerous, objections } => {
+            let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
+            if *dangerous {
+                fields.push(("because", "the plugin marks it as dangerous: it cannot be undone".to_owned()));
+            }
+            for objection in objections {
+                let why = bounded(&objection.why, visible);
+                fields.push(("because", format!("the hook `{}` asks: {why}", visible(&objection.plugin))));
+            }
+            let reason = if objections.is_empty() { "" } else { ", for the same reason" };
+            let scope = format!("every call of this tool, whatever its arguments{reason}");
+            (format!("approval: the model wants to call a tool of {plugin}"), fields, scope)
+        }
+    };
+    let width = fields.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+    let fields = fields.into_iter().map(|(label, text)| format!("  {label:width$}  {text}"));
+    // A yes that is larger than the question must say so.
+    std::iter::once(title).chain(fields).chain([format!("  session and always: {scope}")]).collect()
+}
+
+fn program(run: &Run) -> Vec<(&'static str, String)> {
+    let path = |path: &std::path::Path| word(&path.display().to_string());
+    let mut program = path(&run.path);
+    if run.real != run.path {
+        program.push_str(&format!(", which leads to {}", path(&run.real)));
+    }
+    let mut fields = vec![("command", command(run)), ("program", program), ("folder", path(&run.folder))];
+    if !run.input.is_empty() {
+        let size = counted(run.input.len() as u64, "byte");
+        let text = match std::str::from_utf8(&run.input) {
+            Ok(text) => bounded(text, quoted),
+            Err(_) => "no text".to_owned(),
+        };
+        fields.push(("input", format!("{size}: {text}")));
+    }
+    fields
+}
+
+/// The program and its arguments, each a word of its own whatever is in it.
+fn command(run: &Run) -> String {
+    let mut line = bounded(&run.program, word);
+    for (at, argument) in run.arguments.iter().enumerate() {
+        if line.chars().count() > MOST_OF_A_LINE {
+            let rest = &run.arguments[at..];
+            let characters: usize = rest.iter().map(|argument| argument.chars().count()).sum();
+            let (arguments, characters) =
+                (counted(rest.len() as u64, "more argument"), counted(characters as u64, "character"));
+            line.push_str(&format!(" [and {arguments} with {characters}]"));
+            break;
+        }
+        line.push(' ');
+        line.push_str(&bounded(argument, word));
+    }
+    line
+}
+
+/// As it is where nothing in it could be taken for anything else, else in quotes.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            other => push_visible(other, &mut quoted),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A text on one line in which controls, invisible characters and turns of direction can be seen.
+fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    text.chars().for_each(|character| push_visible(character, &mut shown));
+    shown
+}
+
+fn push_visible(character: char, shown: &mut String) {
+    match character {
+        '"' | '\'' | '\\' => shown.push(character),
+        other => shown.extend(other.escape_debug()),
+    }
+}
+
+/// Beginning and end of a long text, with its length.
+fn bounded(text: &str, show: impl Fn(&str) -> String) -> String {
+    let count = text.chars().count();
+    if count <= MOST {
+        return show(text);
+    }
+    let head: String = text.chars().take(MOST - END).collect();
+    let tail: String = text.chars().skip(count - END).collect();
+    let (left_out, count) = (grouped((count - MOST) as u64), grouped(count as u64));
+    format!("{} [{left_out} of {count} characters are not shown] {}", show(&head), show(&tail))
+}
+
+/// What was answered.
+pub(super) fn said(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Once => "allowed once",
+        Decision::Session => "allowed for this session",
+        Decision::Always => "allowed until the plugin changes; `hermes plugins approvals` lists and forgets",
+        Decision::Deny => "denied",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::PathBuf;
+
+    use hermes_agent::approval::Objection;
+
+    use super::*;
+
+    fn run(program: &str, arguments: &[&str], input: &[u8]) -> Question {
+        let run = Run {
+            program: program.to_owned(),
+            path: PathBuf::from("/usr/bin").join(program),
+            real: PathBuf::from("/usr/bin").join(program),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            folder: PathBuf::from("/w"),
+            input: input.to_vec(),
+            environment: Vec::new(),
+        };
+        Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject: Subject::Program(run) }
+    }
+
+    #[test]
+    fn a_command_is_shown_word_by_word() {
+        let arguments = ["push", "--force", "a b", "", "x\ny", "$(rm)", "say \"hi\\\"", "it's", "ünï"];
+        assert_eq!(
+            lines(&run("git", &arguments, b"")),
+            [
+                "approval: plugin `runner` 0.1.0 wants to run a program",
+                r#"  command  git push --force "a b" "" "x\ny" "$(rm)" "say \"hi\\\"" "it's" "ünï""#,
+                "  program  /usr/bin/git",
+                "  folder   /w",
+                "  session and always: every run of git by this plugin, whatever its arguments",
+            ]
+        );
+    }
+
+    #[test]
+    fn where_a_link_leads_and_what_is_piped_in_is_shown() {
+        let mut question = run("ls", &[], b"rm -rf ~\n");
+        let Subject::Program(run) = &mut question.subject else { panic!("a program") };
+        run.real = "/bin/sh with blanks".into();
+        let shown = lines(&question);
+        assert_eq!(shown[2], "  program  /usr/bin/ls, which leads to \"/bin/sh with blanks\"");
+        assert_eq!(shown[4], "  input    9 bytes: \"rm -rf ~\\n\"");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal_hides_or_turns_around() {
+        let evil = "a\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f\u{e0041}g\u{7f}h\u{9b}i\u{2028}j\n[o]nce";
+        let tool = Question {
+            plugin: "p".to_owned(),
+            version: "1".to_owned(),
+            subject: Subject::Tool {
+                name: evil.to_owned(),
+                arguments: evil.to_owned(),
+                dangerous: true,
+                objections: vec![Objection { plugin: evil.to_owned(), why: evil.to_owned() }],
+            },
+        };
+        for line in [lines(&tool), lines(&run(evil, &[evil], evil.as_bytes()))].concat() {
+            let odd: Vec<char> = line.chars().filter(|c| !c.is_ascii_graphic() && *c != ' ').collect();
+            assert!(odd.is_empty(), "{odd:?} in {line}");
+            assert!(!line.contains("a\u{1b}") && !line.starts_with("[o]nce"));
+        }
+        assert!(lines(&tool)[2].contains(r"\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f"), "{}", lines(&tool)[2]);
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_shown_is_counted() {
+        let long = "x".repeat(50_000);
+        let shown = &lines(&run("git", &[&long], b""))[1];
+        assert!(shown.contains("[48,000 of 50,000 characters are not shown]") && shown.len() < 3_000, "{shown}");
+        let many: Vec<&str> = vec!["argument"; 1_000];
+        let shown = &lines(&run("git", &many, b""))[1];
+        let told = shown.matches("argument").count() - 1;
+        assert!(shown.len() < 7_000, "{}", shown.len());
+        let missing = 1_000 - told;
+        assert!(
+            shown.ends_with(&format!("[and {missing} more arguments with {} characters]", grouped(missing as u64 * 8))),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! `process`: programs that were granted, each run approved.
+
+use std::time::Duration;
+
+use hermes_bindings::hermes::plugin as imported;
+use imported::process as wit;
+use imported::types::Error;
+
+use crate::context::{Context, margin};
+use crate::convert::fault;
+use crate::error::{Fault, FaultKind};
+use crate::process::{self, End, Exit, GRACE, Host, Order};
+use crate::services::Refusal;
+
+/// What it takes at most to end a program and to read the last it wrote.
+const ENDING: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
+
+impl Context {
+    async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
+        let Some(programs) = self.services.programs.clone() else { return Err(Fault::denied("process")) };
+        let wit::Command { program, arguments, root, folder, input, timeout_ms } = command;
+        let order = Order { program, arguments, root, folder, input };
+        let finder = programs.clone();
+        let finding =
+            tokio::task::spawn_blocking(move || finder.find(order, &Host::new(&|name| std::env::var_os(name))));
+        let found = async { finding.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))? };
+        let run = self.call.bounded(found).await?;
+        // A plugin that does not take no for an answer would else put the same question again and again.
+        let may_ask = !self.call.refused;
+        if let Err(refusal) = self.call.asking(programs.approve(&run, may_ask)).await {
+            if !may_ask && refusal.code == Refusal::Unattended.code() {
+                let why = "not run: the user has refused this call a program already, and is not asked again";
+                return Err(Fault::new(FaultKind::Denied, Refusal::User.code(), why));
+            }
+            self.call.refused |= refusal.code == Refusal::User.code();
+            return Err(refusal);
+        }
+        // It has to be ended, and its plugin to be told, before the call's own time is up.
+        let left = self.call.time_left();
+        let most = left.saturating_sub(margin(left) + ENDING);
+        let time = timeout_ms.map_or(most, |wanted| most.min(Duration::from_millis(wanted.into())));
+        self.call.bounded(process::run(run, time)).await
+    }
+}
+
+impl wit::Host for Context {
+    async fn run(&mut self, command: wit::Command) -> Result<wit::Exit, Error> {
+        let Exit { end, output, errors, truncated } = self.run_program(command).await.map_err(fault)?;
+        let end = match end {
+            End::Exited(code) => wit::End::Exited(code),
+            End::Killed(signal) => wit::End::Killed(signal),
+            End::TimedOut => wit::End::TimedOut,
+        };
+        Ok(wit::Exit { end, output, errors, truncated })
+    }
+}

@@ -1,0 +1,131 @@
+//! One run from start to end, in a task of its own: whoever waits for it may go away at any moment.
+
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::group::Group;
+use super::kept::Kept;
+use super::{End, Exit, GRACE, Run, shown};
+use crate::error::{Fault, FaultKind};
+
+/// Runs it, for so long at most. When the future is dropped, the program and its group are ended.
+pub(crate) async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
+    let (reply, answer) = oneshot::channel();
+    tokio::spawn(async move { attend(run, time, reply).await });
+    let lost = || Fault::new(FaultKind::Failed, "io", "the program was lost: this process is about to end");
+    answer.await.unwrap_or_else(|_| Err(lost()))
+}
+
+async fn attend(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
+    let mut child = match start(&run) {
+        Ok(child) => child,
+        Err(error) => {
+            let why = format!("{} cannot be started: {error}", shown(&run.path));
+            // Nobody is left to be told where this fails.
+            let _ = reply.send(Err(Fault::new(FaultKind::Unavailable, "not-started", why)));
+            return;
+        }
+    };
+    let mut group = Group::of(&child);
+    let feeding = feed(&mut child, run.input);
+    let (output, errors) = (Capture::of(child.stdout.take()), Capture::of(child.stderr.take()));
+
+    let ended = tokio::select! {
+        status = child.wait() => Some(status),
+        () = tokio::time::sleep(time) => None,
+        () = reply.closed() => None,
+    };
+    let end = match ended {
+        Some(status) => ended_as(status),
+        None => Ok(End::TimedOut),
+    };
+    // What outlives the program would hold its outputs open, and go on where nobody sees it.
+    if group.terminate() {
+        let silence = async {
+            let _ = child.wait().await;
+            output.at_end().await;
+            errors.at_end().await;
+        };
+        let _ = tokio::time::timeout(GRACE, silence).await;
+    }
+    drop(group);
+    let _ = child.wait().await;
+    feeding.abort();
+    let ((output, cut), (errors, cut_too)) = tokio::join!(output.finish(), errors.finish());
+    let exit = end.map(|end| Exit { end, output, errors, truncated: cut || cut_too });
+    let _ = reply.send(exit);
+}
+
+fn start(run: &Run) -> std::io::Result<Child> {
+    let mut command = Command::new(&run.path);
+    command.args(&run.arguments).current_dir(&run.folder);
+    command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    command.spawn()
+}
+
+fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
+    let status = status.map_err(|error| {
+        Fault::new(FaultKind::Failed, "io", format!("it cannot be told how the program ended: {error}"))
+    })?;
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return Ok(End::Killed(signal));
+    }
+    Ok(End::Exited(status.code().unwrap_or(-1)))
+}
+
+/// Writes the input beside everything else: a program may not read it, or only after it has written.
+fn feed(child: &mut Child, input: Vec<u8>) -> JoinHandle<()> {
+    let pipe = child.stdin.take();
+    tokio::spawn(async move {
+        if let Some(mut pipe) = pipe {
+            // A program that does not read to the end breaks the pipe, and may.
+            let _ = pipe.write_all(&input).await;
+        }
+    })
+}
+
+/// An output, read as it comes, lest the program wait for a reader.
+struct Capture {
+    kept: Arc<Mutex<Kept>>,
+    reading: JoinHandle<()>,
+    ended: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Capture {
+    fn of(pipe: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
+        let kept = Arc::<Mutex<Kept>>::default();
+        let (end, ended) = tokio::sync::watch::channel(false);
+        let into = Arc::clone(&kept);
+        let reading = tokio::spawn(async move {
+            let mut buffer = vec![0; 64 << 10];
+            if let Some(mut pipe) = pipe {
+                while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+                    into.lock().unwrap_or_else(PoisonError::into_inner).take_in(&buffer[..count]);
+                }
+            }
+            end.send_replace(true);
+        });
+        Self { kept, reading, ended }
+    }
+
+    async fn at_end(&self) {
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+    }
+
+    /// Reads on for a moment: what left the group may hold the pipe open for ever.
+    async fn finish(self) -> (Vec<u8>, bool) {
+        let _ = tokio::time::timeout(GRACE, self.at_end()).await;
+        self.reading.abort();
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).finish()
+    }
+}

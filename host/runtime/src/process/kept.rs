@@ -1,0 +1,78 @@
+//! What is kept of an output that may be endless: its beginning and its end.
+
+use std::collections::VecDeque;
+
+use super::MAX_OUTPUT;
+
+const HALF: usize = MAX_OUTPUT / 2;
+
+/// Bytes as they come.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+impl Kept {
+    pub(super) fn take_in(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(HALF - self.head.len()));
+        self.head.extend_from_slice(head);
+        // Of a piece that is longer than what is kept, only its end matters.
+        let rest = &rest[rest.len().saturating_sub(HALF)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(HALF);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    /// What there is, with a line for what there is not; and whether there is such a line.
+    pub(super) fn finish(&mut self) -> (Vec<u8>, bool) {
+        let Self { head, tail, total } = std::mem::take(self);
+        let missing = total - (head.len() + tail.len()) as u64;
+        let mut bytes = head;
+        if missing > 0 {
+            bytes.extend_from_slice(format!("\n[{missing} bytes are left out here]\n").as_bytes());
+        }
+        bytes.extend(tail);
+        (bytes, missing > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kept(pieces: &[Vec<u8>]) -> (Vec<u8>, bool) {
+        let mut kept = Kept::default();
+        for piece in pieces {
+            kept.take_in(piece);
+            assert!(kept.head.len() <= HALF && kept.tail.len() <= HALF);
+        }
+        kept.finish()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn what_is_kept_is_the_beginning_and_the_end_however_it_is_cut(
+            pieces in prop::collection::vec((0_u8..255, 0_usize..400_000), 0..12)
+        ) {
+            let pieces: Vec<Vec<u8>> = pieces.into_iter().map(|(byte, count)| vec![byte; count]).collect();
+            let whole = pieces.concat();
+            let (bytes, truncated) = kept(&pieces);
+            prop_assert_eq!(truncated, whole.len() > MAX_OUTPUT);
+            if truncated {
+                prop_assert_eq!(&bytes[..HALF], &whole[..HALF]);
+                prop_assert_eq!(&bytes[bytes.len() - HALF..], &whole[whole.len() - HALF..]);
+                let line = format!("\n[{} bytes are left out here]\n", whole.len() - MAX_OUTPUT);
+                prop_assert_eq!(&bytes[HALF..bytes.len() - HALF], line.as_bytes());
+            } else {
+                prop_assert_eq!(bytes, whole);
+            }
+        }
+    }
+}

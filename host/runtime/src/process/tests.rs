@@ -1,0 +1,307 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Instant;
+
+use async_trait::async_trait;
+
+use super::*;
+
+struct Yes;
+
+#[async_trait]
+impl Approval for Yes {
+    async fn process(&self, _: &Run, _: bool) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// A workspace with a folder `sub`, a folder of programs, and a key in the host's environment.
+struct Ground {
+    folder: tempfile::TempDir,
+    variables: HashMap<&'static str, OsString>,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["work/sub", "work/home", "bin", "outside"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let path = std::env::join_paths([
+            PathBuf::from("."),
+            PathBuf::new(),
+            "work".into(),
+            folder.path().join("bin"),
+            "/usr/bin".into(),
+            "/bin".into(),
+        ])
+        .unwrap();
+        let variables = HashMap::from([
+            ("PATH", path),
+            ("HOME", "/home/somebody".into()),
+            ("EXAMPLE_API_KEY", "sk-not-to-be-seen".into()),
+            ("EDITOR", "vi".into()),
+            ("TERM", "xterm".into()),
+            ("LD_PRELOAD", "/tmp/evil.so".into()),
+        ]);
+        Self { folder, variables }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn script(&self, path: &str, text: &str) {
+        fs::write(self.at(path), format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(self.at(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn find(&self, grant: ProgramGrant, order: Order) -> Result<Run, Fault> {
+        let variable = |name: &str| self.variables.get(name).cloned();
+        Programs::new(grant, Arc::new(Yes)).find(order, &Host::new(&variable))
+    }
+
+    fn grant(&self, programs: &[&str]) -> ProgramGrant {
+        ProgramGrant {
+            programs: programs.iter().map(|&name| name.to_owned()).collect(),
+            variables: vec!["EDITOR".to_owned(), "PATH".to_owned(), "TERM".to_owned()],
+            folders: vec![Folder {
+                name: "workspace".to_owned(),
+                path: self.at("work"),
+                denied: vec![self.at("work/home")],
+            }],
+        }
+    }
+
+    /// What a shell does with a script.
+    async fn shell(&self, script: &str, input: &[u8], time: Duration) -> Exit {
+        let order = Order { input: input.to_vec(), ..order("sh", &["-c", script]) };
+        run(self.find(self.grant(&["sh"]), order).unwrap(), time).await.unwrap()
+    }
+}
+
+fn order(program: &str, arguments: &[&str]) -> Order {
+    Order {
+        program: program.to_owned(),
+        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        root: "workspace".to_owned(),
+        folder: String::new(),
+        input: Vec::new(),
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn is_alive(pid: &str) -> bool {
+    // A process that nobody has waited for yet is dead all the same.
+    let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Waits until the process is gone; a test that waits in vain fails.
+fn dies(pid: &str) {
+    let until = Instant::now() + LONG;
+    while is_alive(pid) {
+        assert!(Instant::now() < until, "{pid} lives on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn only_what_was_granted_by_that_very_name_is_found() {
+    let ground = Ground::new();
+    ground.script("bin/tool", "true");
+    ground.script("work/planted", "true");
+    ground.script("work/tool", "true");
+    fs::write(ground.at("bin/data"), "not a program").unwrap();
+    fs::create_dir(ground.at("bin/folder")).unwrap();
+    let absolute = ground.at("bin/tool").display().to_string();
+    let grant = || ground.grant(&["tool", "planted", "./tool", "../bin/tool", "data", "folder", "", ".", "..", "a\0b"]);
+    // Not the one in the workspace, which an empty, a `.` or any relative entry of PATH would find.
+    assert_eq!(ground.find(grant(), order("tool", &[])).unwrap().path, ground.at("bin/tool"));
+    for (program, code) in [
+        (absolute.as_str(), "not-granted"),
+        ("sh", "not-granted"),
+        ("tool ", "not-granted"),
+        ("Tool", "not-granted"),
+        ("../bin/tool\0", "not-granted"),
+        ("planted", "not-found"),
+        ("./tool", "not-found"),
+        ("../bin/tool", "not-found"),
+        ("data", "not-found"),
+        ("folder", "not-found"),
+        ("", "not-found"),
+        (".", "not-found"),
+        ("..", "not-found"),
+        ("a\0b", "not-found"),
+    ] {
+        assert_eq!(ground.find(grant(), order(program, &[])).unwrap_err().code, code, "{program:?}");
+    }
+    assert_eq!(ground.find(ground.grant(&[&absolute]), order(&absolute, &[])).unwrap().path, ground.at("bin/tool"));
+}
+
+#[test]
+fn a_link_is_told_with_what_it_leads_to() {
+    let ground = Ground::new();
+    symlink("/bin/sh", ground.at("bin/innocent")).unwrap();
+    symlink(ground.at("bin/nothing"), ground.at("bin/dangling")).unwrap();
+    let run = ground.find(ground.grant(&["innocent"]), order("innocent", &[])).unwrap();
+    assert_eq!(run.path, ground.at("bin/innocent"));
+    assert_eq!(run.real, Path::new("/bin/sh").canonicalize().unwrap());
+    let error = ground.find(ground.grant(&["dangling"]), order("dangling", &[])).unwrap_err();
+    assert_eq!(error.code, "not-found");
+}
+
+#[test]
+fn a_folder_never_leaves_its_root() {
+    let ground = Ground::new();
+    symlink(ground.at("outside"), ground.at("work/escape")).unwrap();
+    symlink(ground.at("work/sub"), ground.at("work/inside")).unwrap();
+    symlink(ground.at("work/home"), ground.at("work/to-home")).unwrap();
+    fs::write(ground.at("work/file"), "").unwrap();
+    let find = |root: &str, folder: &str| {
+        let order = Order { root: root.to_owned(), folder: folder.to_owned(), ..order("sh", &[]) };
+        ground.find(ground.grant(&["sh"]), order).map(|run| run.folder)
+    };
+    let work = ground.at("work").canonicalize().unwrap();
+    for (folder, found) in
+        [("", work.clone()), (".", work.clone()), ("sub", work.join("sub")), ("inside", work.join("sub"))]
+    {
+        assert_eq!(find("workspace", folder).unwrap(), found);
+    }
+    for folder in ["..", "sub/../..", "/", "/tmp", "escape", "home", "to-home", "file", "nowhere", "a\0b"] {
+        assert_eq!(find("workspace", folder).unwrap_err().code, "folder", "{folder:?}");
+    }
+    assert_eq!(find("elsewhere", "").unwrap_err().code, "folder");
+}
+
+#[test]
+fn what_no_program_can_be_given_is_refused_before_anybody_is_asked() {
+    let ground = Ground::new();
+    let long = "x".repeat(MAX_ARGUMENT_BYTES);
+    for (arguments, input, code) in [
+        (vec!["a\0b"], 0, "nul"),
+        (vec![long.as_str()], 0, "too-long"),
+        (vec!["x"; MAX_ARGUMENTS + 1], 0, "too-long"),
+        (vec![], MAX_INPUT + 1, "too-long"),
+    ] {
+        let order = Order { input: vec![0; input], ..order("sh", &arguments) };
+        assert_eq!(ground.find(ground.grant(&["sh"]), order).unwrap_err().code, code);
+    }
+}
+
+#[tokio::test]
+async fn arguments_and_input_arrive_as_they_are() {
+    let ground = Ground::new();
+    let arguments = ["a\nb", "; touch evil", "$(touch evil)", "*", "", "-rf", "ü"];
+    ground.script("bin/tool", "for each; do printf '<%s>' \"$each\"; done; cat; echo oops >&2; exit 7");
+    let order = Order { input: b"said\0so".to_vec(), ..order("tool", &arguments) };
+    let exit = run(ground.find(ground.grant(&["tool"]), order).unwrap(), LONG).await.unwrap();
+    let expected = "<a\nb><; touch evil><$(touch evil)><*><><-rf><ü>said\0so";
+    assert_eq!(String::from_utf8(exit.output).unwrap(), expected);
+    assert_eq!((exit.end, exit.errors.as_slice(), exit.truncated), (End::Exited(7), b"oops\n".as_slice(), false));
+    assert!(!ground.at("work/evil").exists());
+}
+
+#[tokio::test]
+async fn the_environment_is_small_and_has_no_key() {
+    let ground = Ground::new();
+    let mut run_ = ground.find(ground.grant(&["env"]), order("env", &[])).unwrap();
+    let exit = run(run_.clone(), LONG).await.unwrap();
+    let text = String::from_utf8(exit.output).unwrap();
+    let mut names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["EDITOR", "HOME", "PATH", "TERM"], "{text}");
+    assert!(text.contains("TERM=dumb") && !text.contains("sk-"), "{text}");
+    // PATH has no entry that depends on the folder.
+    let path = text.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
+    assert!(std::env::split_paths(path).all(|folder| folder.is_absolute()), "{path}");
+    run_.environment.clear();
+    assert_eq!(run(run_, LONG).await.unwrap().output, b"", "the host's own environment came through");
+}
+
+#[tokio::test]
+async fn a_flood_is_read_and_its_beginning_and_end_kept() {
+    let ground = Ground::new();
+    let script = "echo begin; head -c 30000000 /dev/zero; echo end; head -c 5000000 /dev/zero >&2";
+    let exit = ground.shell(script, b"", LONG).await;
+    assert_eq!((exit.end, exit.truncated), (End::Exited(0), true));
+    assert!(exit.output.starts_with(b"begin\n") && exit.output.ends_with(b"end\n"));
+    assert!(exit.output.len() < MAX_OUTPUT + 100 && exit.errors.len() < MAX_OUTPUT + 100);
+}
+
+#[tokio::test]
+async fn input_that_nobody_reads_holds_nothing_up() {
+    let ground = Ground::new();
+    let exit = ground.shell("echo done", &vec![b'x'; MAX_INPUT], LONG).await;
+    assert_eq!((exit.end, exit.output.as_slice()), (End::Exited(0), b"done\n".as_slice()));
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_program_that_ended_is_ended_too() {
+    let ground = Ground::new();
+    let exit = ground.shell("sleep 600 & echo $!", b"", LONG).await;
+    assert_eq!(exit.end, End::Exited(0));
+    dies(&String::from_utf8(exit.output).unwrap());
+}
+
+#[tokio::test]
+async fn a_program_that_takes_too_long_is_asked_to_end_and_then_made_to() {
+    let ground = Ground::new();
+    let polite =
+        ground.shell("trap 'echo bye; exit 0' TERM; echo $$; sleep 600 & wait", b"", Duration::from_millis(300));
+    let polite = polite.await;
+    assert_eq!(polite.end, End::TimedOut);
+    assert!(String::from_utf8(polite.output).unwrap().ends_with("bye\n"));
+    // This one does not listen, and neither does its child, which holds the outputs open.
+    let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$; while :; do sleep 600; done' & echo $$; while :; do sleep 600; done";
+    let deaf = ground.shell(script, b"", Duration::from_millis(300)).await;
+    assert_eq!(deaf.end, End::TimedOut);
+    let output = String::from_utf8(deaf.output).unwrap();
+    assert_eq!(output.lines().count(), 2, "{output}");
+    output.lines().for_each(dies);
+}
+
+#[tokio::test]
+async fn a_signal_of_somebody_else_is_told() {
+    let ground = Ground::new();
+    assert_eq!(ground.shell("kill -9 $$", b"", LONG).await.end, End::Killed(9));
+}
+
+#[tokio::test]
+async fn a_program_ends_when_nobody_waits_for_it_any_more() {
+    let ground = Ground::new();
+    let script = "trap '' TERM; echo $$ > pid.part; mv pid.part pid; while :; do sleep 600; done";
+    let pid = {
+        let waiting = ground.shell(script, b"", LONG);
+        tokio::pin!(waiting);
+        let file = ground.at("work/pid");
+        loop {
+            tokio::select! {
+                exit = &mut waiting => panic!("it ended: {exit:?}"),
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            }
+            if let Ok(pid) = fs::read_to_string(&file) {
+                break pid;
+            }
+        }
+    };
+    let until = Instant::now() + LONG;
+    while is_alive(&pid) {
+        assert!(Instant::now() < until, "{pid} lives on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_program_after_all_is_told() {
+    let ground = Ground::new();
+    fs::write(ground.at("bin/broken"), "#!/nowhere/at/all\n").unwrap();
+    fs::set_permissions(ground.at("bin/broken"), fs::Permissions::from_mode(0o755)).unwrap();
+    let found = ground.find(ground.grant(&["broken"]), order("broken", &[])).unwrap();
+    let error = run(found, LONG).await.unwrap_err();
+    assert_eq!((error.kind, error.code.as_str()), (FaultKind::Unavailable, "not-started"));
+}

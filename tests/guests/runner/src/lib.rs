@@ -1,0 +1,102 @@
+//! A component for the gate: its tool `run` runs the programs of `runs`, a list, one after the other, and answers what
+//! came of each as JSON, errors with their code included; `wipe` is marked dangerous and answers `wiped`; `look` is harmless,
+//! and may run in parallel, as `run` may. As a hook it asks before the tools that `ask` of its configuration names. As a
+//! memory it runs `sh` with the script `sync` of its configuration when a turn is over, and logs what came of it.
+
+use hermes_plugin::hooks::{Event, Verdict, interest};
+use hermes_plugin::memory_provider::Turn;
+use hermes_plugin::process::{Command, End};
+use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
+use hermes_plugin::{Error, Hooks, MemoryProvider, Plugin, Tools, log, task};
+use serde_json::{Value, json};
+
+/// The plugin.
+pub struct Runner {
+    config: Value,
+}
+
+impl Plugin for Runner {
+    fn configure(config: &str) -> Result<Self, Error> {
+        Ok(Self { config: serde_json::from_str(config)? })
+    }
+}
+
+impl Tools for Runner {
+    fn catalog(&self) -> Vec<Tool> {
+        let tool = |name: &str, description: &str| {
+            Tool::new(name, description, json!({ "type": "object" })).toolset("runner").parallel(true)
+        };
+        vec![
+            tool("run", "Runs programs."),
+            tool("wipe", "Wipes.").effect(Effect::Dangerous),
+            tool("look", "Looks.").effect(Effect::Reads),
+        ]
+    }
+
+    fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+        let arguments: Value = invocation.parse()?;
+        match invocation.name.as_str() {
+            "run" => {
+                let runs = arguments["runs"].as_array().into_iter().flatten();
+                let answers: Value = runs.map(run).collect();
+                Ok(Output::text(json!({ "answers": answers, "time-left": task::time_left() }).to_string()))
+            }
+            "wipe" => Ok(Output::text("wiped")),
+            "look" => Ok(Output::text("seen")),
+            _ => Err(invocation.unknown()),
+        }
+    }
+}
+
+impl Hooks for Runner {
+    fn interests(&self) -> Vec<&'static str> {
+        vec![interest::BEFORE_TOOL]
+    }
+
+    fn on_event(&mut self, event: &Event) -> Verdict {
+        let Event::BeforeTool(call) = event else { return Verdict::Proceed };
+        match self.config["ask"].as_array().is_some_and(|names| names.contains(&json!(call.name))) {
+            true => Verdict::Ask("it is Friday".to_owned()),
+            false => Verdict::Proceed,
+        }
+    }
+}
+
+impl MemoryProvider for Runner {
+    fn sync_turn(&mut self, _: &Turn) -> Result<(), Error> {
+        if let Some(script) = self.config["sync"].as_str() {
+            let answer = run(&json!({ "program": "sh", "arguments": ["-c", script] }));
+            log::info(json!({ "synced": answer }));
+        }
+        Ok(())
+    }
+}
+
+fn run(wanted: &Value) -> Value {
+    let text = |name: &str| wanted[name].as_str().unwrap_or_default();
+    let arguments = wanted["arguments"].as_array().into_iter().flatten();
+    let mut command = Command::new(text("program"))
+        .args(arguments.map(|argument| argument.as_str().unwrap_or_default()))
+        .folder(text("folder"))
+        .input(text("input"));
+    command.timeout_ms = wanted["timeout"].as_u64().and_then(|timeout| u32::try_from(timeout).ok());
+    match command.run() {
+        Ok(exit) => {
+            let end = match exit.end {
+                End::Exited(code) => json!(code),
+                End::Killed(signal) => json!({ "signal": signal }),
+                End::TimedOut => json!("timed-out"),
+            };
+            json!({
+                "end": end,
+                "output": exit.output_text(),
+                "errors": exit.errors_text(),
+                "bytes": exit.output.len(),
+                "truncated": exit.truncated,
+            })
+        }
+        Err(error) => json!({ "code": error.code, "message": error.message }),
+    }
+}
+
+hermes_plugin::export!(Runner: Tools, Hooks, MemoryProvider);

@@ -1,0 +1,109 @@
+//! A terminal of a test's own, with the real binary in front of it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::process::Capture;
+
+/// A process whose input, output and errors are a terminal; killed when dropped.
+pub struct Terminal {
+    child: Child,
+    /// Where keys are pressed; none once the terminal was closed.
+    keyboard: Option<File>,
+    screen: Capture,
+    /// Nobody reads the screen any more.
+    gone: Arc<AtomicBool>,
+    deadline: Instant,
+}
+
+/// What is shown, until the terminal is taken away: it is gone only when nobody holds it.
+struct Screen {
+    file: File,
+    gone: Arc<AtomicBool>,
+}
+
+impl Read for Screen {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        while !self.gone.load(Ordering::Relaxed) {
+            if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&LOOK))? > 0 {
+                return self.file.read(buffer);
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl Terminal {
+    pub(crate) fn spawn(mut command: Command, timeout: Duration) -> Self {
+        let ours =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal can be made");
+        grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it can be opened");
+        let name = ptsname(&ours, Vec::new()).expect("it has a name");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let theirs: OwnedFd = open(&name, flags, Mode::empty()).expect("its other end can be opened");
+        let end = || Stdio::from(theirs.try_clone().expect("a descriptor can be copied"));
+        command.stdin(end()).stdout(end()).stderr(end());
+        let child = command.spawn().expect("the binary can be run");
+        let keyboard = File::from(ours);
+        let gone = Arc::<AtomicBool>::default();
+        let file = keyboard.try_clone().expect("a descriptor can be copied");
+        let screen = Capture::of(Screen { file, gone: Arc::clone(&gone) });
+        Self { child, keyboard: Some(keyboard), screen, gone, deadline: Instant::now() + timeout }
+    }
+
+    /// Presses keys; Enter is `\r`, Ctrl-C `\u{3}`.
+    #[track_caller]
+    pub fn press(&mut self, keys: &str) {
+        let keyboard = self.keyboard.as_mut().expect("the terminal is open");
+        keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
+    }
+
+    /// Takes the terminal away.
+    pub fn close(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+        self.screen.rest();
+        self.keyboard = None;
+    }
+
+    /// Waits until the text stands on the screen for the time of that number, counted from 1.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str, time: usize) {
+        self.screen.wait_for(text, time, self.deadline);
+    }
+
+    /// All that was shown so far.
+    pub fn shown(&self) -> String {
+        self.screen.so_far()
+    }
+
+    /// Waits for the end of the process.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < self.deadline, "it did not end in time; shown was:\n{}", self.shown());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
