@@ -446,8 +446,8 @@ impl Selected {
             Folder { name: name.to_owned(), path, denied }
         };
         let grant = ProgramGrant {
-            programs: permissions.process.clone(),
-            variables: Vec::new(),
+            programs: permissions.process.iter().map(ToString::to_string).collect(),
+            variables: permissions.env.iter().map(ToString::to_string).collect(),
             folders: names.into_iter().map(folder).collect(),
         };
         Some(Programs::new(grant, (around.approvals)(&self.identity())))
