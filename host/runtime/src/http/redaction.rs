@@ -97,7 +97,7 @@ fn length(form: &[Sign], bytes: &[u8]) -> Option<usize> {
     for sign in form {
         let mut next = Vec::new();
         for end in ends {
-            sign.lengths(&bytes[end..], |length| {
+            sign.lengths(&bytes[end..], &mut |length| {
                 if !next.contains(&(end + length)) {
                     next.push(end + length);
                 }
@@ -122,35 +122,33 @@ impl Sign {
         }
     }
 
-    /// Every way in which it can stand at the beginning of the bytes.
-    fn lengths(self, bytes: &[u8], mut found: impl FnMut(usize)) {
+    /// Tells the length of every way in which it can stand at the beginning of the bytes.
+    fn lengths(self, bytes: &[u8], found: &mut dyn FnMut(usize)) {
         match self {
-            Self::Byte(byte) => {
-                let Some(first) = bytes.first() else { return };
-                if first.eq_ignore_ascii_case(&byte) || (*first == b'+' && byte == b' ') {
-                    found(1);
-                }
-                match first {
-                    b'%' => in_an_address(byte, bytes, found),
-                    b'\\' => in_json(byte, bytes, found),
-                    b'&' => in_html(byte, bytes, found),
-                    _ => {}
-                }
-            }
+            Self::Byte(byte) => escaped(byte, bytes, found),
             Self::Digit(digit) => {
                 let blank = breaks(bytes);
-                let other = match digit {
-                    b'+' => b'-',
-                    b'/' => b'_',
-                    other => other,
-                };
                 let bytes = &bytes[blank..];
-                if bytes.first() == Some(&other) {
-                    found(blank + 1);
+                match (digit, bytes.first()) {
+                    (b'+', Some(b'-')) | (b'/', Some(b'_')) => found(blank + 1),
+                    _ => escaped(digit, bytes, &mut |length| found(blank + length)),
                 }
-                Self::Byte(digit).lengths(bytes, |length| found(blank + length));
             }
         }
+    }
+}
+
+/// A byte as it is, or escaped.
+fn escaped(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
+    let Some(first) = bytes.first() else { return };
+    if first.eq_ignore_ascii_case(&byte) || (*first == b'+' && byte == b' ') {
+        found(1);
+    }
+    match first {
+        b'%' => in_an_address(byte, bytes, found),
+        b'\\' => in_json(byte, bytes, found),
+        b'&' => in_html(byte, bytes, found),
+        _ => {}
     }
 }
 
@@ -174,7 +172,7 @@ fn pair(bytes: &[u8]) -> Option<u8> {
 }
 
 /// `%2f`, and `%252f` where it was encoded again.
-fn in_an_address(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
+fn in_an_address(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     let mut at = 1;
     for _ in 0..4 {
         if pair(&bytes[at..]) == Some(byte) {
@@ -188,7 +186,7 @@ fn in_an_address(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
 }
 
 /// `\/`, `\u002f` and `\x2f`.
-fn in_json(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
+fn in_json(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     match &bytes[1..] {
         [b'u', b'0', b'0', rest @ ..] if pair(rest) == Some(byte) => found(6),
         [b'x', rest @ ..] if pair(rest) == Some(byte) => found(4),
@@ -198,7 +196,7 @@ fn in_json(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
 }
 
 /// `&amp;`, `&#38;` and `&#x26;`.
-fn in_html(byte: u8, bytes: &[u8], mut found: impl FnMut(usize)) {
+fn in_html(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     const LONGEST: usize = 12;
     let Some(end) = bytes.iter().take(LONGEST).position(|byte| *byte == b';') else { return };
     let Ok(name) = std::str::from_utf8(&bytes[1..end]) else { return };
