@@ -134,11 +134,15 @@ fn a_memory_that_floods_or_never_answers_keeps_no_turn() {
 
 #[test]
 fn thousands_of_skills_leave_room_in_the_prompt() {
-    let server = Server::answering(|_, _| Reply::text("Yes."));
-    let home = Home::with(&server);
-    keep(&home, "beast", &hermes_zoo::flooding_skills());
-    home.hermes(&["-z", "Anything?"]).run().success().says(&["beast", "5000 skills"]);
-    assert_valid_request(&server.last_turn().body);
+    for (bytes, told) in [(512, "5000 skills"), (4_096, "`output`")] {
+        let server = Server::answering(|_, _| Reply::text("Yes."));
+        let home = Home::with(&server);
+        keep(&home, "beast", &hermes_zoo::flooding_skills(bytes));
+        home.hermes(&["-z", "Anything?"]).run().success().says(&["beast", told]);
+        let request = server.last_turn();
+        assert_valid_request(&request.body);
+        assert!(request.system_text().len() < 400 << 10, "{} bytes", request.system_text().len());
+    }
 }
 
 #[test]

@@ -57,13 +57,13 @@ pub fn flooding_memory() -> Vec<u8> {
     shell.pages(8, None).body("memory-provider/recall", &format!("(i32.const {answer})")).build()
 }
 
-/// Skills by the thousand, each with a long description.
-pub fn flooding_skills() -> Vec<u8> {
+/// Skills by the thousand, each with a description of so many bytes.
+pub fn flooding_skills(bytes: usize) -> Vec<u8> {
     const COUNT: usize = 5_000;
     let mut shell = Shell::of("skills-plugin");
     let memory = shell.memory();
     let [name, length] = memory.bytes(b"skill");
-    let [text, size] = memory.bytes(&[b's'; 4096]);
+    let [text, size] = memory.bytes(&b"s".repeat(bytes));
     let skill = [name, length, text, size, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let at = memory.words(&skill.repeat(COUNT));
     let answer = memory.words(&[0, at, COUNT as u32]);
