@@ -8,14 +8,9 @@
 
 mod catalog;
 mod component;
-pub mod digest;
 mod error;
 pub mod kinds;
-mod lock;
 mod manifest;
-mod permission {
-    pub use crate::manifest::Permissions;
-}
 mod session;
 mod storage;
 
@@ -29,8 +24,6 @@ pub use hermes_runtime::{
     model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use digest::Digest;
-pub use lock::{AskedLimits, Entry, Lock, LockError, Pin, sync_folder, write_whole};
 pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use storage::{Memory, Storage};

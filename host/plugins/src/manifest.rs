@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// A manifest, read and checked.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Manifest {
 }
 
 /// What a plugin asks for. Nothing is granted that is not asked for here.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
     /// To ask the user's models.
@@ -38,7 +38,7 @@ pub struct Permissions {
 }
 
 /// A folder that a plugin asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Root {
     /// `workspace` or `skills`.
@@ -49,7 +49,7 @@ pub struct Root {
 }
 
 /// What a plugin may do in a folder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     /// Look.
@@ -125,7 +125,7 @@ impl Manifest {
     }
 }
 
-pub(crate) fn is_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     (1..=64).contains(&name.len()) && name.starts_with(plain) && name.chars().all(|c| plain(c) || c == '-' || c == '_')
 }
