@@ -11,6 +11,7 @@ mod component;
 mod error;
 pub mod kinds;
 mod manifest;
+mod permission;
 mod session;
 mod storage;
 
@@ -24,6 +25,7 @@ pub use hermes_runtime::{
     model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
+pub use manifest::{Manifest, ManifestError, RequiredVariable};
+pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use storage::{Memory, Storage};

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::permission::{EnvironmentName, Permissions};
 
 /// A manifest, read and checked.
 #[derive(Debug, Clone)]
@@ -17,46 +20,63 @@ pub struct Manifest {
     pub component: Option<String>,
     /// What it asks for.
     pub permissions: Permissions,
+    /// Variables that it cannot do without.
+    pub requires_env: Vec<RequiredVariable>,
     /// Fields that this version does not know.
     pub unknown: Vec<String>,
 }
 
-/// What a plugin asks for. Nothing is granted that is not asked for here.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Permissions {
-    /// To ask the user's models.
-    pub llm: bool,
-    /// To read the conversation.
-    pub history: bool,
-    /// To have a database of its own.
-    pub sql: bool,
-    /// Names of documents that it keeps.
-    pub documents: Vec<String>,
-    /// Folders that it works in.
-    pub files: Vec<Root>,
+/// A variable of the environment that a plugin cannot do without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RequiredVariable {
+    /// Its name.
+    pub name: EnvironmentName,
+    /// What the user is asked for; may be empty.
+    pub prompt: String,
+    /// Where one gets it.
+    pub url: Option<String>,
+    /// Whether it is hidden while it is typed, and kept out of what is shown.
+    pub secret: bool,
 }
 
-/// A folder that a plugin asks for.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Root {
-    /// `workspace` or `skills`.
-    pub root: String,
-    /// What it wants to do there.
-    #[serde(default)]
-    pub access: Access,
-}
+impl<'de> Deserialize<'de> for RequiredVariable {
+    /// A name, or a section with `name`, `prompt`, `url` and `secret`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Section {
+            name: EnvironmentName,
+            #[serde(default)]
+            prompt: String,
+            #[serde(default)]
+            url: Option<String>,
+            #[serde(default)]
+            secret: bool,
+        }
 
-/// What a plugin may do in a folder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Access {
-    /// Look.
-    #[default]
-    Read,
-    /// Look and change.
-    Write,
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = RequiredVariable;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the name of a variable, or a section with `name`, `prompt`, `url` and `secret`")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<RequiredVariable, E> {
+                let name = EnvironmentName::deserialize(de::value::StrDeserializer::new(name))?;
+                Ok(RequiredVariable { name, prompt: String::new(), url: None, secret: false })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<RequiredVariable, A::Error> {
+                let Section { name, prompt, url, secret } =
+                    Section::deserialize(de::value::MapAccessDeserializer::new(entries))?;
+                Ok(RequiredVariable { name, prompt, url, secret })
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// Why a manifest is no good. The file is named by whoever read it.
@@ -74,9 +94,9 @@ pub enum ManifestError {
     /// The component is not a plain file name.
     #[error("the component `{0}` is not the name of a file beside plugin.yaml")]
     Component(String),
-    /// A folder is asked for that there is not.
-    #[error("there is no folder `{0}` to ask for: `workspace` and `skills` can be")]
-    Root(String),
+    /// A variable would be both seen by the plugin and kept from it.
+    #[error("the variable `{0}` is asked for in `env` and in `secrets`: leave it out of one of them")]
+    Secret(EnvironmentName),
 }
 
 #[derive(Deserialize)]
@@ -90,6 +110,8 @@ struct Raw {
     component: Option<String>,
     #[serde(default)]
     permissions: Permissions,
+    #[serde(default)]
+    requires_env: Vec<RequiredVariable>,
     #[serde(flatten)]
     rest: BTreeMap<String, serde_json::Value>,
 }
@@ -109,10 +131,9 @@ impl Manifest {
         if let Some(file) = raw.component.as_ref().filter(|file| !is_file_name(file)) {
             return Err(ManifestError::Component(file.clone()));
         }
-        if let Some(root) =
-            raw.permissions.files.iter().find(|root| !["workspace", "skills"].contains(&root.root.as_str()))
-        {
-            return Err(ManifestError::Root(root.root.clone()));
+        let Permissions { env, secrets, .. } = &raw.permissions;
+        if let Some(secret) = secrets.iter().find(|secret| env.contains(&secret.env)) {
+            return Err(ManifestError::Secret(secret.env.clone()));
         }
         Ok(Self {
             name: raw.name,
@@ -120,6 +141,7 @@ impl Manifest {
             description: raw.description,
             component: raw.component,
             permissions: raw.permissions,
+            requires_env: raw.requires_env,
             unknown: raw.rest.into_keys().filter(|key| !KNOWN.contains(&key.as_str())).collect(),
         })
     }
@@ -143,7 +165,7 @@ mod tests {
     fn a_name_is_enough() {
         let manifest = Manifest::parse("name: mine\n").unwrap();
         assert_eq!((manifest.name.as_str(), manifest.version.to_string().as_str()), ("mine", "0.0.0"));
-        assert!(!manifest.permissions.llm && manifest.permissions.files.is_empty());
+        assert!(manifest.permissions.llm.is_none() && manifest.permissions.files.is_empty());
     }
 
     #[test]
@@ -152,7 +174,19 @@ mod tests {
         let manifest = Manifest::parse(text).unwrap();
         assert_eq!(manifest.unknown, ["colour"]);
         assert!(manifest.permissions.sql && !manifest.permissions.history);
-        assert_eq!(manifest.permissions.files[0].access, Access::Write);
+        assert_eq!(manifest.permissions.files[0].access, crate::permission::Access::Write);
+    }
+
+    #[test]
+    fn variables_that_it_needs_are_named_shortly_or_at_length() {
+        let text = "name: a\nrequires_env:\n  - EXAMPLE_REGION\n  - {name: EXAMPLE_KEY, prompt: Your key, url: \"https://example.org/keys\", secret: true}\n";
+        let needs = Manifest::parse(text).unwrap().requires_env;
+        assert_eq!((needs[0].name.as_str(), needs[0].secret), ("EXAMPLE_REGION", false));
+        assert_eq!(
+            (needs[1].name.as_str(), needs[1].prompt.as_str(), needs[1].secret),
+            ("EXAMPLE_KEY", "Your key", true)
+        );
+        assert_eq!(needs[1].url.as_deref(), Some("https://example.org/keys"));
     }
 
     #[test]
@@ -164,6 +198,12 @@ mod tests {
             ("name: a\ncomponent: ../x.wasm\n", "x.wasm"),
             ("name: a\npermissions:\n  files:\n    - root: /etc\n", "/etc"),
             ("name: a\npermissions:\n  root: true\n", "root"),
+            ("name: a\nrequires_env: [A-B]\n", "A-B"),
+            ("name: a\nrequires_env: [{name: A, hidden: true}]\n", "hidden"),
+            (
+                "name: a\npermissions:\n  env: [KEY]\n  secrets: [{name: k, env: KEY, audience: \"https://example.org\"}]\n",
+                "KEY",
+            ),
             ("name: [a\n", ""),
         ] {
             let error = Manifest::parse(text).unwrap_err().to_string();

@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Found, Origin};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-use crate::manifest::Access;
+use crate::permission::Access;
 use crate::storage::Storage;
 
 /// What the user's configuration says about plugins.
@@ -280,7 +280,7 @@ impl Selected {
             clock: around.clock.clone(),
             models: around.models.clone(),
             // Who selects a plugin as engine or provider hands it the conversation: that is what the kind is.
-            may_ask: manifest.permissions.llm || serves_the_session,
+            may_ask: manifest.permissions.llm.is_some() || serves_the_session,
             history: around.history.clone(),
             may_read: manifest.permissions.history || serves_the_session,
             documents: self.documents(around),

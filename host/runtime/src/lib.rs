@@ -15,6 +15,7 @@ pub mod documents;
 mod engine;
 mod error;
 pub mod files;
+pub mod http;
 mod imports;
 mod instance;
 mod limits;

@@ -1,0 +1,256 @@
+//! The rights: what each is called, what it is for, how it is written, and the words in which people hear of it.
+
+use serde_json::{Value, json};
+
+use super::{Access, Http, Llm, Permissions};
+
+/// The folders that can be asked for.
+pub(super) const ROOTS: &[&str] = &["workspace", "skills"];
+
+/// A right that a manifest can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    /// To ask models.
+    Llm,
+    /// To read the conversation.
+    History,
+    /// To have a database.
+    Sql,
+    /// To keep documents of the user's.
+    Documents,
+    /// To work in folders.
+    Files,
+    /// To go to the web.
+    Http,
+    /// To run programs.
+    Process,
+    /// To read variables.
+    Env,
+    /// To have secrets put into requests.
+    Secrets,
+}
+
+/// What there is to know of a right.
+struct Definition {
+    name: &'static str,
+    /// Behind "the plugin may not".
+    deed: &'static str,
+    meaning: &'static str,
+    form: &'static str,
+}
+
+impl Right {
+    /// All of them, in the order in which they are told.
+    pub const ALL: &[Self] = &[
+        Self::Llm,
+        Self::History,
+        Self::Sql,
+        Self::Documents,
+        Self::Files,
+        Self::Http,
+        Self::Process,
+        Self::Env,
+        Self::Secrets,
+    ];
+
+    fn definition(self) -> Definition {
+        let (name, deed, meaning, form) = match self {
+            Self::Llm => (
+                "llm",
+                "ask your models",
+                "ask the user's models, for some tasks or all, up to so many tokens in a session; no plugin sees a key",
+                "llm: true` or `llm: {tasks: [compression], budget: 20000}",
+            ),
+            Self::History => {
+                ("history", "read your conversations", "read and search the conversation", "history: true")
+            }
+            Self::Sql => ("sql", "keep a database", "a SQLite database of its own", "sql: true"),
+            Self::Documents => (
+                "documents",
+                "keep this document",
+                "read and change documents that people edit too; those of its own need no right",
+                "documents: [NOTES.md]",
+            ),
+            Self::Files => (
+                "files",
+                "work in this folder",
+                "`read` or `write` in `workspace`, the folder in which the session began, or in `skills`",
+                "files: [{root: workspace, access: read}]",
+            ),
+            Self::Http => (
+                "http",
+                "send this request",
+                "requests to an address and all below it, by some methods (`GET` where none are named); `*.` stands for \
+                 all hosts below a domain",
+                "http: [{url: \"https://api.example.org/v1/\", methods: [GET, POST]}]",
+            ),
+            Self::Process => (
+                "process",
+                "run this program",
+                "run programs by name in `PATH` or by their whole path; each run is asked about as well",
+                "process: [git]",
+            ),
+            Self::Env => (
+                "env",
+                "read this variable",
+                "variables that its section in `plugins.entries` may name as `${NAME}`",
+                "env: [EXAMPLE_REGION]",
+            ),
+            Self::Secrets => (
+                "secrets",
+                "use this secret",
+                "variables whose value the host puts into requests to one audience; the plugin never sees them",
+                "secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: \"https://api.example.org/\"}]",
+            ),
+        };
+        Definition { name, deed, meaning, form }
+    }
+
+    /// As a manifest writes it.
+    pub fn name(self) -> &'static str {
+        self.definition().name
+    }
+
+    /// What it allows.
+    pub fn meaning(self) -> &'static str {
+        self.definition().meaning
+    }
+
+    /// How a manifest asks for it, in YAML.
+    pub fn form(self) -> &'static str {
+        self.definition().form
+    }
+
+    /// The right of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|right| right.name() == name)
+    }
+
+    /// What a plugin is told that lacks it.
+    pub fn denial(self, plugin: &str) -> String {
+        let Definition { name, deed, .. } = self.definition();
+        format!("denied: the plugin may not {deed} (`{name}`); grant it with `hermes plugins grant {plugin}`")
+    }
+
+    /// What is said of it in [`Permissions::lines`].
+    pub fn lines(self, of: &Permissions) -> Vec<String> {
+        match self {
+            Self::Llm => of.llm.iter().map(llm).collect(),
+            Self::History => said(of.history, "read and search your conversations"),
+            Self::Sql => said(of.sql, "keep a database of its own"),
+            Self::Documents => {
+                of.documents.iter().map(|name| format!("read and change your document {name}")).collect()
+            }
+            Self::Files => {
+                let line = |root: &super::Root| {
+                    let deed = if root.access == Access::Write { "read and change" } else { "read" };
+                    match root.root.as_str() {
+                        "workspace" => format!("{deed} the files of the folder that a session works in"),
+                        other => format!("{deed} the files of your folder {other}"),
+                    }
+                };
+                of.files.iter().map(line).collect()
+            }
+            Self::Http => of.http.iter().map(http).collect(),
+            Self::Process => {
+                of.process.iter().map(|program| format!("run the program {program}, after asking you")).collect()
+            }
+            Self::Env => of
+                .env
+                .iter()
+                .map(|name| format!("read the variable {name} where your configuration names it"))
+                .collect(),
+            Self::Secrets => {
+                let line = |secret: &super::Secret| {
+                    let super::Secret { env, audience, .. } = secret;
+                    format!("have the value of {env} put into its requests to {audience} and below, without seeing it")
+                };
+                of.secrets.iter().map(line).collect()
+            }
+        }
+    }
+
+    fn schema(self) -> Value {
+        let list = |items: Value| json!({ "type": "array", "maxItems": 64, "uniqueItems": true, "items": items });
+        let section = |required: &[&str], properties: Value| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+        let variable = json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$" });
+        let plain = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" });
+        let site = json!({ "type": "string", "pattern": "^https?://[^\\s?#@]+$" });
+        match self {
+            Self::Llm => {
+                let mut tasks = list(plain);
+                tasks["minItems"] = json!(1);
+                let budget = json!({ "type": "integer", "minimum": 0 });
+                json!({ "oneOf": [{ "type": "boolean" }, section(&[], json!({ "tasks": tasks, "budget": budget }))] })
+            }
+            Self::History | Self::Sql => json!({ "type": "boolean" }),
+            Self::Documents => list(json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" })),
+            Self::Files => list(section(
+                &["root"],
+                json!({ "root": { "enum": ROOTS }, "access": { "enum": ["read", "write"], "default": "read" } }),
+            )),
+            Self::Http => {
+                let mut methods = list(json!({ "type": "string", "pattern": "^[A-Z]{1,32}$" }));
+                methods["minItems"] = json!(1);
+                methods["default"] = json!(["GET"]);
+                list(section(&["url"], json!({ "url": site, "methods": methods })))
+            }
+            Self::Process => list(json!({ "type": "string", "minLength": 1, "maxLength": 256 })),
+            Self::Env => list(variable),
+            Self::Secrets => {
+                list(section(&["name", "env", "audience"], json!({ "name": plain, "env": variable, "audience": site })))
+            }
+        }
+    }
+}
+
+pub(super) fn schema() -> Value {
+    let described = |right: &Right| {
+        let mut schema = right.schema();
+        schema["description"] = json!(right.meaning());
+        (right.name().to_owned(), schema)
+    };
+    let properties: serde_json::Map<String, Value> = Right::ALL.iter().map(described).collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+/// The table of `docs/plugins-permissions.md`.
+#[cfg(test)]
+pub(super) fn table() -> String {
+    let row = |right: &Right| {
+        let (name, meaning, form) = (right.name(), right.meaning(), right.form());
+        format!("| `{name}` | {meaning} | `{form}` |\n")
+    };
+    let rows: String = Right::ALL.iter().map(row).collect();
+    format!("| right | what it allows | as a manifest asks for it |\n|---|---|---|\n{rows}")
+}
+
+fn said(there: bool, line: &str) -> Vec<String> {
+    if there { vec![line.to_owned()] } else { Vec::new() }
+}
+
+fn llm(llm: &Llm) -> String {
+    let mut line = "ask your models".to_owned();
+    if let Some(tasks) = &llm.tasks {
+        line.push_str(&format!(" for {}", tasks.join(", ")));
+    }
+    if let Some(budget) = llm.budget {
+        line.push_str(&format!(", up to {budget} tokens in a session"));
+    }
+    line
+}
+
+fn http(http: &Http) -> String {
+    let methods = match http.methods.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [front @ .., last] => format!("{} and {last}", front.join(", ")),
+    };
+    let place = match http.url.host().map(|host| (host, host.parse())) {
+        Some(("localhost", _)) => ", on this machine",
+        Some((_, Ok(address))) if hermes_runtime::http::is_loopback(address) => ", on this machine",
+        Some((_, Ok(address))) if !hermes_runtime::http::is_public(address) => ", in your own network",
+        _ => "",
+    };
+    format!("send {methods} requests to {} and below{place}", http.url)
+}

@@ -1,0 +1,251 @@
+//! Part of the web: a scheme, a host or all below one, a port, and a path with all below it.
+//!
+//! Grants and audiences of secrets are sites. Both sides of every comparison go through the same parser of
+//! URLs, the one that the client sends by, so that there is one opinion on what an address means.
+
+use std::fmt;
+use std::str::FromStr;
+
+use url::{Host, Url};
+
+/// Part of the web: `https://api.example.org:8443/v1/`, `https://*.example.org/`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Site {
+    https: bool,
+    host: Hosts,
+    port: u16,
+    /// Empty, or `/` and segments, without a `/` at the end.
+    path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Hosts {
+    /// One; an IPv6 address in brackets.
+    One(String),
+    /// All below this one, but not it.
+    Below(String),
+}
+
+/// Why a text is no site.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SiteError {
+    /// It is no address of the web.
+    #[error("`{text}` is no address such as https://api.example.org/v1/: {why}")]
+    Address {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It names more than a site.
+    #[error("`{text}` has {what}, which an address to be granted cannot have: leave it out")]
+    Surplus {
+        /// The text.
+        text: String,
+        /// The part.
+        what: &'static str,
+    },
+    /// The star stands where it cannot.
+    #[error(
+        "`{0}` has a `*` in another place than before a domain of at least two names, as in https://*.example.org/"
+    )]
+    Star(String),
+    /// The path can be read in more than one way.
+    #[error("the path of `{text}` {why}: write it as the server sees it")]
+    Path {
+        /// The text.
+        text: String,
+        /// How it can be read otherwise.
+        why: &'static str,
+    },
+}
+
+impl FromStr for Site {
+    type Err = SiteError;
+
+    fn from_str(text: &str) -> Result<Self, SiteError> {
+        let address = |why: &str| SiteError::Address { text: text.to_owned(), why: why.to_owned() };
+        // The parser would drop some of them without a word.
+        if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
+            return Err(address("it has blanks or control characters"));
+        }
+        let (scheme, rest) =
+            text.split_once("://").ok_or_else(|| address("it does not begin with https:// or http://"))?;
+        let (below, rest) = match rest.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        // Read as `/`, of which the parser takes as many as it likes before the host.
+        if rest.starts_with('/') || rest.contains('\\') {
+            return Err(address("no host stands behind the `//`, or it has a `\\`"));
+        }
+        if rest.contains('*') {
+            return Err(SiteError::Star(text.to_owned()));
+        }
+        let url = Url::parse(&format!("{scheme}://{rest}")).map_err(|error| address(&error.to_string()))?;
+        for (there, what) in [
+            (has_userinfo(&url), "a user or a password"),
+            (url.query().is_some(), "a query"),
+            (url.fragment().is_some(), "a fragment"),
+        ] {
+            if there {
+                return Err(SiteError::Surplus { text: text.to_owned(), what });
+            }
+        }
+        let mut site = Self::of(&url).map_err(|why| address(&why))?;
+        if below {
+            let two = matches!(url.host(), Some(Host::Domain(domain)) if domain.contains('.'));
+            let Hosts::One(host) = site.host else { return Err(SiteError::Star(text.to_owned())) };
+            if !two {
+                return Err(SiteError::Star(text.to_owned()));
+            }
+            site.host = Hosts::Below(host);
+        }
+        if let Some(why) = ambiguity(&site.path) {
+            return Err(SiteError::Path { text: text.to_owned(), why });
+        }
+        Ok(site)
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.https { "https://" } else { "http://" })?;
+        match &self.host {
+            Hosts::One(host) => f.write_str(host)?,
+            Hosts::Below(host) => write!(f, "*.{host}")?,
+        }
+        if self.port != if self.https { 443 } else { 80 } {
+            write!(f, ":{}", self.port)?;
+        }
+        write!(f, "{}/", self.path)
+    }
+}
+
+impl Site {
+    /// What one address is part of: itself and all below it.
+    fn of(url: &Url) -> Result<Self, String> {
+        let https = match url.scheme() {
+            "https" => true,
+            "http" => false,
+            other => return Err(format!("`{other}` is neither https nor http")),
+        };
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or("it names no host")?;
+        // One and the same for the resolver, but not for certificates and not in a comparison.
+        if host.ends_with('.') {
+            return Err("its host ends with a dot".to_owned());
+        }
+        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or("its port is 0")?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        Ok(Self { https, host: Hosts::One(host.to_owned()), port, path })
+    }
+
+    /// Whether the address lies in it. Where it has a path, an address whose path a server could read as another one
+    /// does not.
+    pub fn admits(&self, url: &Url) -> bool {
+        if has_userinfo(url) {
+            return false;
+        }
+        let Ok(asked) = Self::of(url) else { return false };
+        (self.path.is_empty() || ambiguity(url.path()).is_none()) && self.covers(&asked)
+    }
+
+    /// Whether everything in the other lies in it.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.https == other.https
+            && self.port == other.port
+            && self.host.covers(&other.host)
+            && is_below(&self.path, &other.path)
+    }
+
+    /// What lies in both.
+    pub fn meet(&self, other: &Self) -> Option<Self> {
+        if self.https != other.https || self.port != other.port {
+            return None;
+        }
+        let host = match (self.host.covers(&other.host), other.host.covers(&self.host)) {
+            (true, _) => &other.host,
+            (_, true) => &self.host,
+            _ => return None,
+        };
+        let path = match (is_below(&self.path, &other.path), is_below(&other.path, &self.path)) {
+            (true, _) => &other.path,
+            (_, true) => &self.path,
+            _ => return None,
+        };
+        Some(Self { https: self.https, host: host.clone(), port: self.port, path: path.clone() })
+    }
+
+    /// Whether it names this very host: an address by its numbers, or a name in full.
+    #[expect(dead_code, reason = "the client, which comes next, asks")]
+    pub(crate) fn names(&self, host: &str) -> bool {
+        matches!(&self.host, Hosts::One(own) if own == host)
+    }
+
+    /// Whether what is sent there is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.https
+    }
+
+    /// The one host that it names, without brackets; none where it names all below one.
+    pub fn host(&self) -> Option<&str> {
+        match &self.host {
+            Hosts::One(host) => Some(host.trim_start_matches('[').trim_end_matches(']')),
+            Hosts::Below(_) => None,
+        }
+    }
+}
+
+impl Hosts {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::One(own), Self::One(other)) => own == other,
+            (Self::Below(own), Self::One(other)) => is_subdomain(other, own),
+            (Self::Below(own), Self::Below(other)) => own == other || is_subdomain(other, own),
+            (Self::One(_), Self::Below(_)) => false,
+        }
+    }
+}
+
+fn is_subdomain(host: &str, domain: &str) -> bool {
+    host.strip_suffix(domain).and_then(|front| front.strip_suffix('.')).is_some_and(|front| !front.is_empty())
+}
+
+fn is_below(prefix: &str, path: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+pub(crate) fn has_userinfo(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// How often a path is decoded in search of a second reading.
+const DECODINGS: usize = 4;
+
+/// Whether a server could read a path as one that leads elsewhere: it may decode more than once, take `\` for `/`,
+/// cut parameters off a segment, or stop at a control character. The parser has resolved the plain dots before.
+fn ambiguity(path: &str) -> Option<&'static str> {
+    let mut path = path.to_owned();
+    for _ in 0..DECODINGS {
+        if path.chars().any(char::is_control) {
+            return Some("has a control character");
+        }
+        if path.contains('\\') {
+            return Some("has a `\\`");
+        }
+        let climbs = |segment: &str| matches!(segment.split(';').next().map(str::trim), Some("." | ".."));
+        if path.split('/').any(climbs) {
+            return Some("has `.` or `..` as a segment");
+        }
+        match percent_encoding::percent_decode_str(&path).decode_utf8() {
+            Ok(decoded) if decoded == path => return None,
+            Ok(decoded) => path = decoded.into_owned(),
+            Err(_) => return Some("encodes what is no UTF-8"),
+        }
+    }
+    Some("is encoded over and over")
+}
+
+#[cfg(test)]
+#[path = "site_tests.rs"]
+mod tests;
