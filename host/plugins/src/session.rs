@@ -249,7 +249,17 @@ impl Select<'_> {
             place: found.origin.to_string(),
             source,
         })?;
-        let config = self.selection.entries.get(name).map_or_else(|| "{}".to_owned(), ToString::to_string);
+        let claims = found.manifest.claims_beyond(&loaded.exports().names());
+        if !claims.is_empty() {
+            return Err(PluginsError::Claims { name: name.clone(), claims });
+        }
+        let nothing = serde_json::json!({});
+        let entry = self.selection.entries.get(name).unwrap_or(&nothing);
+        let misfits = found.manifest.misfits(entry);
+        if !misfits.is_empty() {
+            return Err(PluginsError::Configuration { name: name.clone(), misfits });
+        }
+        let config = entry.to_string();
         Ok(Selected { found: found.clone(), loaded, config })
     }
 
@@ -275,18 +285,19 @@ impl Selected {
 
     fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {
         let manifest = &self.found.manifest;
+        let permissions = self.found.permissions();
         let services = Services {
             reporter: (around.reporters)(&manifest.name),
             clock: around.clock.clone(),
             models: around.models.clone(),
             // Who selects a plugin as engine or provider hands it the conversation: that is what the kind is.
-            may_ask: manifest.permissions.llm.is_some() || serves_the_session,
+            may_ask: permissions.llm.is_some() || serves_the_session,
             history: around.history.clone(),
-            may_read: manifest.permissions.history || serves_the_session,
+            may_read: permissions.history || serves_the_session,
             documents: self.documents(around),
             files: Arc::new(self.roots(around)?),
             // Being selected gives no right to it: a file that stays is to be asked for.
-            database: manifest.permissions.sql.then(|| match &around.storage {
+            database: permissions.sql.then(|| match &around.storage {
                 Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
                 Storage::Memory(memory) => memory.of(self.name()).1,
             }),
@@ -306,10 +317,10 @@ impl Selected {
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.
     fn documents(&self, around: &Surroundings) -> Vec<Arc<Documents>> {
         let home = &around.home;
-        let asked = &self.found.manifest.permissions.documents;
+        let asked = self.found.permissions().documents;
         let mut documents = Vec::new();
         if self.found.origin == Origin::Bundled && !asked.is_empty() {
-            documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
+            documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked))));
         }
         documents.push(match &around.storage {
             Storage::Home => Arc::new(Documents::new(self.own(home).join("documents"), None)),
@@ -325,7 +336,7 @@ impl Selected {
 
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
         let mut roots = Vec::new();
-        for asked in &self.found.manifest.permissions.files {
+        for asked in &self.found.permissions().files {
             let (path, denied) = match asked.root.as_str() {
                 "skills" => (around.home.join("skills"), Vec::new()),
                 _ => (around.workspace.clone(), vec![around.home.clone()]),

@@ -30,4 +30,5 @@ pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
 pub use instance::{Instance, Recipe};
 pub use limits::{Deadlines, Limits};
 pub use services::Services;
+pub use stamp::OFFERED as CONTRACT;
 pub use types::*;
