@@ -4,6 +4,8 @@
 //! knows is a warning, since a later version or another program may know it.
 
 pub(crate) mod auxiliary;
+#[allow(dead_code)]
+pub(crate) mod edit;
 mod keys;
 pub(crate) mod redaction;
 mod tree;
