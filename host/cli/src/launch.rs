@@ -1,9 +1,10 @@
 //! From flags, environment and configuration to an agent at work.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermes_agent::{Agent, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels};
+use hermes_install::Installer;
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
 use hermes_plugins::{Catalog, Plugins, Selection};
 use hermes_prompt::PlatformHint;
@@ -43,6 +44,12 @@ impl Setup {
         for warning in self.environment.warnings().iter().chain(self.config.warnings()) {
             console.warning(warning);
         }
+    }
+
+    /// Makes sure that what is written there is written into a home of this program, and that there is one.
+    pub(crate) fn own(&self) -> Result<(), Failure> {
+        // The store tells a home that belongs to somebody else.
+        Ok(Store::open(self.home.path()).map(drop)?)
     }
 
     /// Which model serves.
@@ -94,8 +101,20 @@ impl Setup {
         }
     }
 
-    /// All plugins that there are.
+    /// What installs plugins into the home.
+    pub(crate) fn installer(&self) -> Installer {
+        let bundled = Catalog::find(BUNDLED, Path::new("/dev/null/none"));
+        let names = bundled.all().iter().map(|found| found.manifest.name.clone()).collect::<Vec<_>>();
+        Installer::new(self.home.path(), names)
+    }
+
+    /// All plugins that there are. What an interrupted command has left is finished first.
     pub(crate) fn catalog(&self) -> Catalog {
+        match self.installer().recover() {
+            Ok(None) => {}
+            Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
+            Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
+        }
         Catalog::find(BUNDLED, &self.home.plugins())
     }
 

@@ -12,7 +12,6 @@ use crate::error::{At, InstallError};
 use crate::project;
 use crate::source::Source;
 
-pub use web::Web;
 
 /// Told how far a fetch is.
 pub trait Progress: Send + Sync {
@@ -31,7 +30,7 @@ impl Progress for Silent {
 }
 
 /// How to fetch.
-pub struct Fetching<'a> {
+pub(crate) struct Fetching<'a> {
     /// Whether connections may be in the clear.
     pub insecure: bool,
     /// What may arrive.
@@ -42,7 +41,7 @@ pub struct Fetching<'a> {
 
 /// What has arrived.
 #[derive(Debug)]
-pub struct Fetched {
+pub(crate) struct Fetched {
     /// Holds a `plugin.yaml`, a component, or a built project.
     pub folder: PathBuf,
     /// What the source stood for: a commit, the digest of an image.
@@ -55,7 +54,7 @@ pub struct Fetched {
 pub(crate) const SIGNATURE: &str = ".minisig";
 
 /// Fetches into `work`, which is there and empty. Sources on this machine are read where they lie.
-pub async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     match source {
         Source::Folder(folder) => Ok(Fetched { folder: folder.clone(), resolved: None, archive: None }),
         Source::Component(file) => {

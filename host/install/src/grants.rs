@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugins::{
-    AskedLimits, Catalog, Digest, Entry, Found, Lock, Manifest, Permissions, Pin, component_in, digest, manifest_in,
+    AskedLimits, Catalog, Digest, Entry, Found, Manifest, Permissions, Pin, component_in, digest, manifest_in,
 };
 use serde::Serialize;
 

@@ -82,7 +82,7 @@ pub(crate) async fn rehearse(
 /// Every kind has something that it is asked for first; the first question also starts it.
 async fn ask(instance: &Instance, exports: Exports, shown: &mut Shown) -> Result<(), CallError> {
     if exports.tools {
-        shown.tools = instance.catalog().await?.into_iter().map(|tool| tool.name).collect();
+        shown.tools = instance.catalog().await?.into_iter().map(|tool| tool.schema.name).collect();
     }
     if exports.skills {
         shown.skills = instance.skills().await?.into_iter().map(|skill| skill.name).collect();

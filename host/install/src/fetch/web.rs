@@ -19,14 +19,14 @@ const REDIRECTS: usize = 8;
 const MOST_SMALL: u64 = 64 << 10;
 
 /// Asks servers.
-pub struct Web {
+pub(super) struct Web {
     pub(super) client: Client,
     insecure: bool,
 }
 
 impl Web {
     /// Over TLS only, or also in the clear.
-    pub fn new(insecure: bool) -> Result<Self, InstallError> {
+    pub(super) fn new(insecure: bool) -> Result<Self, InstallError> {
         // Refused where one is installed already, which then serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let policy = redirect::Policy::custom(move |attempt| {
