@@ -17,6 +17,7 @@ mod crash;
 mod ephemeral;
 mod frozen;
 mod hygiene;
+mod install;
 mod journal;
 mod lab;
 mod layers;

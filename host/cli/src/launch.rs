@@ -110,7 +110,7 @@ impl Setup {
 
     /// All plugins that there are. What an interrupted command has left is finished first.
     pub(crate) fn catalog(&self) -> Catalog {
-        match self.installer().recover() {
+        match self.installer().recover(&|_| ()) {
             Ok(None) => {}
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),

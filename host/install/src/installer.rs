@@ -235,12 +235,12 @@ impl Installer {
     }
 
     /// Finishes what an interrupted command has begun, and sweeps what it has left; the answer names the plugin.
-    pub fn recover(&self) -> Result<Option<String>, InstallError> {
+    pub fn recover(&self, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
         if !crate::stage::has_leftovers(&self.places) {
             return Ok(None);
         }
         let turn = Turn::take(&self.places)?;
-        let about = recover(&self.places, &turn)?;
+        let about = recover(&self.places, &turn, steps)?;
         turn.leave(&self.places);
         Ok(about)
     }
@@ -248,7 +248,7 @@ impl Installer {
     /// The turn, with everything finished that was begun before.
     pub(crate) fn turn(&self) -> Result<Turn, InstallError> {
         let turn = Turn::take(&self.places)?;
-        recover(&self.places, &turn)?;
+        recover(&self.places, &turn, &|_| ())?;
         Ok(turn)
     }
 }

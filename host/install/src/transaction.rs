@@ -61,7 +61,7 @@ pub(crate) fn commit(
 }
 
 /// Finishes what a crash has left, and removes what nobody needs. The answer names the plugin that it was about.
-pub(crate) fn recover(places: &Places, turn: &Turn) -> Result<Option<String>, InstallError> {
+pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
     let path = places.journal();
     let note = match fs::read(&path) {
         Ok(note) => Some(note),
@@ -79,7 +79,7 @@ pub(crate) fn recover(places: &Places, turn: &Turn) -> Result<Option<String>, In
             format!("the note of an interrupted command is damaged ({error}); look with `hermes plugins verify` and remove the file"),
         ),
     })?;
-    carry_out(&transaction, places, turn, &|_| ())?;
+    carry_out(&transaction, places, turn, steps)?;
     sweep(places, None);
     Ok(Some(transaction.name))
 }

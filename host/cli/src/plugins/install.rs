@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &InstallArguments, console: Console) -> Result<Exit
     let setup = Setup::read()?;
     setup.warn(console);
     setup.own()?;
-    setup.installer().recover()?;
+    setup.installer().recover(&|_| ())?;
     crate::wait(async {
         match &arguments.source {
             Some(source) => one(arguments, source, &setup, console).await,

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitC
     let setup = Setup::read()?;
     setup.warn(console);
     let installer = setup.installer();
-    installer.recover()?;
+    installer.recover(&|_| ())?;
     let name = &arguments.name;
     installer.entry(name)?;
     let data = setup.home.path().join("data").join(name);

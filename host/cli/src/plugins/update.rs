@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitC
     let setup = Setup::read()?;
     setup.warn(console);
     let installer = setup.installer();
-    installer.recover()?;
+    installer.recover(&|_| ())?;
     let names = match &arguments.name {
         Some(name) => {
             installer.entry(name)?;
