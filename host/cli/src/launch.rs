@@ -1,12 +1,12 @@
 //! From flags, environment and configuration to an agent at work.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_agent::{Agent, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels};
 use hermes_install::Installer;
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
-use hermes_plugins::{Catalog, Plugins, Selection};
+use hermes_plugins::{Catalog, Manifest, Plugins, Selection};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;
@@ -103,8 +103,7 @@ impl Setup {
 
     /// What installs plugins into the home.
     pub(crate) fn installer(&self) -> Installer {
-        let bundled = Catalog::find(BUNDLED, Path::new("/dev/null/none"));
-        let names = bundled.all().iter().map(|found| found.manifest.name.clone()).collect::<Vec<_>>();
+        let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
         Installer::new(self.home.path(), names)
     }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{AskedLimits, Digest, Entry, Lock, Manifest, Permissions, Pin, digest};
+use hermes_plugins::{AskedLimits, Digest, Entry, Lock, Manifest, Permissions, Pin, digest, manifest_in};
 use hermes_runtime::Runtime;
 
 use crate::archive::Caps;
@@ -48,6 +48,8 @@ pub struct Prepared {
     pub pin: Pin,
     /// What the lock says of a plugin of this name now.
     pub before: Option<Entry>,
+    /// The manifest of that, where its folder is as it was installed.
+    asked_before: Option<Manifest>,
 }
 
 impl Installer {
@@ -99,8 +101,13 @@ impl Installer {
         if before.is_none() {
             self.refuse_occupied(&pin.folder, &manifest.name)?;
         }
+        let asked_before = before.as_ref().and_then(|before| {
+            let folder = self.folder(before);
+            let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
+            if intact { manifest_in(&folder).ok() } else { None }
+        });
         fs::remove_dir_all(&work).at(&work)?;
-        Ok(Prepared { stage, source: wanted.source.clone(), manifest, pin, before })
+        Ok(Prepared { stage, source: wanted.source.clone(), manifest, pin, before, asked_before })
     }
 
     fn refuse_occupied(&self, folder: &str, name: &str) -> Result<(), InstallError> {
@@ -254,27 +261,49 @@ impl Installer {
 }
 
 impl Prepared {
-    /// Whether exactly this is installed already.
+    /// Whether exactly this is there already, and as it was installed.
     pub fn is_installed(&self) -> bool {
-        self.before.as_ref().is_some_and(|before| {
-            before.pin.digest == self.pin.digest && before.pin.source == self.pin.source && before.pin.signer == self.pin.signer
-        })
+        let same = |before: &Pin| {
+            before.digest == self.pin.digest && before.source == self.pin.source && before.signer == self.pin.signer
+        };
+        self.asked_before.is_some() && self.before.as_ref().is_some_and(|before| same(&before.pin))
     }
 
-    /// What it asks for beyond what was granted before; all of it where it is new.
+    /// What it asks for and nobody was asked about before: all of it where it is new.
     pub fn widening(&self) -> Permissions {
-        match self.before.as_ref().and_then(|before| before.pin.granted.as_ref()) {
-            Some(granted) => self.manifest.permissions.widening(granted),
-            None => self.manifest.permissions.clone(),
-        }
+        let Some(granted) = self.granted_before() else { return self.manifest.permissions.clone() };
+        let answered = self.asked_before.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
+        self.manifest.permissions.widening(&answered.and(granted))
     }
 
-    /// Limits that it wants raised and that were not agreed to as they are now.
+    /// Limits that it wants raised and nobody was asked about before.
     pub fn wider_limits(&self) -> AskedLimits {
-        let agreed = self.before.as_ref().map(|before| &before.pin.limits);
-        let asked = self.manifest.limits.iter();
-        let wider = asked.filter(|(name, value)| agreed.and_then(|agreed| agreed.get(*name)) != Some(*value));
-        wider.map(|(name, value)| (name.clone(), value.clone())).collect()
+        let answered = |name: &String, value: &serde_json::Value| {
+            let agreed = self.before.as_ref().and_then(|before| before.pin.limits.get(name));
+            let asked = self.asked_before.as_ref().and_then(|manifest| manifest.limits.get(name));
+            self.granted_before().is_some() && (agreed == Some(value) || asked == Some(value))
+        };
+        let asked = self.manifest.limits.iter().filter(|(name, value)| !answered(name, value));
+        asked.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// What it has from now on: what it still asks for of what was granted before, and more if the user agreed to that.
+    pub fn granted(&self, with_more: bool) -> (Permissions, AskedLimits) {
+        let mut granted =
+            self.granted_before().map(|granted| self.manifest.permissions.within(granted)).unwrap_or_default();
+        let before = self.before.as_ref().map(|before| &before.pin.limits);
+        let kept = |name: &String, value: &serde_json::Value| before.and_then(|limits| limits.get(name)) == Some(value);
+        let asked = self.manifest.limits.iter().filter(|(name, value)| kept(name, value));
+        let mut limits: AskedLimits = asked.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if with_more {
+            granted = granted.and(&self.widening());
+            limits.extend(self.wider_limits());
+        }
+        (granted, limits)
+    }
+
+    fn granted_before(&self) -> Option<&Permissions> {
+        self.before.as_ref().and_then(|before| before.pin.granted.as_ref())
     }
 
     /// Refuses a key other than the pinned one.

@@ -87,15 +87,14 @@ pub(super) fn agreed(
     prepared: &Prepared,
     question: &str,
 ) -> Result<Option<(Permissions, AskedLimits)>, Failure> {
-    let asked = || (prepared.manifest.permissions.clone(), prepared.manifest.limits.clone());
     match consent.grant {
-        Some(Grant::All) => return Ok(Some(asked())),
+        Some(Grant::All) => return Ok(Some((prepared.manifest.permissions.clone(), prepared.manifest.limits.clone()))),
         Some(Grant::None) => return Ok(Some((Permissions::default(), AskedLimits::new()))),
-        None if consent.yes => return Ok(Some(asked())),
+        None if consent.yes => return Ok(Some(prepared.granted(true))),
         None => {}
     }
     let fix = "add --yes to agree to what is shown, or --grant none to install it without any right";
-    Ok(ask(question, "nothing was changed", fix)?.then(asked))
+    Ok(ask(question, "nothing was changed", fix)?.then(|| prepared.granted(true)))
 }
 
 /// A question that only a yes answers with yes.

@@ -108,14 +108,11 @@ pub(super) async fn settle(
     show_rights(&wider, &limits, is_update, console);
     // Consent to all that it asks for now was given before.
     let covered = is_update && wider.is_empty() && limits.is_empty();
-    let granted = match &prepared.before {
-        Some(before) if covered && terms.consent.grant.is_none() => {
-            Some((before.pin.granted.clone().unwrap_or_default(), before.pin.limits.clone()))
-        }
-        _ => {
-            let question = if is_update { "update it and grant this too?" } else { "install it and let it do this?" };
-            agreed(terms.consent, prepared, question)?
-        }
+    let granted = if covered && terms.consent.grant.is_none() {
+        Some(prepared.granted(false))
+    } else {
+        let question = if is_update { "update it and grant this too?" } else { "install it and let it do this?" };
+        agreed(terms.consent, prepared, question)?
     };
     let Some((granted, limits)) = granted else {
         console.note("nothing was changed");

@@ -67,8 +67,8 @@ pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitC
 fn without(name: &str, setup: &Setup) -> Result<Edit, Failure> {
     let mut edit = Edit::of(&setup.home.config())?;
     let config = &setup.config;
-    if config.entries().contains_key(name) {
-        edit.remove(&format!("plugins.entries.{name}"))?;
+    for section in ["plugins.entries", "plugins.settings"] {
+        edit.remove(&format!("{section}.{name}"))?;
     }
     for list in ["plugins.enabled", "plugins.disabled"] {
         if config.texts(list).iter().any(|item| item == name) {
