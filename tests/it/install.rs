@@ -159,7 +159,12 @@ fn what_does_not_work_is_not_installed_and_says_why() {
         let before = kept(&home);
         home.hermes(&["plugins", "install", &format!("./{name}"), "--yes"]).run().refused().says(words);
         let after: Vec<_> = kept(&home).into_iter().filter(|(path, _)| path != Path::new("plugins/.lock")).collect();
-        assert_eq!(after.len(), before.len(), "{name} leaves something: {:?}", after.iter().map(|(path, _)| path).collect::<Vec<_>>());
+        assert_eq!(
+            after.len(),
+            before.len(),
+            "{name} leaves something: {:?}",
+            after.iter().map(|(path, _)| path).collect::<Vec<_>>()
+        );
         assert_eq!(findings(&home), []);
     }
 }

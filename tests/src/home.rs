@@ -227,8 +227,8 @@ pub fn staged_guest(guest: &str) -> (String, Vec<u8>) {
     let (manifest, component) = (staged.join("plugin.yaml"), staged.join(format!("{guest}.wasm")));
     let manifest = fs::read_to_string(&manifest)
         .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", manifest.display()));
-    let component = fs::read(&component)
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", component.display()));
+    let component =
+        fs::read(&component).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", component.display()));
     (manifest, component)
 }
 

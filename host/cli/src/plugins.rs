@@ -93,7 +93,9 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     for problem in catalog.problems() {
         console.warning(&problem.to_string());
     }
-    for (found, field) in catalog.all().iter().flat_map(|found| found.manifest.unknown.iter().map(move |field| (found, field))) {
+    for (found, field) in
+        catalog.all().iter().flat_map(|found| found.manifest.unknown.iter().map(move |field| (found, field)))
+    {
         console.warning(&format!("plugin.yaml of `{}` has a field that nobody knows: {field}", found.manifest.name));
     }
     for missing in missing(&selection, &catalog) {

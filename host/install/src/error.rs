@@ -9,7 +9,9 @@ use hermes_plugins::{LockError, ManifestError};
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// What to install cannot be told.
-    #[error("`{text}` is no source of a plugin: {why}; give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], or oci://host/name:tag")]
+    #[error(
+        "`{text}` is no source of a plugin: {why}; give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], or oci://host/name:tag"
+    )]
     Source {
         /// What was given.
         text: String,
@@ -25,7 +27,9 @@ pub enum InstallError {
         why: String,
     },
     /// An address that anybody on the way could answer for.
-    #[error("{0} is not encrypted, so that anybody on the way can change what arrives; use https, or add --insecure for a server that you trust")]
+    #[error(
+        "{0} is not encrypted, so that anybody on the way can change what arrives; use https, or add --insecure for a server that you trust"
+    )]
     Insecure(String),
     /// An archive that breaks a rule.
     #[error("the archive is refused: {0}; nothing of it was kept")]
@@ -73,10 +77,14 @@ pub enum InstallError {
         why: String,
     },
     /// A native library, which this version cannot run.
-    #[error("`{0}` is a native library, and this version runs WebAssembly components only; ask its author for a component")]
+    #[error(
+        "`{0}` is a native library, and this version runs WebAssembly components only; ask its author for a component"
+    )]
     Native(String),
     /// It is there already.
-    #[error("`{name}` {version} is installed already, from {source_text}; use `hermes plugins update {name}`, or remove it first")]
+    #[error(
+        "`{name}` {version} is installed already, from {source_text}; use `hermes plugins update {name}`, or remove it first"
+    )]
     Installed {
         /// The plugin.
         name: String,
@@ -94,10 +102,14 @@ pub enum InstallError {
         there: Vec<String>,
     },
     /// A bundled plugin is part of the program.
-    #[error("`{0}` is part of Hermes and is neither installed nor removed; `plugins.disabled` in config.yaml turns it off")]
+    #[error(
+        "`{0}` is part of Hermes and is neither installed nor removed; `plugins.disabled` in config.yaml turns it off"
+    )]
     Bundled(String),
     /// A folder of that name is there that no lock knows.
-    #[error("{folder} is there and was not installed by this command; move it away, or grant it with `hermes plugins grant {name}`")]
+    #[error(
+        "{folder} is there and was not installed by this command; move it away, or grant it with `hermes plugins grant {name}`"
+    )]
     Occupied {
         /// The folder.
         folder: PathBuf,

@@ -12,7 +12,6 @@ use crate::error::{At, InstallError};
 use crate::project;
 use crate::source::Source;
 
-
 /// Told how far a fetch is.
 pub trait Progress: Send + Sync {
     /// What is done from now on.
@@ -62,7 +61,9 @@ pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> R
             let beside = file.parent().unwrap_or(Path::new("/"));
             let name = file.file_name().unwrap_or_default();
             copy(file, &folder.join(name))?;
-            for companion in [project::with_ending(file, SIGNATURE), beside.join("plugin.yaml"), beside.join(project::KEY)] {
+            for companion in
+                [project::with_ending(file, SIGNATURE), beside.join("plugin.yaml"), beside.join(project::KEY)]
+            {
                 if companion.is_file() {
                     copy(&companion, &folder.join(companion.file_name().unwrap_or_default()))?;
                 }

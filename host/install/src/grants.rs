@@ -129,8 +129,7 @@ impl Installer {
     /// Holds the disk against the lock; one line a plugin, by name.
     pub fn verify(&self, catalog: &Catalog) -> Result<Vec<Finding>, InstallError> {
         let lock = self.lock()?;
-        let mut findings: Vec<Finding> =
-            lock.plugins.iter().map(|(name, entry)| self.held(name, entry)).collect();
+        let mut findings: Vec<Finding> = lock.plugins.iter().map(|(name, entry)| self.held(name, entry)).collect();
         for found in catalog.all() {
             let Some(folder) = found.folder() else { continue };
             let name = &found.manifest.name;
@@ -140,7 +139,10 @@ impl Installer {
                     name: name.clone(),
                     version: found.manifest.version.to_string(),
                     state: State::Ungranted,
-                    detail: format!("{} was not installed; look at it, then `hermes plugins grant {name}`", folder.display()),
+                    detail: format!(
+                        "{} was not installed; look at it, then `hermes plugins grant {name}`",
+                        folder.display()
+                    ),
                 });
             }
         }
@@ -163,7 +165,10 @@ impl Installer {
             let kept = self.places.previous(name);
             if digest::of_folder(&kept).ok() != Some(previous.digest) {
                 state = State::Altered;
-                detail = format!("the version kept for `rollback` ({}) is not as it was; it cannot be gone back to", previous.version);
+                detail = format!(
+                    "the version kept for `rollback` ({}) is not as it was; it cannot be gone back to",
+                    previous.version
+                );
             }
         }
         Finding { name: name.to_owned(), version: entry.pin.version.to_string(), state, detail }

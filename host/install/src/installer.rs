@@ -172,7 +172,8 @@ impl Installer {
         let turn = self.turn()?;
         let before = self.entry(name)?;
         let kept = self.places.previous(name);
-        let previous = before.previous.filter(|_| kept.is_dir()).ok_or_else(|| InstallError::NoPrevious(name.to_owned()))?;
+        let previous =
+            before.previous.filter(|_| kept.is_dir()).ok_or_else(|| InstallError::NoPrevious(name.to_owned()))?;
         if digest::of_folder(&kept).at(&kept)? != previous.digest {
             return Err(InstallError::NoPrevious(name.to_owned()));
         }
@@ -358,7 +359,10 @@ impl Prepared {
         let loaded = runtime.load(&bytes).map_err(|error| broken(error.to_string()))?;
         let claims = self.manifest.claims_beyond(&loaded.exports().names());
         if !claims.is_empty() {
-            return Err(broken(format!("plugin.yaml says that it provides {}, and it does not export that", claims.join(", "))));
+            return Err(broken(format!(
+                "plugin.yaml says that it provides {}, and it does not export that",
+                claims.join(", ")
+            )));
         }
         let misfits = self.manifest.misfits(entry);
         let version = self.manifest.version.to_string();

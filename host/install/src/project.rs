@@ -57,7 +57,14 @@ impl Project {
         let component_name = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
         let beside = with_ending(&component, SIGNATURE);
         let signature = [beside, folder.join(PLUGIN_SIGNATURE)].into_iter().find(|file| file.is_file());
-        Ok(Self { manifest, manifest_text: text, component, component_name, signature, papers: papers(folder).at(folder)? })
+        Ok(Self {
+            manifest,
+            manifest_text: text,
+            component,
+            component_name,
+            signature,
+            papers: papers(folder).at(folder)?,
+        })
     }
 
     /// Copies what makes up the plugin into an empty folder, lasting.
@@ -118,7 +125,8 @@ pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Str
 
 fn components(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "wasm") && path.is_file()).collect();
+    let mut found: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "wasm") && path.is_file()).collect();
     found.sort();
     found
 }
@@ -152,7 +160,11 @@ fn lone(folder: &Path, name: Option<&str>) -> Result<String, String> {
     let found = components(folder);
     let [component] = found.as_slice() else {
         let project = folder.join("Cargo.toml").is_file();
-        let hint = if project { "; a Rust project needs one beside its Cargo.toml" } else { "; name the folder that has it behind `#`" };
+        let hint = if project {
+            "; a Rust project needs one beside its Cargo.toml"
+        } else {
+            "; name the folder that has it behind `#`"
+        };
         return Err(format!("there is no plugin.yaml{hint}"));
     };
     let stem = component.file_stem().map(|stem| stem.to_string_lossy().to_lowercase().replace([' ', '.'], "-"));
@@ -226,13 +238,20 @@ mod tests {
             ("secret.txt", "no"),
             ("src/lib.rs", "no"),
         ];
-        assert_eq!(staged(&files).unwrap(), ["LICENSE-MIT", "README.md", "mine.wasm", "mine.wasm.minisig", "plugin.yaml"]);
+        assert_eq!(
+            staged(&files).unwrap(),
+            ["LICENSE-MIT", "README.md", "mine.wasm", "mine.wasm.minisig", "plugin.yaml"]
+        );
     }
 
     #[test]
     fn a_component_is_found_where_cargo_puts_it() {
         for built in ["target/wasm32-wasip2/release/my_tool.wasm", "target/wasm32-wasip2/debug/my_tool.wasm"] {
-            for manifest in ["name: my-tool\n", "name: my-tool\ncomponent: my_tool.wasm\n", "name: other\ncomponent: my-tool.wasm\n"] {
+            for manifest in [
+                "name: my-tool\n",
+                "name: my-tool\ncomponent: my_tool.wasm\n",
+                "name: other\ncomponent: my-tool.wasm\n",
+            ] {
                 let names = staged(&[("plugin.yaml", manifest), ("Cargo.toml", ""), (built, "x")]).unwrap();
                 assert_eq!(names.len(), 2, "{built} {manifest}");
             }

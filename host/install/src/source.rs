@@ -123,7 +123,9 @@ fn address(scheme: &str, text: &str) -> Result<Source, String> {
 fn refuse_password(url: &Url) -> Result<(), String> {
     match url.password() {
         // It would be kept in plugins.lock, which people share.
-        Some(_) => Err("it has a password in it, which plugins.lock would keep; use git's credential helper".to_owned()),
+        Some(_) => {
+            Err("it has a password in it, which plugins.lock would keep; use git's credential helper".to_owned())
+        }
         None => Ok(()),
     }
 }
@@ -213,7 +215,10 @@ fn repository(text: &str) -> Result<Repository, String> {
     }
     if let Some(reference) = &reference {
         let odd = |c: char| c.is_whitespace() || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\');
-        if reference.is_empty() || reference.starts_with(['-', '/', '+']) || reference.contains("..") || reference.contains(odd)
+        if reference.is_empty()
+            || reference.starts_with(['-', '/', '+'])
+            || reference.contains("..")
+            || reference.contains(odd)
         {
             return Err(format!("`{reference}` is no branch, tag or commit"));
         }
@@ -262,9 +267,8 @@ fn image(text: &str) -> Result<Image, String> {
             && !tag.starts_with(['.', '-'])
     };
     let digest = |text: &str| {
-        text.strip_prefix("sha256:").is_some_and(|hex| {
-            hex.len() == 64 && hex.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f'))
-        })
+        text.strip_prefix("sha256:")
+            .is_some_and(|hex| hex.len() == 64 && hex.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f')))
     };
     if !digest(reference) && !tag(reference) {
         return Err(format!("`{reference}` is neither a tag nor a digest sha256:…"));
@@ -324,7 +328,11 @@ mod tests {
             ("file:///srv/repo@v1", "file:///srv/repo", Some("v1"), None),
         ] {
             let Source::Git(found) = read(text).unwrap() else { panic!("{text}") };
-            assert_eq!((found.url.as_str(), found.reference.as_deref(), found.subfolder.as_deref()), (url, reference, folder), "{text}");
+            assert_eq!(
+                (found.url.as_str(), found.reference.as_deref(), found.subfolder.as_deref()),
+                (url, reference, folder),
+                "{text}"
+            );
             assert_eq!(read(&Source::Git(found.clone()).to_string()), Ok(Source::Git(found)), "{text}");
         }
     }

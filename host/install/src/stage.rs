@@ -65,9 +65,8 @@ impl Turn {
         // Folders with something in them stay.
         let _ = fs::remove_dir(places.plugins.join(".previous"));
         let path = places.plugins.join(LOCK);
-        let others = fs::read_dir(&places.plugins).map_or(1, |entries| {
-            entries.flatten().filter(|entry| entry.file_name() != LOCK).count()
-        });
+        let others = fs::read_dir(&places.plugins)
+            .map_or(1, |entries| entries.flatten().filter(|entry| entry.file_name() != LOCK).count());
         if others == 0 {
             let _ = fs::remove_file(&path);
             let _ = fs::remove_dir(&places.plugins);

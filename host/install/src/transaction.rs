@@ -142,7 +142,9 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
         fs::rename(&stage, &gone).at(&stage)?;
     }
     match fs::remove_dir_all(&gone) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(InstallError::File { path: gone, source: error }),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(InstallError::File { path: gone, source: error });
+        }
         _ => {}
     }
     steps("end");

@@ -194,9 +194,12 @@ async fn repositories_are_fetched_at_a_branch_a_tag_and_a_commit() {
     let repository = repository(folder.path());
     let url = format!("git+file://{}", repository.display());
     let (first, head) = (git(&repository, &["rev-parse", "v1"]), git(&repository, &["rev-parse", "main"]));
-    for (reference, version, commit) in
-        [("", "2.0.0", &head), ("@main", "2.0.0", &head), ("@v1", "1.0.0", &first), (&format!("@{first}"), "1.0.0", &first)]
-    {
+    for (reference, version, commit) in [
+        ("", "2.0.0", &head),
+        ("@main", "2.0.0", &head),
+        ("@v1", "1.0.0", &first),
+        (&format!("@{first}"), "1.0.0", &first),
+    ] {
         let prepared = comes(&format!("{url}{reference}#sub"), false).await;
         assert_eq!(prepared.pin.version.to_string(), version, "{reference}");
         assert_eq!(prepared.pin.resolved.as_ref(), Some(commit), "{reference}");

@@ -90,7 +90,10 @@ pub struct Found {
 enum Component {
     Bytes(&'static [u8]),
     /// Its name in the folder.
-    File { folder: PathBuf, name: String },
+    File {
+        folder: PathBuf,
+        name: String,
+    },
 }
 
 impl Found {
@@ -314,7 +317,8 @@ mod tests {
     use crate::digest;
     use crate::lock::Pin;
 
-    const TEXT: &str = "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5}\n";
+    const TEXT: &str =
+        "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5}\n";
 
     /// A home with one plugin, and the catalog of it under a lock.
     fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
@@ -369,10 +373,9 @@ mod tests {
 
     #[test]
     fn what_is_not_granted_does_not_run_and_says_what_to_do() {
-        for (place, granted, why) in [
-            ("tools/mine", None, "hermes plugins grant mine"),
-            ("elsewhere", Some("{}"), "tools/mine"),
-        ] {
+        for (place, granted, why) in
+            [("tools/mine", None, "hermes plugins grant mine"), ("elsewhere", Some("{}"), "tools/mine")]
+        {
             let home = tempfile::tempdir().unwrap();
             let catalog = catalog(home.path(), place, granted);
             let found = catalog.get("mine").unwrap();

@@ -17,9 +17,8 @@ mod permission;
 mod session;
 mod storage;
 
-pub use catalog::{
-    Bundled, Catalog, Found, MANIFEST, Origin, Problem, Standing, Ungranted, component_in, manifest_in,
-};
+pub use catalog::{Bundled, Catalog, Found, MANIFEST, Origin, Problem, Standing, Ungranted, component_in, manifest_in};
+pub use digest::Digest;
 pub use error::PluginsError;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
@@ -29,7 +28,6 @@ pub use hermes_runtime::{
     model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use digest::Digest;
 pub use lock::{AskedLimits, Entry, Lock, LockError, Pin, sync_folder, write_whole};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};

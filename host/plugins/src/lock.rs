@@ -188,9 +188,8 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 
 /// `name` or `kind/name`, nothing else.
 fn is_place(folder: &str) -> bool {
-    let plain = |part: &str| {
-        !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':']) && part != ".."
-    };
+    let plain =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':']) && part != "..";
     let parts: Vec<&str> = folder.split('/').collect();
     parts.len() <= 2 && parts.iter().all(|part| plain(part))
 }

@@ -58,9 +58,15 @@ pub(super) fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     line("licence", &manifest.license);
     line("repository", &manifest.repository);
     line("digest", &pin.digest.to_string());
-    line("signed", &pin.signer.as_ref().map_or_else(|| "no: nothing tells whose work this is".to_owned(), |key| format!("with the key {key}")));
+    line(
+        "signed",
+        &pin.signer
+            .as_ref()
+            .map_or_else(|| "no: nothing tells whose work this is".to_owned(), |key| format!("with the key {key}")),
+    );
     for unknown in &manifest.unknown {
-        console.warning(&format!("plugin.yaml has a field that this version does not know and leaves alone: {unknown}"));
+        console
+            .warning(&format!("plugin.yaml has a field that this version does not know and leaves alone: {unknown}"));
     }
 }
 

@@ -62,7 +62,9 @@ pub(super) fn revoke(name: &str, rights: &[String], console: Console) -> Result<
     let left = setup.installer().revoke(name, rights)?;
     match left {
         None => console.note(&format!("`{name}` may not run until it is granted again")),
-        Some(left) if left.is_empty() => console.note(&format!("`{name}` runs without any right from its next session on")),
+        Some(left) if left.is_empty() => {
+            console.note(&format!("`{name}` runs without any right from its next session on"))
+        }
         Some(left) => {
             console.note(&format!("from its next session on `{name}` may {}", left.lines().join(", ")));
         }

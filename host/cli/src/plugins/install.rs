@@ -206,7 +206,12 @@ async fn locked(arguments: &InstallArguments, setup: &Setup, console: Console) -
     }
     if left > 0 {
         let why = format!("{} of plugins.lock could not be had as pinned", text::counted(left, "plugin"));
-        return Err(Failure::new(Kind::Plugin, "not everything is there", why, "see above; `hermes plugins verify` shows all"));
+        return Err(Failure::new(
+            Kind::Plugin,
+            "not everything is there",
+            why,
+            "see above; `hermes plugins verify` shows all",
+        ));
     }
     console.note(&format!("all of plugins.lock is there: {}", text::counted(lock.plugins.len() as u64, "plugin")));
     Ok(ExitCode::SUCCESS)
@@ -228,8 +233,7 @@ async fn pinned(
         (Source::Oci(image), Some(digest)) => image.reference.clone_from(digest),
         _ => {}
     }
-    let wanted =
-        Wanted { source, name: Some(name.to_owned()), insecure: arguments.insecure, key: pin.signer.clone() };
+    let wanted = Wanted { source, name: Some(name.to_owned()), insecure: arguments.insecure, key: pin.signer.clone() };
     let mut prepared = prepare(&installer, &wanted, console).await?;
     prepared.is_pinned(pin)?;
     prepared.pin.source.clone_from(&pin.source);

@@ -148,7 +148,9 @@ pub(super) fn roll_back(name: &str, console: Console) -> Result<ExitCode, Failur
     let setup = Setup::read()?;
     setup.warn(console);
     let entry = setup.installer().roll_back(name, &|_| ())?;
-    let next = entry.previous.map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` goes forth to {}", next.version));
+    let next = entry
+        .previous
+        .map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` goes forth to {}", next.version));
     console.note(&format!("`{name}` is back at {}{next}", entry.pin.version));
     Ok(ExitCode::SUCCESS)
 }

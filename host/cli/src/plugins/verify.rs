@@ -31,7 +31,8 @@ pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
         };
         print(&findings.iter().map(line).collect::<String>())?;
     }
-    let well = findings.iter().all(|found| matches!(found.state, State::Ok | State::Revoked)) && catalog.problems().is_empty();
+    let well =
+        findings.iter().all(|found| matches!(found.state, State::Ok | State::Revoked)) && catalog.problems().is_empty();
     Ok(if well { ExitCode::SUCCESS } else { Kind::General.into() })
 }
 

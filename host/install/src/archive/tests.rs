@@ -77,7 +77,11 @@ fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
 fn files_and_folders_come_out() {
     let long = "a-folder-with-a-long-name/".repeat(3) + &"n".repeat(90);
     let entries = [
-        entry(tar::EntryType::XGlobalHeader, b"pax_global_header", b"52 comment=0123456789012345678901234567890123456789\n"),
+        entry(
+            tar::EntryType::XGlobalHeader,
+            b"pax_global_header",
+            b"52 comment=0123456789012345678901234567890123456789\n",
+        ),
         entry(tar::EntryType::Directory, b"./", b""),
         entry(tar::EntryType::Directory, b"a/", b""),
         file("./a/plugin.yaml"),
@@ -100,15 +104,39 @@ fn files_and_folders_come_out() {
 #[test]
 fn names_that_lead_elsewhere_or_mean_two_things_are_refused() {
     for name in [
-        "../evil", "a/../../evil", "/etc/evil", "//evil", "a//b", "..", ".", "a/..", "a/./b", "..\\evil", "C:\\evil", "c:evil",
-        "a\u{0}b", "a\nb", "nul", "COM1.txt", "a/aux.wasm", "lpt\u{b9}", "evil.", "evil ", " evil", "a?b", "1/2/3/4/5",
+        "../evil",
+        "a/../../evil",
+        "/etc/evil",
+        "//evil",
+        "a//b",
+        "..",
+        ".",
+        "a/..",
+        "a/./b",
+        "..\\evil",
+        "C:\\evil",
+        "c:evil",
+        "a\u{0}b",
+        "a\nb",
+        "nul",
+        "COM1.txt",
+        "a/aux.wasm",
+        "lpt\u{b9}",
+        "evil.",
+        "evil ",
+        " evil",
+        "a?b",
+        "1/2/3/4/5",
     ] {
         let entries = [entry(tar::EntryType::XHeader, b"pax", &pax("path", name.as_bytes())), file("x")];
         let (found, answer) = unpacked(&gz(&entries), small());
         assert!(answer.is_err() && found.is_empty(), "tar {name:?}: {found:?} {answer:?}");
         if !name.contains('\0') {
             let (found, answer) = unpacked(&zip_of(&[(name, b"x")]), small());
-            assert!(answer.is_err() && found.iter().all(|name| !name.contains("evil")), "zip {name:?}: {found:?} {answer:?}");
+            assert!(
+                answer.is_err() && found.iter().all(|name| !name.contains("evil")),
+                "zip {name:?}: {found:?} {answer:?}"
+            );
         }
     }
     let (_, answer) = unpacked(&gz(&[entry(tar::EntryType::Regular, b"\xff\xfe", b"x")]), small());
@@ -123,7 +151,15 @@ fn pax(key: &str, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn names_that_are_one_where_case_is_ignored_are_refused() {
-    for pair in [["plugin.yaml", "Plugin.yaml"], ["a/x", "A/y"], ["\u{e9}", "e\u{301}"], ["\u{c9}", "e\u{301}"], ["a", "a"], ["a", "a/b"], ["a/b", "a"]] {
+    for pair in [
+        ["plugin.yaml", "Plugin.yaml"],
+        ["a/x", "A/y"],
+        ["\u{e9}", "e\u{301}"],
+        ["\u{c9}", "e\u{301}"],
+        ["a", "a"],
+        ["a", "a/b"],
+        ["a/b", "a"],
+    ] {
         let (_, answer) = unpacked(&gz(&pair.map(file)), small());
         assert!(answer.is_err(), "{pair:?}");
     }
@@ -133,7 +169,16 @@ fn names_that_are_one_where_case_is_ignored_are_refused() {
 #[test]
 fn links_and_devices_are_refused() {
     use tar::EntryType;
-    for kind in [EntryType::Symlink, EntryType::Link, EntryType::Char, EntryType::Block, EntryType::Fifo, EntryType::GNUSparse, EntryType::GNULongLink, EntryType::new(b'V')] {
+    for kind in [
+        EntryType::Symlink,
+        EntryType::Link,
+        EntryType::Char,
+        EntryType::Block,
+        EntryType::Fifo,
+        EntryType::GNUSparse,
+        EntryType::GNULongLink,
+        EntryType::new(b'V'),
+    ] {
         let (found, answer) = unpacked(&gz(&[entry(kind, b"evil", b""), file("evil/x")]), small());
         assert!(answer.is_err() && found.is_empty(), "{kind:?}: {found:?}");
     }
@@ -188,7 +233,8 @@ fn what_is_no_archive_is_refused() {
     for bytes in [&b""[..], b"x", b"PK\x03\x04", b"\x1f\x8b\x08\0", b"\x7fELF"] {
         assert!(unpacked(bytes, small()).1.is_err(), "{bytes:?}");
     }
-    let cut = gz(&[entry(tar::EntryType::Regular, b"a", &(0..9_000u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>())]);
+    let cut =
+        gz(&[entry(tar::EntryType::Regular, b"a", &(0..9_000u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>())]);
     assert!(unpacked(&cut[..cut.len() / 2], small()).1.is_err());
 }
 

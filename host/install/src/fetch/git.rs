@@ -19,11 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const MOST_PACKED: u64 = 512 << 20;
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(super) async fn fetch(
-    repository: &Repository,
-    work: &Path,
-    how: &Fetching<'_>,
-) -> Result<Fetched, InstallError> {
+pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     if repository.url.starts_with("http://") && !how.insecure {
         return Err(InstallError::Insecure(repository.url.clone()));
     }
@@ -40,7 +36,9 @@ pub(super) async fn fetch(
         ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &repository.url, reference];
     git.run(&arguments).await.map_err(|why| {
         failed(match &repository.reference {
-            Some(reference) => format!("{why}; check the address and that there is a branch, tag or whole commit id `{reference}`"),
+            Some(reference) => {
+                format!("{why}; check the address and that there is a branch, tag or whole commit id `{reference}`")
+            }
             None => format!("{why}; check the address"),
         })
     })?;
@@ -76,7 +74,8 @@ impl Git<'_> {
         // stay, since they tell of proxies and keys.
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();
-            if name_text.starts_with("GIT_") && !matches!(&*name_text, "GIT_SSH_COMMAND" | "GIT_SSH" | "GIT_SSL_CAINFO") {
+            if name_text.starts_with("GIT_") && !matches!(&*name_text, "GIT_SSH_COMMAND" | "GIT_SSH" | "GIT_SSL_CAINFO")
+            {
                 command.env_remove(&name);
             }
         }

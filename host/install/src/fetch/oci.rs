@@ -64,11 +64,17 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
     let (mut manifest, mut digest) = registry.manifest(&image.reference).await?;
     if manifest.layers.is_empty() && !manifest.manifests.is_empty() {
         let inner = only(&manifest.manifests).ok_or_else(|| {
-            wrong("it is an index of several images, and none of them is for WebAssembly; name one by its digest".to_owned())
+            wrong(
+                "it is an index of several images, and none of them is for WebAssembly; name one by its digest"
+                    .to_owned(),
+            )
         })?;
         (manifest, digest) = registry.manifest(&inner.digest.clone()).await?;
     }
-    if INDEX.contains(&manifest.media_type.as_str()) || manifest.layers.is_empty() || manifest.layers.len() > MOST_LAYERS {
+    if INDEX.contains(&manifest.media_type.as_str())
+        || manifest.layers.is_empty()
+        || manifest.layers.len() > MOST_LAYERS
+    {
         return Err(wrong("it is no image with a plugin in it".to_owned()));
     }
     if let [layer] = manifest.layers.as_slice()
@@ -104,7 +110,9 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
 fn only(manifests: &[Descriptor]) -> Option<&Descriptor> {
     match manifests {
         [one] => Some(one),
-        several => several.iter().find(|one| one.media_type.contains("wasm") || one.annotations.values().any(|v| v.contains("wasm"))),
+        several => several
+            .iter()
+            .find(|one| one.media_type.contains("wasm") || one.annotations.values().any(|v| v.contains("wasm"))),
     }
 }
 
@@ -135,12 +143,16 @@ impl Registry<'_> {
         if reference.starts_with("sha256:") && reference != digest {
             return Err(self.wrong(format!("the registry answers {digest} for {reference}; do not trust it")));
         }
-        let manifest = serde_json::from_slice(&bytes).map_err(|error| self.wrong(format!("its manifest is damaged: {error}")))?;
+        let manifest =
+            serde_json::from_slice(&bytes).map_err(|error| self.wrong(format!("its manifest is damaged: {error}")))?;
         Ok((manifest, digest))
     }
 
     async fn blob(&mut self, layer: &Descriptor, file: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
-        let wanted = layer.digest.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let wanted = layer
+            .digest
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
         let Some(wanted) = wanted else {
             return Err(self.wrong(format!("`{}` is no digest that can be checked", layer.digest)));
         };
@@ -158,7 +170,10 @@ impl Registry<'_> {
         }
         let found = hex(&hasher.finalize());
         if found != wanted.to_lowercase() {
-            return Err(self.wrong(format!("a layer is sha256:{found} and should be {}; try again, or do not trust it", layer.digest)));
+            return Err(self.wrong(format!(
+                "a layer is sha256:{found} and should be {}; try again, or do not trust it",
+                layer.digest
+            )));
         }
         Ok(())
     }

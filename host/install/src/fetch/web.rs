@@ -165,6 +165,8 @@ pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<
 fn component_name(url: &Url) -> String {
     let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
     let stem: String = last.strip_suffix(".wasm").unwrap_or(last).to_lowercase();
-    let plain = !stem.is_empty() && stem.len() <= 64 && stem.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let plain = !stem.is_empty()
+        && stem.len() <= 64
+        && stem.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if plain { format!("{stem}.wasm") } else { "plugin.wasm".to_owned() }
 }

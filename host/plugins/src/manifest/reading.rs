@@ -132,7 +132,9 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     {
         return Err(at(config, Wrong::Config(why)));
     }
-    if let Some((name, value)) = raw.limits.iter().find(|(_, value)| !value.value.is_number() && !value.value.is_string()) {
+    if let Some((name, value)) =
+        raw.limits.iter().find(|(_, value)| !value.value.is_number() && !value.value.is_string())
+    {
         return Err(at(value, Wrong::Limit(name.clone())));
     }
     if let Some(claim) = raw.provides.iter().find(|claim| !KINDS.contains(&claim.value.as_str())) {
@@ -199,5 +201,9 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 fn is_file_name(file: &str) -> bool {
-    !file.is_empty() && file.len() <= 255 && !file.starts_with('.') && !file.contains(['/', '\\', ':']) && !file.contains(char::is_control)
+    !file.is_empty()
+        && file.len() <= 255
+        && !file.starts_with('.')
+        && !file.contains(['/', '\\', ':'])
+        && !file.contains(char::is_control)
 }

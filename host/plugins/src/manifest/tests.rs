@@ -66,7 +66,12 @@ fn every_field_is_read_and_fits_the_published_schema() {
     let validator = jsonschema::validator_for(&Manifest::schema()).unwrap();
     let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    for bad in [json!({}), json!({"name": "../x"}), json!({"name": "a", "version": "1"}), json!({"name": "a", "provides": ["x"]})] {
+    for bad in [
+        json!({}),
+        json!({"name": "../x"}),
+        json!({"name": "a", "version": "1"}),
+        json!({"name": "a", "provides": ["x"]}),
+    ] {
         assert!(!validator.is_valid(&bad), "{bad}");
     }
 }
@@ -102,7 +107,11 @@ fn bad_manifests_are_refused_with_their_place() {
         ("name: a\npermissions:\n  root: true\n", Some(3), "root"),
         ("name: a\nrequires_env: [A-B]\n", Some(2), "A-B"),
         ("name: a\nrequires_env: [{name: A, hidden: true}]\n", Some(2), "hidden"),
-        ("name: a\npermissions:\n  env: [KEY]\n  secrets: [{name: k, env: KEY, audience: \"https://example.org\"}]\n", None, "KEY"),
+        (
+            "name: a\npermissions:\n  env: [KEY]\n  secrets: [{name: k, env: KEY, audience: \"https://example.org\"}]\n",
+            None,
+            "KEY",
+        ),
         ("name: a\nconfig: [1]\n", Some(2), "config"),
         ("name: a\nconfig: {type: nonsense}\n", Some(2), "config"),
         ("name: a\nconfig: {$ref: \"https://example.org/x.json\"}\n", Some(2), "config"),
