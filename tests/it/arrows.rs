@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "hermes-lab",
             "hermes-agent",
+            "hermes-install",
             "hermes-plugins",
             "hermes-prompt",
             "hermes-models",
@@ -27,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Its benchmark starts components by itself.
     ("hermes-lab", &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-runtime", "hermes-conversation"]),
     ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
+    ("hermes-install", &["hermes-plugins", "hermes-runtime", "hermes-conversation"]),
     ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),

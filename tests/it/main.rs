@@ -20,6 +20,7 @@ mod ephemeral;
 mod frozen;
 mod http;
 mod hygiene;
+mod install;
 mod journal;
 mod lab;
 mod layers;

@@ -144,6 +144,7 @@ fn a_file_that_is_no_component_is_named_and_left_out() {
     let home = Home::with(&server);
     home.write("plugins/junk/plugin.yaml", "name: junk\nversion: 0.1.0\ndescription: no component\n");
     home.write("plugins/junk/junk.wasm", "this is no WebAssembly");
+    home.grant("junk");
     home.set("plugins.enabled", json!(["junk"]));
     let output = home.hermes(&["-z", "hi"]).run().success();
     assert_eq!(output.stdout, "Fine.\n");

@@ -172,18 +172,27 @@ impl Home {
         shown["messages"].as_array().unwrap_or_else(|| panic!("no messages in {shown}")).clone()
     }
 
-    /// Installs a staged test guest under a name, with its section of the configuration.
+    /// Puts a staged test guest into the home under a name, granted all that it asks for, with its section of the
+    /// configuration.
     #[track_caller]
     pub fn install_guest(&self, guest: &str, name: &str, config: Value) {
-        let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-guests").join(guest);
-        let (manifest, component) = (staged.join("plugin.yaml"), staged.join(format!("{guest}.wasm")));
-        let manifest = fs::read_to_string(&manifest)
-            .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", manifest.display()));
-        let component = fs::read(&component)
-            .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", component.display()));
-        self.write(&format!("plugins/{name}/plugin.yaml"), renamed(&manifest, name));
-        self.write(&format!("plugins/{name}/{name}.wasm"), component);
+        self.put_guest(guest, &format!("plugins/{name}"), name);
+        self.grant(name);
         self.set(&format!("plugins.entries.{name}"), config);
+    }
+
+    /// Puts a staged test guest into a folder of the home, as somebody does by hand: nothing is granted to it.
+    #[track_caller]
+    pub fn put_guest(&self, guest: &str, folder: &str, name: &str) {
+        let (manifest, component) = staged_guest(guest);
+        self.write(&format!("{folder}/plugin.yaml"), renamed(&manifest, name));
+        self.write(&format!("{folder}/{name}.wasm"), component);
+    }
+
+    /// `hermes plugins grant NAME --yes`.
+    #[track_caller]
+    pub fn grant(&self, name: &str) {
+        self.hermes(&["plugins", "grant", name, "--yes"]).run().success();
     }
 
     /// Every file of `$HERMES_HOME`.
@@ -211,8 +220,20 @@ fn write(path: &Path, content: &[u8]) {
     fs::create_dir_all(folder).and_then(|()| fs::write(path, content)).expect("a temporary file can be written");
 }
 
+/// Manifest and component of a test guest.
+#[track_caller]
+pub fn staged_guest(guest: &str) -> (String, Vec<u8>) {
+    let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-guests").join(guest);
+    let (manifest, component) = (staged.join("plugin.yaml"), staged.join(format!("{guest}.wasm")));
+    let manifest = fs::read_to_string(&manifest)
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", manifest.display()));
+    let component =
+        fs::read(&component).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", component.display()));
+    (manifest, component)
+}
+
 /// A manifest under another name, with the component named after it.
-fn renamed(manifest: &str, name: &str) -> String {
+pub fn renamed(manifest: &str, name: &str) -> String {
     let lines = manifest.lines().map(|line| match line.split_once(':') {
         Some(("name", _)) => format!("name: {name}\n"),
         Some(("component", _)) => format!("component: {name}.wasm\n"),

@@ -18,7 +18,7 @@ mod warmth;
 pub mod wire;
 
 pub use billing::{Bill, BreakpointCache, ImplicitCache};
-pub use home::{Home, KEY, Snapshot};
+pub use home::{Home, KEY, Snapshot, renamed, staged_guest};
 pub use process::{Hermes, Output, Running};
 pub use reply::{Call, Reply};
 pub use request::{Request, unmarked};

@@ -6,6 +6,10 @@ use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
 
 use crate::failure::{Failure, Kind};
 use crate::lab::LabCommand;
+use crate::plugins::grant::GrantArguments;
+use crate::plugins::install::InstallArguments;
+use crate::plugins::remove::RemoveArguments;
+use crate::plugins::update::UpdateArguments;
 use crate::sessions::changes::{Consent, PruneArguments};
 use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
@@ -244,11 +248,39 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Bring one in: fetched, checked, shown, and put in its place when you agree
+    Install(InstallArguments),
+    /// Fetch what is installed again from where it came from
+    Update(UpdateArguments),
+    /// Go back to the version before
+    Rollback {
+        /// Its name
+        name: String,
+    },
+    /// Take one away, with what config.yaml says of it
+    #[command(visible_aliases = ["rm", "uninstall"])]
+    Remove(RemoveArguments),
+    /// Let one run as it is on disk, with all that it asks for or with some rights
+    Grant(GrantArguments),
+    /// Take rights back; without any, it may not run until it is granted again
+    Revoke {
+        /// Its name
+        name: String,
+        /// Such as http or process
+        #[arg(value_name = "RIGHT")]
+        rights: Vec<String>,
+    },
     /// What they may do for good, since you answered `always`
     Approvals {
         /// Ask again about what this plugin does
         #[arg(long, value_name = "PLUGIN")]
         forget: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Hold what is on disk against what was installed
+    Verify {
         /// As JSON
         #[arg(long)]
         json: bool,

@@ -56,6 +56,11 @@ impl Console {
         painted(self.screen && self.colour, tone, text)
     }
 
+    /// A text for standard error.
+    pub(crate) fn tinted(self, tone: Tone, text: &str) -> String {
+        painted(self.stderr && self.colour, tone, text)
+    }
+
     /// What stands before and behind a text that arrives in pieces.
     pub(crate) fn around(self, tone: Tone) -> (String, &'static str) {
         if self.screen && self.colour { (begin(tone), END) } else { (String::new(), "") }

@@ -127,6 +127,13 @@ impl From<PluginsError> for Failure {
                 let why = format!("the plugin `{name}` is no {kind}: it exports {}", exports.join(", "));
                 Self::new(Kind::Plugin, what, why, choose(kind, found, folder))
             }
+            PluginsError::Ungranted { .. }
+            | PluginsError::Claims { .. }
+            | PluginsError::Configuration { .. }
+            | PluginsError::Lock(_) => {
+                let otherwise = "`hermes plugins verify` shows what is installed";
+                Self::from_sentence(Kind::Plugin, what, &error.to_string(), otherwise)
+            }
             _ => Self::new(
                 Kind::Plugin,
                 what,

@@ -7,8 +7,9 @@ use hermes_agent::approval::ApprovalRules;
 use hermes_agent::{
     Agent, Approvals, Approver, AuxiliaryModels, Begin, Candidate, Clock, Host, PromptSettings, Settings, TaskModels,
 };
+use hermes_install::Installer;
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
-use hermes_plugins::{Catalog, Plugins, Selection, Variables};
+use hermes_plugins::{Catalog, Manifest, Plugins, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;
@@ -46,6 +47,12 @@ impl Setup {
         for warning in self.environment.warnings().iter().chain(self.config.warnings()) {
             console.warning(warning);
         }
+    }
+
+    /// Makes sure that what is written there is written into a home of this program, and that there is one.
+    pub(crate) fn own(&self) -> Result<(), Failure> {
+        // The store tells a home that belongs to somebody else.
+        Ok(Store::open(self.home.path()).map(drop)?)
     }
 
     /// Which model serves.
@@ -102,8 +109,19 @@ impl Setup {
         }
     }
 
-    /// All plugins that there are.
+    /// What installs plugins into the home.
+    pub(crate) fn installer(&self) -> Installer {
+        let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
+        Installer::new(self.home.path(), names)
+    }
+
+    /// All plugins that there are. What an interrupted command has left is finished first.
     pub(crate) fn catalog(&self) -> Catalog {
+        match self.installer().recover(&|_| ()) {
+            Ok(None) => {}
+            Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
+            Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
+        }
         Catalog::find(BUNDLED, &self.home.plugins())
     }
 

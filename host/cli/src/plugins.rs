@@ -1,9 +1,18 @@
 //! `hermes plugins`: which there are, what they are by their exports, and whether they are on.
 
+mod bar;
+mod consent;
+pub(crate) mod grant;
+pub(crate) mod install;
+pub(crate) mod remove;
+pub(crate) mod update;
+mod variables;
+mod verify;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hermes_plugins::{Catalog, Found, Selection};
+use hermes_plugins::{Catalog, Found, PluginsError, Selection};
 use hermes_runtime::Runtime;
 use serde::Serialize;
 
@@ -42,6 +51,8 @@ enum State {
     Enabled,
     /// It is not.
     Off,
+    /// It may not run.
+    Ungranted,
     /// It cannot be used.
     Broken,
 }
@@ -53,18 +64,29 @@ impl State {
             State::Memory => "memory",
             State::Enabled => "enabled",
             State::Off => "off",
+            State::Ungranted => "ungranted",
             State::Broken => "broken",
         }
     }
 }
 
 pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode, Failure> {
-    let json = match command {
-        PluginsCommand::List { json } => json,
+    match command {
+        PluginsCommand::List { json } => list(*json, console),
+        PluginsCommand::Install(arguments) => install::run(arguments, console),
+        PluginsCommand::Update(arguments) => update::run(arguments, console),
+        PluginsCommand::Rollback { name } => update::roll_back(name, console),
+        PluginsCommand::Remove(arguments) => remove::run(arguments, console),
+        PluginsCommand::Grant(arguments) => grant::run(arguments, console),
+        PluginsCommand::Revoke { name, rights } => grant::revoke(name, rights, console),
         PluginsCommand::Approvals { forget, json } => {
-            return listing::run(&Home::locate()?, forget.as_deref(), *json, console);
+            listing::run(&Home::locate()?, forget.as_deref(), *json, console)
         }
-    };
+        PluginsCommand::Verify { json } => verify::run(*json, console),
+    }
+}
+
+fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = Setup::read()?;
     setup.warn(console);
     let catalog = setup.catalog();
@@ -75,10 +97,15 @@ pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode
     for problem in catalog.problems() {
         console.warning(&problem.to_string());
     }
+    for (found, field) in
+        catalog.all().iter().flat_map(|found| found.manifest.unknown.iter().map(move |field| (found, field)))
+    {
+        console.warning(&format!("plugin.yaml of `{}` has a field that nobody knows: {field}", found.manifest.name));
+    }
     for missing in missing(&selection, &catalog) {
         console.warning(&missing);
     }
-    if *json {
+    if json {
         let value = serde_json::json!(listed);
         print(&format!("{value:#}\n"))?;
     } else {
@@ -89,11 +116,14 @@ pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode
 
 fn look_at(found: &Found, runtime: &Runtime, selection: &Selection) -> Listed {
     let manifest = &found.manifest;
-    let loaded = found.component().map_err(|error| error.to_string());
-    let loaded = loaded.and_then(|bytes| runtime.load(&bytes).map_err(|error| error.to_string()));
-    let (kinds, state, why) = match loaded {
-        Ok(loaded) => (loaded.exports().names(), state(&manifest.name, selection), None),
-        Err(why) => (Vec::new(), State::Broken, Some(why)),
+    let load = |bytes: std::borrow::Cow<'_, [u8]>| runtime.load(&bytes).map_err(|error| error.to_string());
+    let (kinds, state, why) = match found.component() {
+        Err(PluginsError::Ungranted { why, .. }) => (Vec::new(), State::Ungranted, Some(why.to_string())),
+        Err(error) => (Vec::new(), State::Broken, Some(error.to_string())),
+        Ok(bytes) => match load(bytes) {
+            Ok(loaded) => (loaded.exports().names(), state(&manifest.name, selection), None),
+            Err(why) => (Vec::new(), State::Broken, Some(why)),
+        },
     };
     Listed {
         name: manifest.name.clone(),
@@ -135,11 +165,11 @@ fn missing(selection: &Selection, catalog: &Catalog) -> Vec<String> {
 
 fn line(plugin: &Listed, console: Console) -> String {
     let tone = match plugin.state {
-        State::Broken => Tone::Bad,
+        State::Broken | State::Ungranted => Tone::Bad,
         State::Off => Tone::Faint,
         State::Engine | State::Memory | State::Enabled => Tone::Good,
     };
-    let state = console.paint(tone, &format!("{:<8}", plugin.state.word()));
+    let state = console.paint(tone, &format!("{:<9}", plugin.state.word()));
     let kinds = if plugin.kinds.is_empty() { "-".to_owned() } else { plugin.kinds.join(", ") };
     let told = plugin.why.as_deref().unwrap_or(&plugin.description);
     let (name, version) = (&plugin.name, &plugin.version);

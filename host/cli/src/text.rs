@@ -73,6 +73,21 @@ fn turns_direction(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
+/// A count of bytes as people read it.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut size = count as f64;
+    let mut unit = "bytes";
+    for larger in UNITS {
+        if size < 1024.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = larger;
+    }
+    if unit == "bytes" { format!("{count} {unit}") } else { format!("{size:.1} {unit}") }
+}
+
 /// At most so many characters, the last of them `…` where some are missing.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

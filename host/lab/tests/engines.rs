@@ -32,7 +32,7 @@ fn plugins(engine: &str) -> Option<Plugins> {
         variables: hermes_plugins::Variables::none(),
         settings: Default::default(),
     };
-    Some(Plugins::select(&runtime, &Catalog::find(&[], &staged), &selection, &|_| ()).unwrap())
+    Some(Plugins::select(&runtime, &Catalog::vouched(&[], &staged), &selection, &|_| ()).unwrap())
 }
 
 /// A session.

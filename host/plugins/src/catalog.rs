@@ -1,11 +1,15 @@
-//! Which plugins there are: the bundled set, and folders below `$HERMES_HOME/plugins`.
+//! Which plugins there are: the bundled set, and folders below `$HERMES_HOME/plugins`, with what `plugins.lock` says
+//! of them.
 
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::digest::{Contents, Digest};
 use crate::error::PluginsError;
+use crate::lock::{AskedLimits, Entry, Lock, LockError};
 use crate::manifest::Manifest;
+use crate::permission::Permissions;
 
 /// A plugin inside the binary.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +38,42 @@ impl std::fmt::Display for Origin {
     }
 }
 
+/// Whether a plugin may run, and with which rights.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Part of the program, or vouched for by whoever looks: it has what it asks for.
+    Trusted,
+    /// The user granted it, as it was then.
+    Granted(Box<Entry>),
+    /// It may not run.
+    Ungranted(Ungranted),
+}
+
+/// Why an installed plugin may not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ungranted {
+    /// Somebody put the folder there by hand.
+    #[error("nobody granted it; look at it and grant it with `hermes plugins grant {0}`")]
+    Unknown(String),
+    /// The grant was taken back.
+    #[error("its grant was revoked; give it back with `hermes plugins grant {0}`")]
+    Revoked(String),
+    /// The lock speaks of another folder.
+    #[error("plugins.lock grants `{name}` in the folder `{folder}`; remove one of the two")]
+    Elsewhere {
+        /// Its name.
+        name: String,
+        /// The folder of the lock, below that of the plugins.
+        folder: String,
+    },
+    /// What is on disk is not what was granted.
+    #[error(
+        "it was changed since it was granted; install it again from its source, or grant it as it is now with \
+         `hermes plugins grant {0}`"
+    )]
+    Altered(String),
+}
+
 /// A plugin that was found; nothing of it has run.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -41,23 +81,78 @@ pub struct Found {
     pub manifest: Manifest,
     /// Where it lies.
     pub origin: Origin,
+    /// Whether it may run.
+    pub standing: Standing,
     component: Component,
 }
 
 #[derive(Debug, Clone)]
 enum Component {
     Bytes(&'static [u8]),
-    File(PathBuf),
+    /// Its name in the folder.
+    File {
+        folder: PathBuf,
+        name: String,
+    },
 }
 
 impl Found {
-    /// The bytes of its component.
+    /// The bytes of its component, where it may run. What is checked against the grant is what is handed out.
     pub fn component(&self) -> Result<Cow<'static, [u8]>, PluginsError> {
-        match &self.component {
-            Component::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
-            Component::File(path) => {
-                fs::read(path).map(Cow::Owned).map_err(|source| PluginsError::Read { path: path.clone(), source })
+        let (folder, name) = match &self.component {
+            Component::Bytes(bytes) => return Ok(Cow::Borrowed(bytes)),
+            Component::File { folder, name } => (folder, name),
+        };
+        let ungranted = |why| PluginsError::Ungranted { name: self.manifest.name.clone(), why };
+        let granted = match &self.standing {
+            Standing::Trusted => None,
+            Standing::Granted(entry) => Some(&entry.pin),
+            Standing::Ungranted(why) => return Err(ungranted(why.clone())),
+        };
+        let read = |source| PluginsError::Read { path: folder.clone(), source };
+        let Some(pin) = granted else {
+            let path = folder.join(name);
+            return fs::read(&path).map(Cow::Owned).map_err(|source| PluginsError::Read { path, source });
+        };
+        let mut contents = Contents::read(folder).map_err(read)?;
+        let altered = || ungranted(Ungranted::Altered(self.manifest.name.clone()));
+        if contents.digest() != pin.digest {
+            return Err(altered());
+        }
+        let bytes = contents.take(name).filter(|bytes| Digest::of(bytes) == pin.component);
+        bytes.map(Cow::Owned).ok_or_else(altered)
+    }
+
+    /// What it may do: what it asks for, as far as it was granted.
+    pub fn permissions(&self) -> Permissions {
+        match &self.standing {
+            Standing::Trusted => self.manifest.permissions.clone(),
+            Standing::Granted(entry) => match &entry.pin.granted {
+                Some(granted) => self.manifest.permissions.within(granted),
+                None => Permissions::default(),
+            },
+            Standing::Ungranted(_) => Permissions::default(),
+        }
+    }
+
+    /// Limits that its manifest asks to have raised, where the user agreed to just these.
+    pub fn limits(&self) -> AskedLimits {
+        match &self.standing {
+            Standing::Trusted => self.manifest.limits.clone(),
+            Standing::Granted(entry) => {
+                let asked = self.manifest.limits.iter();
+                let agreed = asked.filter(|(name, value)| entry.pin.limits.get(*name) == Some(*value));
+                agreed.map(|(name, value)| (name.clone(), value.clone())).collect()
             }
+            Standing::Ungranted(_) => AskedLimits::new(),
+        }
+    }
+
+    /// The folder of an installed one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::Bundled => None,
+            Origin::Installed(folder) => Some(folder),
         }
     }
 }
@@ -73,14 +168,26 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Looks into the bundled set and below `folder`, at `<name>` and `<kind>/<name>`.
+    /// Looks into the bundled set and below `folder`, at `<name>` and `<kind>/<name>`. What may run of the latter, the
+    /// `plugins.lock` beside that folder tells.
     pub fn find(bundled: &[Bundled], folder: &Path) -> Self {
+        let lock = Lock::read(&folder.with_file_name("plugins.lock"));
+        Self::look(bundled, folder, Some(lock))
+    }
+
+    /// As [`Catalog::find`], for a folder whose plugins the caller vouches for: all may run, with all they ask for.
+    pub fn vouched(bundled: &[Bundled], folder: &Path) -> Self {
+        Self::look(bundled, folder, None)
+    }
+
+    fn look(bundled: &[Bundled], folder: &Path, lock: Option<Result<Lock, LockError>>) -> Self {
         let mut catalog = Self { found: Vec::new(), problems: Vec::new(), folder: folder.to_owned() };
         for plugin in bundled {
             match Manifest::parse(plugin.manifest) {
                 Ok(manifest) => catalog.found.push(Found {
                     manifest,
                     origin: Origin::Bundled,
+                    standing: Standing::Trusted,
                     component: Component::Bytes(plugin.component),
                 }),
                 Err(source) => {
@@ -88,11 +195,20 @@ impl Catalog {
                 }
             }
         }
-        catalog.look_into(folder, 2);
+        let lock = match lock {
+            None => None,
+            Some(Ok(lock)) => Some(lock),
+            Some(Err(error)) => {
+                // Without it nothing is granted.
+                catalog.problems.push(error.into());
+                Some(Lock::default())
+            }
+        };
+        catalog.look_into(folder, 2, lock.as_ref());
         catalog
     }
 
-    fn look_into(&mut self, folder: &Path, depth: usize) {
+    fn look_into(&mut self, folder: &Path, depth: usize, lock: Option<&Lock>) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
@@ -108,29 +224,29 @@ impl Catalog {
         folders.sort();
         for folder in folders {
             if folder.join("plugin.yaml").exists() {
-                match self.read(&folder) {
+                match self.read(&folder, lock) {
                     Ok(found) => self.found.push(found),
                     Err(problem) => self.problems.push(problem),
                 }
             } else if depth > 1 {
-                self.look_into(&folder, depth - 1);
+                self.look_into(&folder, depth - 1, lock);
             }
         }
     }
 
-    fn read(&self, folder: &Path) -> Result<Found, PluginsError> {
-        let path = folder.join("plugin.yaml");
-        let text = fs::read_to_string(&path).map_err(|source| PluginsError::Read { path: path.clone(), source })?;
-        let manifest =
-            Manifest::parse(&text).map_err(|source| PluginsError::Manifest { path: path.clone(), source })?;
+    fn read(&self, folder: &Path, lock: Option<&Lock>) -> Result<Found, PluginsError> {
+        let manifest = manifest_in(folder)?;
         if let Some(other) = self.get(&manifest.name) {
+            let path = folder.join(MANIFEST);
             return Err(PluginsError::Twice { path, name: manifest.name, other: other.origin.to_string() });
         }
-        let component = match &manifest.component {
-            Some(file) => folder.join(file),
-            None => only_component(folder)?,
-        };
-        Ok(Found { manifest, origin: Origin::Installed(folder.to_owned()), component: Component::File(component) })
+        let name = component_in(folder, &manifest)?;
+        Ok(Found {
+            standing: lock.map_or(Standing::Trusted, |lock| standing(&manifest.name, folder, &self.folder, lock)),
+            manifest,
+            origin: Origin::Installed(folder.to_owned()),
+            component: Component::File { folder: folder.to_owned(), name },
+        })
     }
 
     /// A plugin by its name.
@@ -154,15 +270,130 @@ impl Catalog {
     }
 }
 
-fn only_component(folder: &Path) -> Result<PathBuf, PluginsError> {
+/// What a manifest is called.
+pub const MANIFEST: &str = "plugin.yaml";
+
+/// Reads the manifest of a folder.
+pub fn manifest_in(folder: &Path) -> Result<Manifest, PluginsError> {
+    let path = folder.join(MANIFEST);
+    let text = fs::read_to_string(&path).map_err(|source| PluginsError::Read { path: path.clone(), source })?;
+    Manifest::parse(&text).map_err(|source| PluginsError::Manifest { path, source })
+}
+
+/// The name of the component in a folder: what the manifest says, else the only one.
+pub fn component_in(folder: &Path, manifest: &Manifest) -> Result<String, PluginsError> {
+    if let Some(name) = &manifest.component {
+        return Ok(name.clone());
+    }
     let entries = fs::read_dir(folder).map_err(|source| PluginsError::Read { path: folder.to_owned(), source })?;
-    let mut components: Vec<PathBuf> = entries
+    let mut components: Vec<String> = entries
         .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "wasm"))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".wasm"))
         .collect();
     match components.len() {
         1 => Ok(components.remove(0)),
         found => Err(PluginsError::Component { folder: folder.to_owned(), found }),
+    }
+}
+
+fn standing(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> Standing {
+    let Some(entry) = lock.plugins.get(name) else {
+        return Standing::Ungranted(Ungranted::Unknown(name.to_owned()));
+    };
+    if plugins.join(&entry.pin.folder) != folder {
+        return Standing::Ungranted(Ungranted::Elsewhere { name: name.to_owned(), folder: entry.pin.folder.clone() });
+    }
+    match entry.pin.granted {
+        None => Standing::Ungranted(Ungranted::Revoked(name.to_owned())),
+        Some(_) => Standing::Granted(Box::new(entry.clone())),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::digest;
+    use crate::lock::Pin;
+
+    const TEXT: &str =
+        "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5}\n";
+
+    /// A home with one plugin, and the catalog of it under a lock.
+    fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
+        let folder = home.join("plugins").join(place);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(MANIFEST), TEXT).unwrap();
+        fs::write(folder.join("mine.wasm"), "code").unwrap();
+        let pin = Pin {
+            source: "/src".to_owned(),
+            resolved: None,
+            folder: "tools/mine".to_owned(),
+            version: semver::Version::new(1, 0, 0),
+            component: Digest::of(b"code"),
+            digest: digest::of_folder(&folder).unwrap(),
+            signer: None,
+            granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
+            limits: AskedLimits::from([("memory".to_owned(), "1GiB".into()), ("handles".to_owned(), 4.into())]),
+            native: false,
+        };
+        let mut lock = Lock::default();
+        lock.plugins.insert("mine".to_owned(), Entry { pin, previous: None });
+        lock.write(&Lock::path(home)).unwrap();
+        Catalog::find(&[], &home.join("plugins"))
+    }
+
+    #[test]
+    fn a_granted_plugin_has_what_it_asks_for_and_was_granted() {
+        let home = tempfile::tempdir().unwrap();
+        let catalog = catalog(home.path(), "tools/mine", Some(r#"{"sql": true, "process": ["git"]}"#));
+        let found = catalog.get("mine").unwrap();
+        assert_eq!(&*found.component().unwrap(), b"code");
+        let may = found.permissions();
+        assert!(may.sql && !may.history && may.process.is_empty());
+        assert_eq!(found.limits().keys().collect::<Vec<_>>(), ["memory"]);
+    }
+
+    #[test]
+    fn whatever_is_changed_in_the_folder_ends_the_grant() {
+        let home = tempfile::tempdir().unwrap();
+        for (file, content) in [("mine.wasm", "evil"), ("plugin.yaml", "name: mine\nversion: 1.0.0\n"), ("more", "")] {
+            let catalog = catalog(home.path(), "tools/mine", Some("{}"));
+            let found = catalog.get("mine").unwrap();
+            found.component().unwrap();
+            let path = home.path().join("plugins/tools/mine").join(file);
+            fs::write(&path, content).unwrap();
+            let error = found.component().unwrap_err();
+            assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered(_), .. }), "{file}: {error}");
+            assert!(error.to_string().contains("hermes plugins grant mine"), "{error}");
+            fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_not_granted_does_not_run_and_says_what_to_do() {
+        for (place, granted, why) in
+            [("tools/mine", None, "hermes plugins grant mine"), ("elsewhere", Some("{}"), "tools/mine")]
+        {
+            let home = tempfile::tempdir().unwrap();
+            let catalog = catalog(home.path(), place, granted);
+            let found = catalog.get("mine").unwrap();
+            assert!(found.permissions().is_empty() && found.limits().is_empty());
+            let error = found.component().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let home = tempfile::tempdir().unwrap();
+        catalog(home.path(), "tools/mine", Some("{}"));
+        fs::remove_file(Lock::path(home.path())).unwrap();
+        let catalog = Catalog::find(&[], &home.path().join("plugins"));
+        assert!(matches!(catalog.get("mine").unwrap().standing, Standing::Ungranted(Ungranted::Unknown(_))));
+        fs::write(Lock::path(home.path()), "{").unwrap();
+        let catalog = Catalog::find(&[], &home.path().join("plugins"));
+        assert_eq!(catalog.problems().len(), 1);
+        assert!(catalog.get("mine").unwrap().component().is_err());
+        let catalog = Catalog::vouched(&[], &home.path().join("plugins"));
+        let found = catalog.get("mine").unwrap();
+        assert!(found.permissions().history && found.component().is_ok());
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use hermes_runtime::LoadError;
 
+use crate::catalog::Ungranted;
+use crate::lock::LockError;
 use crate::manifest::ManifestError;
 
 /// A plugin that was asked for and cannot be had.
@@ -53,6 +55,33 @@ pub enum PluginsError {
         /// How many there are.
         found: usize,
     },
+    /// It may not run.
+    #[error("the plugin `{name}` does not run: {why}")]
+    Ungranted {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: Ungranted,
+    },
+    /// It claims to be what it is not.
+    #[error("the manifest of the plugin `{name}` says that it provides {}, and its component does not export that; correct `provides`", claims.join(", "))]
+    Claims {
+        /// Its name.
+        name: String,
+        /// What it lacks.
+        claims: Vec<String>,
+    },
+    /// The user's section for it does not fit.
+    #[error("the configuration does not fit the plugin `{name}`: {}; correct it in config.yaml", misfits.join("; "))]
+    Configuration {
+        /// Its name.
+        name: String,
+        /// What does not fit.
+        misfits: Vec<String>,
+    },
+    /// What was granted cannot be told.
+    #[error("{0}; until then no installed plugin runs")]
+    Lock(#[from] LockError),
     /// A file cannot be read.
     #[error("{path} cannot be read: {source}")]
     Read {

@@ -2,16 +2,18 @@
 //!
 //! Plugins come from two places only: the set inside the binary and `$HERMES_HOME/plugins`. What one is, is read off
 //! its exports; whether it runs is the user's choice ([`Selection`]); what it may reach is what its
-//! manifest asks for. The agent sees [`kinds`] and nothing of how they are run.
+//! manifest asks for and the user granted ([`Lock`]). The agent sees [`kinds`] and nothing of how they are run.
 
 #![forbid(unsafe_code)]
 
 mod allowance;
 mod catalog;
 mod component;
+pub mod digest;
 mod error;
 mod flood;
 pub mod kinds;
+mod lock;
 mod manifest;
 mod permission;
 pub mod record;
@@ -22,7 +24,8 @@ mod variables;
 mod web;
 mod supervision;
 
-pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
+pub use catalog::{Bundled, Catalog, Found, MANIFEST, Origin, Problem, Standing, Ungranted, component_in, manifest_in};
+pub use digest::Digest;
 pub use error::PluginsError;
 pub use hermes_runtime::process;
 pub use hermes_runtime::services;
@@ -33,7 +36,8 @@ pub use hermes_runtime::{
     Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use manifest::{Manifest, ManifestError, RequiredVariable};
+pub use lock::{AskedLimits, Entry, Lock, LockError, Pin, sync_folder, write_whole};
+pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use session::{Approvals, Identity, Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings};

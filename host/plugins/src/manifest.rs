@@ -1,12 +1,20 @@
 //! `plugin.yaml`: what a plugin calls itself and what it asks for.
+//!
+//! Here is what a manifest says, as data. How it is read is in `reading`, and what its fields are called, with the
+//! JSON Schema that editors use, in `schema`.
+
+mod reading;
+mod schema;
 
 use std::collections::BTreeMap;
 
-use hermes_runtime::LimitSet;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::lock::AskedLimits;
 use crate::permission::{EnvironmentName, Permissions};
+
+pub(crate) use reading::is_name;
 
 /// A manifest, read and checked.
 #[derive(Debug, Clone)]
@@ -15,16 +23,32 @@ pub struct Manifest {
     pub name: String,
     /// Its own version.
     pub version: semver::Version,
+    /// The versions of `hermes:plugin` that it works with; none where it does not say.
+    pub api: Option<semver::VersionReq>,
     /// One line for listings.
     pub description: String,
+    /// Who wrote it; may be empty.
+    pub author: String,
+    /// Under which licence; may be empty.
+    pub license: String,
+    /// Where its source is; may be empty.
+    pub repository: String,
     /// File name of the component, beside the manifest; none when it is not named.
     pub component: Option<String>,
+    /// File names of native libraries by target.
+    pub native: BTreeMap<String, String>,
     /// What it asks for.
     pub permissions: Permissions,
+    /// A JSON Schema of its section `plugins.entries.<name>`.
+    pub config: Option<serde_json::Value>,
     /// Variables that it cannot do without.
     pub requires_env: Vec<RequiredVariable>,
     /// Limits that it needs raised.
-    pub limits: LimitSet,
+    pub limits: AskedLimits,
+    /// What it claims to export; what it is, is read off its exports.
+    pub provides: Vec<String>,
+    /// The publisher's minisign key, of which the component is signed.
+    pub publisher_key: Option<String>,
     /// Fields that this version does not know.
     pub unknown: Vec<String>,
 }
@@ -82,9 +106,28 @@ impl<'de> Deserialize<'de> for RequiredVariable {
     }
 }
 
-/// Why a manifest is no good. The file is named by whoever read it.
+/// Why a manifest is no good, and where. The file is named by whoever read it.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+#[error("{}{why}", place(*line, *column))]
+pub struct ManifestError {
+    /// From 1; 0 where there is no place to name.
+    pub line: u64,
+    /// From 1.
+    pub column: u64,
+    /// What is wrong there.
+    pub why: Wrong,
+}
+
+fn place(line: u64, column: u64) -> String {
+    if line == 0 { String::new() } else { format!("line {line}, column {column}: ") }
+}
+
+/// What is wrong with a manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum Wrong {
+    /// It is far larger than any manifest.
+    #[error("it is larger than {} KiB; a manifest is a page of text", reading::MOST_BYTES >> 10)]
+    Size,
     /// It is no YAML, or a field has the wrong type.
     #[error("{0}")]
     Syntax(String),
@@ -92,129 +135,81 @@ pub enum ManifestError {
     #[error("the name `{0}` is not 1 to 64 lower-case letters, digits, `-` and `_`, beginning with a letter or digit")]
     Name(String),
     /// The version is none.
-    #[error("the version `{0}` is no semantic version such as 1.2.0")]
+    #[error("the version `{0}` is no semantic version; write one such as 1.2.0")]
     Version(String),
+    /// The range of the contract is none.
+    #[error("`api` is `{0}`, which is no range of versions; write one such as \"^0.1\"")]
+    Range(String),
+    /// The contract that it wants is not the host's.
+    #[error(
+        "it works with hermes:plugin {asked}, and this version of Hermes speaks {}; update whichever is older",
+        hermes_runtime::CONTRACT
+    )]
+    Contract {
+        /// The range in the manifest.
+        asked: String,
+    },
     /// The component is not a plain file name.
-    #[error("the component `{0}` is not the name of a file beside plugin.yaml")]
-    Component(String),
+    #[error("`{0}` is not the name of a file beside plugin.yaml; leave out folders")]
+    File(String),
     /// A variable would be both seen by the plugin and kept from it.
     #[error("the variable `{0}` is asked for in `env` and in `secrets`: leave it out of one of them")]
     Secret(EnvironmentName),
+    /// `config` cannot be used.
+    #[error("`config` is no JSON Schema: {0}")]
+    Config(String),
+    /// A limit that there is not, or a value that it cannot have.
+    #[error("{0}")]
+    Limit(hermes_runtime::LimitError),
+    /// It claims to be what there is not.
+    #[error("`provides` names `{0}`, and there is no such kind; there are: {1}")]
+    Kind(String, String),
+    /// Two names for one field.
+    #[error("`license` and `licence` are one field: leave out one of them")]
+    Licence,
+    /// A text that no listing could show.
+    #[error("`{field}` is longer than {most} characters")]
+    Long {
+        /// The field.
+        field: &'static str,
+        /// What it may have.
+        most: usize,
+    },
 }
-
-#[derive(Deserialize)]
-struct Raw {
-    name: String,
-    #[serde(default)]
-    version: Option<String>,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    component: Option<String>,
-    #[serde(default)]
-    permissions: Permissions,
-    #[serde(default)]
-    requires_env: Vec<RequiredVariable>,
-    #[serde(default)]
-    limits: LimitSet,
-    #[serde(flatten)]
-    rest: BTreeMap<String, serde_json::Value>,
-}
-
-/// Fields that mean something to people or to later versions.
-const KNOWN: &[&str] = &["api", "author", "license", "licence", "repository", "homepage", "kind"];
 
 impl Manifest {
     /// Reads the text of a `plugin.yaml`.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let raw: Raw = serde_saphyr::from_str(text).map_err(|error| ManifestError::Syntax(error.to_string()))?;
-        if !is_name(&raw.name) {
-            return Err(ManifestError::Name(raw.name));
-        }
-        let version = raw.version.unwrap_or_else(|| "0.0.0".to_owned());
-        let version = semver::Version::parse(&version).map_err(|_| ManifestError::Version(version))?;
-        if let Some(file) = raw.component.as_ref().filter(|file| !is_file_name(file)) {
-            return Err(ManifestError::Component(file.clone()));
-        }
-        let Permissions { env, secrets, .. } = &raw.permissions;
-        if let Some(secret) = secrets.iter().find(|secret| env.contains(&secret.env)) {
-            return Err(ManifestError::Secret(secret.env.clone()));
-        }
-        Ok(Self {
-            name: raw.name,
-            version,
-            description: raw.description,
-            component: raw.component,
-            permissions: raw.permissions,
-            requires_env: raw.requires_env,
-            limits: raw.limits,
-            unknown: raw.rest.into_keys().filter(|key| !KNOWN.contains(&key.as_str())).collect(),
-        })
+        reading::parse(text)
     }
-}
 
-fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    (1..=64).contains(&name.len()) && name.starts_with(plain) && name.chars().all(|c| plain(c) || c == '-' || c == '_')
-}
+    /// The JSON Schema of `plugin.yaml`, for editors.
+    pub fn schema() -> serde_json::Value {
+        schema::schema()
+    }
 
-fn is_file_name(file: &str) -> bool {
-    !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', '\0'])
+    /// What it claims to be and is not, by its exports.
+    pub fn claims_beyond(&self, exports: &[&str]) -> Vec<String> {
+        self.provides.iter().filter(|claim| !exports.contains(&claim.as_str())).cloned().collect()
+    }
+
+    /// Holds the user's section for it to its schema: a line for everything that does not fit.
+    pub fn misfits(&self, entry: &serde_json::Value) -> Vec<String> {
+        let Some(schema) = &self.config else { return Vec::new() };
+        match schema::validator(schema) {
+            Ok(validator) => {
+                let line = |error: jsonschema::ValidationError<'_>| {
+                    let place = error.instance_path().to_string().replace('/', ".");
+                    // The value itself is not quoted: it may be a key.
+                    let why = error.masked().to_string();
+                    format!("plugins.entries.{}{place}: {why}", self.name)
+                };
+                validator.iter_errors(entry).take(8).map(line).collect()
+            }
+            Err(why) => vec![format!("`config` in its plugin.yaml is no JSON Schema: {why}")],
+        }
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_enough() {
-        let manifest = Manifest::parse("name: mine\n").unwrap();
-        assert_eq!((manifest.name.as_str(), manifest.version.to_string().as_str()), ("mine", "0.0.0"));
-        assert!(manifest.permissions.llm.is_none() && manifest.permissions.files.is_empty());
-    }
-
-    #[test]
-    fn what_it_asks_for_is_read_and_what_nobody_knows_is_told() {
-        let text = "name: mine\nversion: 1.2.0\nauthor: me\ncolour: red\npermissions:\n  llm: true\n  sql: true\n  files:\n    - root: workspace\n      access: write\n";
-        let manifest = Manifest::parse(text).unwrap();
-        assert_eq!(manifest.unknown, ["colour"]);
-        assert!(manifest.permissions.sql && !manifest.permissions.history);
-        assert_eq!(manifest.permissions.files[0].access, crate::permission::Access::Write);
-    }
-
-    #[test]
-    fn variables_that_it_needs_are_named_shortly_or_at_length() {
-        let text = "name: a\nrequires_env:\n  - EXAMPLE_REGION\n  - {name: EXAMPLE_KEY, prompt: Your key, url: \"https://example.org/keys\", secret: true}\n";
-        let needs = Manifest::parse(text).unwrap().requires_env;
-        assert_eq!((needs[0].name.as_str(), needs[0].secret), ("EXAMPLE_REGION", false));
-        assert_eq!(
-            (needs[1].name.as_str(), needs[1].prompt.as_str(), needs[1].secret),
-            ("EXAMPLE_KEY", "Your key", true)
-        );
-        assert_eq!(needs[1].url.as_deref(), Some("https://example.org/keys"));
-    }
-
-    #[test]
-    fn bad_manifests_are_refused() {
-        for (text, part) in [
-            ("version: 1.0.0\n", "name"),
-            ("name: ../evil\n", "../evil"),
-            ("name: a\nversion: one\n", "one"),
-            ("name: a\ncomponent: ../x.wasm\n", "x.wasm"),
-            ("name: a\npermissions:\n  files:\n    - root: /etc\n", "/etc"),
-            ("name: a\npermissions:\n  root: true\n", "root"),
-            ("name: a\nrequires_env: [A-B]\n", "A-B"),
-            ("name: a\nrequires_env: [{name: A, hidden: true}]\n", "hidden"),
-            (
-                "name: a\npermissions:\n  env: [KEY]\n  secrets: [{name: k, env: KEY, audience: \"https://example.org\"}]\n",
-                "KEY",
-            ),
-            ("name: a\nlimits:\n  memory: much\n", "`memory`"),
-            ("name: [a\n", ""),
-        ] {
-            let error = Manifest::parse(text).unwrap_err().to_string();
-            assert!(error.contains(part), "{text:?} gives {error:?}");
-        }
-    }
-}
+mod tests;

@@ -110,6 +110,8 @@ pub struct Plugins {
 
 struct Selected {
     found: Found,
+    /// What it asks for and was granted.
+    permissions: Permissions,
     loaded: Arc<Loaded>,
     config: String,
     variables: Variables,
@@ -299,16 +301,23 @@ impl Select<'_> {
             place: found.origin.to_string(),
             source,
         })?;
-        let variables = self.selection.variables.clone();
-        let permissions = &found.manifest.permissions;
+        let claims = found.manifest.claims_beyond(&loaded.exports().names());
+        if !claims.is_empty() {
+            return Err(PluginsError::Claims { name: name.clone(), claims });
+        }
+        let (variables, permissions) = (self.selection.variables.clone(), found.permissions());
         let (config, unexpanded) = match self.selection.entries.get(name) {
-            Some(section) => variables.expand(name, permissions, section),
+            Some(section) => variables.expand(name, &permissions, section),
             None => (serde_json::json!({}), Vec::new()),
         };
+        let misfits = found.manifest.misfits(&config);
+        if !misfits.is_empty() {
+            return Err(PluginsError::Configuration { name: name.clone(), misfits });
+        }
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
         let digest = blake3::hash(&component).to_hex().to_string();
-        Ok(Selected { found, loaded, config, variables, unexpanded, settings, digest })
+        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, settings, digest })
     }
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
@@ -331,11 +340,6 @@ impl Selected {
         &self.found.manifest.name
     }
 
-    /// What it may do.
-    fn permissions(&self) -> &Permissions {
-        &self.found.manifest.permissions
-    }
-
     fn identity(&self) -> Identity {
         let manifest = &self.found.manifest;
         Identity { name: manifest.name.clone(), version: manifest.version.to_string(), digest: self.digest.clone() }
@@ -348,7 +352,7 @@ impl Selected {
         serves_the_session: bool,
     ) -> Result<Arc<SessionComponent>, PluginsError> {
         let manifest = &self.found.manifest;
-        let permissions = self.permissions();
+        let permissions = &self.permissions;
         let http = web::open(&manifest.name, permissions, &self.variables);
         let services = Services {
             reporter: web::discreet((around.reporters)(&manifest.name), &http),
@@ -404,18 +408,20 @@ impl Selected {
         Limits::of(tier).with(&around.limits).with(&self.granted_limits()).with(&self.settings.limits)
     }
 
-    /// What is in the binary gets what it asks for; a folder that asks was granted nothing by that.
+    /// What is in the binary gets what it asks for, a folder what the user granted.
     fn granted_limits(&self) -> LimitSet {
-        match self.found.origin {
-            Origin::Bundled => self.found.manifest.limits.clone(),
-            Origin::Installed(_) => LimitSet::default(),
+        let mut limits = LimitSet::default();
+        for (name, value) in &self.found.limits() {
+            // What the manifest asks for was checked when it was read.
+            let _ = limits.set(name, value);
         }
+        limits
     }
 
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.
     fn documents(&self, around: &Surroundings) -> Vec<Arc<Documents>> {
         let home = &around.home;
-        let asked = &self.permissions().documents;
+        let asked = &self.permissions.documents;
         let mut documents = Vec::new();
         if self.found.origin == Origin::Bundled && !asked.is_empty() {
             documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
@@ -435,7 +441,7 @@ impl Selected {
     /// Programs run in the workspace, which whoever runs them can reach in any case, and in the folders that it was
     /// granted.
     fn programs(&self, around: &Surroundings) -> Option<Programs> {
-        let permissions = self.permissions();
+        let permissions = &self.permissions;
         if permissions.process.is_empty() {
             return None;
         }
@@ -455,7 +461,7 @@ impl Selected {
 
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
         let mut roots = Vec::new();
-        for asked in &self.permissions().files {
+        for asked in &self.permissions.files {
             let (path, denied) = place(&asked.root, around);
             if asked.root == "skills" {
                 // The user's to fill; an empty folder says where.

@@ -8,7 +8,7 @@ use wasmparser::{Encoding, Parser, Payload};
 use crate::error::LoadError;
 
 /// The version that this host speaks.
-pub(crate) const OFFERED: &str = "0.1.0";
+pub const OFFERED: &str = "0.1.0";
 /// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
 const SECTION: &str = "hermes:abi";
 const PACKAGE: &str = "hermes:plugin";

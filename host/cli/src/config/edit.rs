@@ -92,6 +92,11 @@ impl Edit {
         self.text != self.before
     }
 
+    /// The file, and its text before and after: for whoever writes it together with something else.
+    pub(crate) fn parts(&self) -> (&Path, &str, &str) {
+        (&self.file, &self.before, &self.text)
+    }
+
     /// Writes the file at once, as a whole; readers see the old one or the new one.
     pub(crate) fn save(self) -> Result<(), Failure> {
         if !self.is_changed() {

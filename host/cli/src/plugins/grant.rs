@@ -1,0 +1,73 @@
+//! `hermes plugins grant` and `revoke`: what a plugin that is there may do.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_install::only;
+use hermes_plugins::{AskedLimits, Permissions};
+
+use super::consent::{ask, show, show_rights};
+use crate::console::Console;
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+
+/// What to grant.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct GrantArguments {
+    /// Its name
+    name: String,
+    /// Such as http or process, out of those that it asks for; without any, all of them
+    #[arg(value_name = "RIGHT")]
+    rights: Vec<String>,
+    /// Let it run without any right
+    #[arg(long, conflicts_with = "rights")]
+    none: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    setup.warn(console);
+    let installer = setup.installer();
+    let name = &arguments.name;
+    let granting = installer.granting(name, &setup.catalog())?;
+    let manifest = &granting.manifest;
+    // What was granted to other bytes was granted to something else.
+    let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
+    let before = kept.and_then(|before| before.pin.granted.clone()).unwrap_or_default();
+    let (granted, limits) = if arguments.none {
+        (Permissions::default(), AskedLimits::new())
+    } else if arguments.rights.is_empty() {
+        (manifest.permissions.clone(), manifest.limits.clone())
+    } else {
+        let limits = kept.map(|before| before.pin.limits.clone()).unwrap_or_default();
+        (before.and(&only(&manifest.permissions, &arguments.rights, name)?), limits)
+    };
+    show(manifest, &granting.pin, console);
+    show_rights(&granted, &limits, false, console);
+    if !arguments.yes && !ask("let it do this?", "nothing was granted", "add --yes to grant what is shown")? {
+        console.note("nothing was granted");
+        return Ok(Kind::General.into());
+    }
+    installer.grant(&granting, granted, limits)?;
+    console.note(&format!("`{name}` {} may run", granting.pin.version));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn revoke(name: &str, rights: &[String], console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    setup.warn(console);
+    let left = setup.installer().revoke(name, rights)?;
+    match left {
+        None => console.note(&format!("`{name}` may not run until it is granted again")),
+        Some(left) if left.is_empty() => {
+            console.note(&format!("`{name}` runs without any right from its next session on"))
+        }
+        Some(left) => {
+            console.note(&format!("from its next session on `{name}` may {}", left.lines().join(", ")));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

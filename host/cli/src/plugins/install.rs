@@ -1,0 +1,253 @@
+//! `hermes plugins install`: from a source to a plugin that is there and may run.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_install::{Installer, Prepared, Shown, Source, State, Wanted};
+use hermes_plugins::{AskedLimits, Permissions};
+use hermes_runtime::Runtime;
+use serde_json::{Value, json};
+
+use super::bar::Bar;
+use super::consent::{Consent, agreed, ask, show, show_rights};
+use super::variables;
+use crate::arguments::ModelArguments;
+use crate::console::Console;
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+/// What to install and how.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct InstallArguments {
+    /// A folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], a git address, oci://host/name:tag
+    #[arg(required_unless_present = "locked")]
+    source: Option<String>,
+    /// All that plugins.lock pins and that is not there, exactly as it is pinned
+    #[arg(long, conflicts_with_all = ["source", "name", "key", "accept_key", "replace", "grant"])]
+    locked: bool,
+    /// The name of a component that has no plugin.yaml
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Allow connections that are not encrypted
+    #[arg(long)]
+    insecure: bool,
+    /// The publisher's minisign key, as you know it
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Accept another key than that of the first install
+    #[arg(long)]
+    accept_key: bool,
+    /// Take the place of a plugin of this name that came from somewhere else
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+pub(super) fn run(arguments: &InstallArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    setup.warn(console);
+    setup.own()?;
+    setup.installer().recover(&|_| ())?;
+    crate::wait(async {
+        match &arguments.source {
+            Some(source) => one(arguments, source, &setup, console).await,
+            None => locked(arguments, &setup, console).await,
+        }
+    })
+}
+
+async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let wanted = Wanted {
+        source: Source::parse(text, &std::env::current_dir()?)?,
+        name: arguments.name.clone(),
+        insecure: arguments.insecure,
+        key: arguments.key.clone(),
+    };
+    let installer = setup.installer();
+    let prepared = prepare(&installer, &wanted, console).await?;
+    if !arguments.replace {
+        prepared.same_source()?;
+    }
+    let terms = Terms { accept_key: arguments.accept_key, consent: arguments.consent };
+    settle(&installer, &prepared, terms, setup, console).await
+}
+
+pub(super) async fn prepare(installer: &Installer, wanted: &Wanted, console: Console) -> Result<Prepared, Failure> {
+    let bar = Bar::new(console);
+    Ok(installer.prepare(wanted, &bar).await?)
+}
+
+/// What the command line says about keys and consent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) accept_key: bool,
+    pub(super) consent: Consent,
+}
+
+/// Shows what is on the stage, asks, rehearses and commits. The same for a first install and for every later one.
+pub(super) async fn settle(
+    installer: &Installer,
+    prepared: &Prepared,
+    terms: Terms,
+    setup: &Setup,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let name = &prepared.manifest.name;
+    let is_update = prepared.before.as_ref().is_some_and(|before| before.pin.granted.is_some());
+    if prepared.is_installed() && is_update {
+        console.note(&format!("`{name}` {} is installed already, just as it is there", prepared.pin.version));
+        return Ok(ExitCode::SUCCESS);
+    }
+    show(&prepared.manifest, &prepared.pin, console);
+    if !terms.accept_key {
+        check_key(prepared)?;
+    }
+    let (wider, limits) = (prepared.widening(), prepared.wider_limits());
+    show_rights(&wider, &limits, is_update, console);
+    // Consent to all that it asks for now was given before.
+    let covered = is_update && wider.is_empty() && limits.is_empty();
+    let granted = if covered && terms.consent.grant.is_none() {
+        Some(prepared.granted(false))
+    } else {
+        let question = if is_update { "update it and grant this too?" } else { "install it and let it do this?" };
+        agreed(terms.consent, prepared, question)?
+    };
+    let Some((granted, limits)) = granted else {
+        console.note("nothing was changed");
+        return Ok(Kind::General.into());
+    };
+    finish(installer, prepared, granted, limits, setup, console).await
+}
+
+async fn finish(
+    installer: &Installer,
+    prepared: &Prepared,
+    granted: Permissions,
+    limits: AskedLimits,
+    setup: &Setup,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let name = &prepared.manifest.name;
+    let nothing = json!({});
+    let entries = setup.selection(&ModelArguments::default()).entries;
+    console.note(&format!("compiling `{name}` and starting it once, without any right"));
+    let runtime = Runtime::new(setup.home.code());
+    let shown = prepared.rehearse(&runtime, entries.get(name).unwrap_or(&nothing)).await?;
+    let typed = variables::ask_for(&prepared.manifest, &setup.environment, console)?;
+    let entry = installer.commit(prepared, granted, limits, &|_| ())?;
+    variables::keep(&setup.home.dotenv(), &typed)?;
+    let done = if prepared.before.is_some() { "updated" } else { "installed" };
+    console.note(&format!("`{name}` {} is {done}: {}", entry.pin.version, what_it_is(&shown)));
+    if let Some(complaint) = &shown.complaint {
+        console.warning(&format!(
+            "as it is configured now, it does not start: {}; set plugins.entries.{name} in config.yaml",
+            text::line(complaint)
+        ));
+    }
+    if prepared.before.is_none() {
+        console.note(&how_to_use(name, &shown));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_key(prepared: &Prepared) -> Result<(), Failure> {
+    let Err(error) = prepared.same_key() else { return Ok(()) };
+    let fix = "if you know why its publisher's key is another one, add --accept-key";
+    let sentence = error.to_string();
+    let why = sentence.split("; ").next().unwrap_or(&sentence);
+    match ask(&format!("{why}. Trust the new one from now on?"), "nothing was changed", fix) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(error.into()),
+        Err(_) => Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix)),
+    }
+}
+
+fn what_it_is(shown: &Shown) -> String {
+    let mut parts = vec![shown.exports.join(", ")];
+    let named = |what: &str, names: &[String]| {
+        let most = 8;
+        let more = names.len().saturating_sub(most);
+        let shown = names.iter().take(most).map(|name| text::line(name)).collect::<Vec<_>>().join(", ");
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!names.is_empty()).then(|| format!("{what} {shown}{rest}"))
+    };
+    parts.extend(named("tools", &shown.tools));
+    parts.extend(named("skills", &shown.skills));
+    parts.extend(named("watches", &shown.events));
+    parts.join("; ")
+}
+
+fn how_to_use(name: &str, shown: &Shown) -> String {
+    let key = match &shown.exports {
+        exports if exports.contains(&"context-engine") => format!("context.engine: {name}"),
+        exports if exports.contains(&"memory-provider") => format!("memory.provider: {name}"),
+        _ => format!("plugins.enabled: [{name}]"),
+    };
+    format!("it is not on yet; sessions use it with `{key}` in config.yaml, or `hermes plugins enable {name}`")
+}
+
+/// Everything of the lock that is not on disk as it is pinned.
+async fn locked(arguments: &InstallArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let installer = setup.installer();
+    let findings = installer.verify(&setup.catalog())?;
+    let lock = installer.lock()?;
+    let wanting = |name: &str| {
+        findings.iter().any(|found| found.name == name && matches!(found.state, State::Missing | State::Altered))
+    };
+    let mut left = 0;
+    for (name, entry) in lock.plugins.iter().filter(|(name, _)| wanting(name)) {
+        let got = pinned(name, entry, arguments, setup, console).await;
+        if let Err(failure) = got {
+            left += 1;
+            console.report(&failure);
+        }
+    }
+    if left > 0 {
+        let why = format!("{} of plugins.lock could not be had as pinned", text::counted(left, "plugin"));
+        return Err(Failure::new(
+            Kind::Plugin,
+            "not everything is there",
+            why,
+            "see above; `hermes plugins verify` shows all",
+        ));
+    }
+    console.note(&format!("all of plugins.lock is there: {}", text::counted(lock.plugins.len() as u64, "plugin")));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn pinned(
+    name: &str,
+    entry: &hermes_plugins::Entry,
+    arguments: &InstallArguments,
+    setup: &Setup,
+    console: Console,
+) -> Result<(), Failure> {
+    let installer = setup.installer();
+    let pin = &entry.pin;
+    let mut source = Source::parse(&pin.source, setup.home.path())?;
+    // Not what the source stands for now, but what it stood for then.
+    match (&mut source, &pin.resolved) {
+        (Source::Git(repository), Some(commit)) => repository.reference = Some(commit.clone()),
+        (Source::Oci(image), Some(digest)) => image.reference.clone_from(digest),
+        _ => {}
+    }
+    let wanted = Wanted { source, name: Some(name.to_owned()), insecure: arguments.insecure, key: pin.signer.clone() };
+    let mut prepared = prepare(&installer, &wanted, console).await?;
+    prepared.is_pinned(pin)?;
+    prepared.pin.source.clone_from(&pin.source);
+    let granted = pin.granted.clone().unwrap_or_default();
+    show(&prepared.manifest, &prepared.pin, console);
+    show_rights(&prepared.manifest.permissions.within(&granted), &pin.limits, false, console);
+    let fix = "add --yes to agree to what plugins.lock grants";
+    if !arguments.consent.yes && !ask("install it as it is pinned?", "nothing was changed", fix)? {
+        return Err(Failure::new(Kind::General, format!("`{name}` was not installed"), "you said no", fix));
+    }
+    let runtime = Runtime::new(setup.home.code());
+    let entries = setup.selection(&ModelArguments::default()).entries;
+    prepared.rehearse(&runtime, entries.get(name).unwrap_or(&Value::Object(serde_json::Map::new()))).await?;
+    installer.commit(&prepared, granted, pin.limits.clone(), &|_| ())?;
+    console.note(&format!("`{name}` {} is installed", pin.version));
+    Ok(())
+}

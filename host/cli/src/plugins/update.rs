@@ -1,0 +1,156 @@
+//! `hermes plugins update` and `rollback`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_install::{Prepared, Source, Wanted};
+use serde_json::json;
+
+use super::consent::Consent;
+use super::install::{Terms, prepare, settle};
+use crate::console::{Console, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::text;
+
+/// What to update and how.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct UpdateArguments {
+    /// Its name; without one, all that are installed
+    name: Option<String>,
+    /// Only tell what would change
+    #[arg(long)]
+    check: bool,
+    /// As JSON, with --check
+    #[arg(long, requires = "check")]
+    json: bool,
+    /// Allow connections that are not encrypted
+    #[arg(long)]
+    insecure: bool,
+    /// Accept another key than that of the first install
+    #[arg(long)]
+    accept_key: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    setup.warn(console);
+    let installer = setup.installer();
+    installer.recover(&|_| ())?;
+    let names = match &arguments.name {
+        Some(name) => {
+            installer.entry(name)?;
+            vec![name.clone()]
+        }
+        None => installer.lock()?.plugins.into_keys().collect(),
+    };
+    if names.is_empty() {
+        console.note("no plugin is installed");
+    }
+    crate::wait(async {
+        let (mut checked, mut failed, mut code) = (Vec::new(), 0, ExitCode::SUCCESS);
+        for name in &names {
+            match one(name, arguments, &setup, console).await {
+                Ok(Done::Checked(change)) => checked.push(change),
+                Ok(Done::Updated(own)) => code = own,
+                Err(failure) if names.len() == 1 => return Err(failure),
+                Err(failure) => {
+                    failed += 1;
+                    console.report(&failure);
+                }
+            }
+        }
+        if arguments.json {
+            print(&format!("{:#}\n", json!(checked)))?;
+        }
+        match failed {
+            0 => Ok(code),
+            failed => {
+                let why = format!("{} could not be updated", text::counted(failed, "plugin"));
+                Err(Failure::new(Kind::Plugin, "not everything was updated", why, "see above"))
+            }
+        }
+    })
+}
+
+enum Done {
+    Checked(serde_json::Value),
+    Updated(ExitCode),
+}
+
+async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Console) -> Result<Done, Failure> {
+    let installer = setup.installer();
+    let before = installer.entry(name)?;
+    let source = Source::parse(&before.pin.source, setup.home.path())?;
+    if let Source::Folder(folder) = &source
+        && *folder == installer.folder(&before)
+    {
+        let why = format!("`{name}` was put into {} by hand and has no other source", folder.display());
+        let fix = format!("install it from its source, or change it there and `hermes plugins grant {name}`");
+        return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
+    }
+    let wanted = Wanted { source, name: Some(name.to_owned()), insecure: arguments.insecure, key: None };
+    let prepared = prepare(&installer, &wanted, console).await?;
+    if prepared.manifest.name != name {
+        let why = format!("what its source holds is now called `{}`", text::line(&prepared.manifest.name));
+        let fix = format!("remove `{name}` and install the other one");
+        return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
+    }
+    if arguments.check {
+        if !arguments.json {
+            print(&told(name, &prepared))?;
+        }
+        return Ok(Done::Checked(change(name, &prepared)));
+    }
+    if !prepared.is_installed() {
+        console.note(told(name, &prepared).trim_end());
+    }
+    let terms = Terms { accept_key: arguments.accept_key, consent: arguments.consent };
+    settle(&installer, &prepared, terms, setup, console).await.map(Done::Updated)
+}
+
+fn told(name: &str, prepared: &Prepared) -> String {
+    let Some(before) = &prepared.before else { return String::new() };
+    if prepared.is_installed() {
+        return format!("{name} {}: nothing new\n", before.pin.version);
+    }
+    let mut parts = vec![match before.pin.version == prepared.pin.version {
+        true => format!("{name} {}: same version", before.pin.version),
+        false => format!("{name} {} -> {}", before.pin.version, prepared.pin.version),
+    }];
+    parts.push(format!("digest {} -> {}", before.pin.digest.short(), prepared.pin.digest.short()));
+    if before.pin.signer != prepared.pin.signer {
+        parts.push("another key".to_owned());
+    }
+    let lines = prepared.widening().lines();
+    parts.extend((!lines.is_empty()).then(|| format!("also wants to {}", lines.join(", "))));
+    let limits: Vec<String> = prepared.wider_limits().keys().cloned().collect();
+    parts.extend((!limits.is_empty()).then(|| format!("wants limits raised: {}", limits.join(", "))));
+    format!("{}\n", text::line(&parts.join("; ")))
+}
+
+fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
+    let before = prepared.before.as_ref().map(|before| &before.pin);
+    json!({
+        "name": name,
+        "changed": !prepared.is_installed(),
+        "version": {"from": before.map(|pin| &pin.version), "to": prepared.pin.version},
+        "digest": {"from": before.map(|pin| pin.digest), "to": prepared.pin.digest},
+        "resolved": {"from": before.and_then(|pin| pin.resolved.as_ref()), "to": prepared.pin.resolved},
+        "signer": {"from": before.and_then(|pin| pin.signer.as_ref()), "to": prepared.pin.signer},
+        "wider": {"permissions": prepared.widening(), "limits": prepared.wider_limits()},
+    })
+}
+
+pub(super) fn roll_back(name: &str, console: Console) -> Result<ExitCode, Failure> {
+    let setup = Setup::read()?;
+    setup.warn(console);
+    let entry = setup.installer().roll_back(name, &|_| ())?;
+    let next = entry
+        .previous
+        .map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` goes forth to {}", next.version));
+    console.note(&format!("`{name}` is back at {}{next}", entry.pin.version));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,310 @@
+//! Unpacks what strangers packed: regular files and folders below one folder, by counted bytes, and nothing else.
+//!
+//! The rules are one for all formats ([`Unpacker`]); the formats only hand it names and bytes. Nothing that an archive
+//! claims of itself is believed: sizes are counted as they arrive.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use icu_normalizer::ComposingNormalizerBorrowed;
+
+use crate::error::InstallError;
+
+/// What an archive may come to.
+#[derive(Debug, Clone, Copy)]
+pub struct Caps {
+    /// Files and folders.
+    pub entries: usize,
+    /// Bytes of one file.
+    pub file: u64,
+    /// Bytes of all files.
+    pub total: u64,
+    /// How many times larger than the archive its contents may be, beyond a first [`Caps::FREE`] bytes.
+    pub ratio: u64,
+    /// Folders within folders.
+    pub depth: usize,
+}
+
+impl Caps {
+    /// Bytes that any archive may come to, however well it is compressed.
+    pub const FREE: u64 = 8 << 20;
+
+    /// A component of an interpreted language has 35 MiB; this leaves room for several.
+    pub fn standard() -> Self {
+        Self { entries: 2_000, file: 128 << 20, total: 256 << 20, ratio: 100, depth: 16 }
+    }
+}
+
+/// Bytes of a name, with all folders of it.
+const MOST_NAME: usize = 1_024;
+/// Bytes of a tar header that only says more of the next entry.
+const MOST_EXTENSION: u64 = 64 << 10;
+
+/// Unpacks a `.tar.gz` or `.zip` into a folder that is there and empty; which of the two is told by the first bytes.
+pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallError> {
+    let failed = |source| InstallError::File { path: archive.to_owned(), source };
+    let mut file = fs::File::open(archive).map_err(failed)?;
+    let packed = file.metadata().map_err(failed)?.len();
+    let mut magic = Vec::new();
+    (&mut file).take(4).read_to_end(&mut magic).map_err(failed)?;
+    io::Seek::rewind(&mut file).map_err(failed)?;
+    let unpacker = Unpacker::new(into, packed, caps);
+    match magic.as_slice() {
+        [0x1f, 0x8b, ..] => tarball(GzDecoder::new(io::BufReader::new(file)), unpacker),
+        [b'P', b'K', ..] => zipped(io::BufReader::new(file), unpacker),
+        _ => refuse("it is neither gzip nor zip"),
+    }
+}
+
+/// Unpacks a tar stream that is `packed` bytes long, or comes of so many.
+pub(crate) fn unpack_tar(stream: impl Read, packed: u64, into: &Path, caps: Caps) -> Result<(), InstallError> {
+    tarball(stream, Unpacker::new(into, packed, caps))
+}
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, InstallError> {
+    Err(InstallError::Archive(why.into()))
+}
+
+fn unreadable(error: &io::Error) -> InstallError {
+    InstallError::Archive(format!("it is damaged: {error}"))
+}
+
+/// Holds every entry to the rules and writes what keeps them.
+struct Unpacker<'a> {
+    into: &'a Path,
+    caps: Caps,
+    /// Bytes that may come in all.
+    room: u64,
+    entries: usize,
+    /// By its name as a file system that ignores case and composition sees it: as it was spelt, and whether it is a folder.
+    seen: HashMap<String, (String, bool)>,
+}
+
+impl<'a> Unpacker<'a> {
+    fn new(into: &'a Path, packed: u64, caps: Caps) -> Self {
+        let room = caps.total.min(packed.saturating_mul(caps.ratio).max(Caps::FREE));
+        Self { into, caps, room, entries: 0, seen: HashMap::new() }
+    }
+
+    fn count(&mut self) -> Result<(), InstallError> {
+        self.entries += 1;
+        if self.entries > self.caps.entries {
+            return refuse(format!("it has more than {} entries", self.caps.entries));
+        }
+        Ok(())
+    }
+
+    fn folder(&mut self, name: &[u8]) -> Result<(), InstallError> {
+        self.count()?;
+        let name = self.admitted(name, true)?;
+        if name.is_empty() {
+            return Ok(());
+        }
+        let path = self.place(&name);
+        fs::create_dir_all(&path).map_err(|source| InstallError::File { path, source })
+    }
+
+    fn file(&mut self, name: &[u8], content: &mut dyn Read) -> Result<(), InstallError> {
+        self.count()?;
+        let name = self.admitted(name, false)?;
+        let path = self.place(&name);
+        let failed = |source| InstallError::File { path: path.clone(), source };
+        fs::create_dir_all(path.parent().unwrap_or(self.into)).map_err(failed)?;
+        // Never over something that is there: what was written is what was admitted.
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+        let mut buffer = vec![0; 64 << 10];
+        let mut size = 0u64;
+        loop {
+            let read = match content.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(unreadable(&error)),
+            };
+            size += read as u64;
+            self.room = self.spend(read as u64)?;
+            if size > self.caps.file {
+                return refuse(format!("`{name}` is larger than {} MiB", self.caps.file >> 20));
+            }
+            file.write_all(&buffer[..read]).map_err(failed)?;
+        }
+    }
+
+    fn spend(&self, bytes: u64) -> Result<u64, InstallError> {
+        self.room.checked_sub(bytes).ok_or_else(|| {
+            InstallError::Archive(format!(
+                "its contents are larger than {} MiB, or more than {} times as large as itself",
+                self.caps.total >> 20,
+                self.caps.ratio
+            ))
+        })
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.into.join(name)
+    }
+
+    /// The name of an entry by the rules, without a slash at its end; empty for the folder itself.
+    fn admitted(&mut self, name: &[u8], is_folder: bool) -> Result<String, InstallError> {
+        let shown = || String::from_utf8_lossy(&name[..name.len().min(200)]).escape_debug().to_string();
+        let Ok(text) = std::str::from_utf8(name) else { return refuse(format!("the name `{}` is no UTF-8", shown())) };
+        if text.len() > MOST_NAME {
+            return refuse(format!("the name `{}…` is longer than {MOST_NAME} bytes", shown()));
+        }
+        let text = text.strip_prefix("./").unwrap_or(text);
+        let text = if is_folder { text.trim_end_matches('/') } else { text };
+        if is_folder && matches!(text, "" | ".") {
+            return Ok(String::new());
+        }
+        let parts: Vec<&str> = text.split('/').collect();
+        if parts.len() > self.caps.depth {
+            return refuse(format!("`{}` lies more than {} folders deep", shown(), self.caps.depth));
+        }
+        for part in &parts {
+            if let Some(why) = unfit(part) {
+                return refuse(format!("the name `{}` {why}", shown()));
+            }
+        }
+        self.note(&parts, is_folder)?;
+        Ok(parts.join("/"))
+    }
+
+    /// Two names that some file system takes for one are refused, since the second would replace the first there.
+    fn note(&mut self, parts: &[&str], is_folder: bool) -> Result<(), InstallError> {
+        for end in 1..=parts.len() {
+            let spelt = parts[..end].join("/");
+            let folder = end < parts.len() || is_folder;
+            match self.seen.get(&folded(&spelt)) {
+                None => drop(self.seen.insert(folded(&spelt), (spelt, folder))),
+                Some((before, _)) if *before != spelt => {
+                    return refuse(format!("`{spelt}` and `{before}` are one name where case is not told apart"));
+                }
+                Some((_, true)) if folder => {}
+                Some(_) => return refuse(format!("`{spelt}` is in it twice")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn folded(name: &str) -> String {
+    // Lower-casing may decompose, so composition is last.
+    ComposingNormalizerBorrowed::new_nfc().normalize(&name.to_lowercase()).into_owned()
+}
+
+/// Why a part of a path cannot be the name of a file everywhere.
+fn unfit(part: &str) -> Option<&'static str> {
+    const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+    let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
+    let numbered = |prefix: &str| {
+        stem.strip_prefix(prefix).is_some_and(|rest| rest.chars().count() == 1 && rest.chars().all(char::is_numeric))
+    };
+    match part {
+        "" => Some("is absolute or has an empty part"),
+        "." | ".." => Some("leads out of its folder"),
+        _ if part.len() > 255 => Some("has a part that is too long"),
+        _ if part.contains(['\\', ':', '<', '>', '"', '|', '?', '*']) => Some("has a character that paths do not take"),
+        _ if part.chars().any(char::is_control) => Some("has a control character in it"),
+        _ if part.ends_with(['.', ' ']) || part.starts_with(' ') => Some("begins or ends with a blank or a dot"),
+        _ if DEVICES.contains(&stem.as_str()) || numbered("com") || numbered("lpt") => Some("is that of a device"),
+        _ => None,
+    }
+}
+
+/// Entry by entry without the crate's own handling of extensions: it would read a name of any length into memory.
+fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
+    use tar::EntryType;
+
+    let mut archive = tar::Archive::new(stream);
+    let mut long_name: Option<Vec<u8>> = None;
+    for entry in archive.entries().map_err(|error| unreadable(&error))?.raw(true) {
+        let mut entry = entry.map_err(|error| unreadable(&error))?;
+        let kind = entry.header().entry_type();
+        match kind {
+            EntryType::XGlobalHeader | EntryType::XHeader | EntryType::GNULongName => {
+                unpacker.count()?;
+                let size = entry.header().entry_size().map_err(|error| unreadable(&error))?;
+                if size > MOST_EXTENSION {
+                    return refuse("it has a header that is far too long");
+                }
+                let mut bytes = Vec::new();
+                entry.read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+                unpacker.room = unpacker.spend(bytes.len() as u64)?;
+                match kind {
+                    EntryType::GNULongName => {
+                        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+                        long_name = Some(bytes[..end].to_vec());
+                    }
+                    EntryType::XHeader => long_name = pax_name(&bytes)?.or(long_name),
+                    _ => {}
+                }
+            }
+            EntryType::Regular | EntryType::Continuous | EntryType::Directory => {
+                let name = long_name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+                // An old tar marks a folder by nothing but the slash.
+                match kind == EntryType::Directory || name.ends_with(b"/") {
+                    true => unpacker.folder(&name)?,
+                    false => unpacker.file(&name, &mut entry)?,
+                }
+            }
+            EntryType::Symlink | EntryType::Link | EntryType::GNULongLink => {
+                return refuse(format!("`{}` is a link, and plugins have none", entry.path_bytes().escape_ascii()));
+            }
+            _ => {
+                return refuse(format!("`{}` is neither file nor folder", entry.path_bytes().escape_ascii()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The name that an extended header gives the next entry. One that changes its size would make what follows be read
+/// differently here and elsewhere.
+fn pax_name(bytes: &[u8]) -> Result<Option<Vec<u8>>, InstallError> {
+    let mut name = None;
+    for extension in tar::PaxExtensions::new(bytes) {
+        let extension = extension.map_err(|error| unreadable(&error))?;
+        match extension.key_bytes() {
+            b"path" => name = Some(extension.value_bytes().to_vec()),
+            b"size" => return refuse("an extended header changes the size of a file"),
+            b"linkpath" => return refuse("it has a link in it, and plugins have none"),
+            key if key.starts_with(b"GNU.sparse") => return refuse("it has a sparse file in it"),
+            _ => {}
+        }
+    }
+    Ok(name)
+}
+
+fn zipped(file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
+    const KIND: u32 = 0o170_000;
+    const REGULAR: u32 = 0o100_000;
+    const FOLDER: u32 = 0o040_000;
+
+    let damaged = |error: zip::result::ZipError| InstallError::Archive(format!("it is damaged: {error}"));
+    let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
+    if archive.len() > unpacker.caps.entries {
+        return refuse(format!("it has more than {} entries", unpacker.caps.entries));
+    }
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(damaged)?;
+        let name = entry.name_raw().to_vec();
+        let kind = entry.unix_mode().map_or(0, |mode| mode & KIND);
+        if entry.is_symlink() || !matches!(kind, 0 | REGULAR | FOLDER) {
+            return refuse(format!("`{}` is a link or a device, and plugins have none", name.escape_ascii()));
+        }
+        if entry.encrypted() {
+            return refuse(format!("`{}` is encrypted", name.escape_ascii()));
+        }
+        match name.ends_with(b"/") {
+            true => unpacker.folder(&name)?,
+            false => unpacker.file(&name, &mut entry)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

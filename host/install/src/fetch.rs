@@ -1,0 +1,109 @@
+//! Brings what a source names into a folder of the stage. Nothing that arrives is believed, and nothing of it runs.
+
+mod git;
+mod oci;
+mod web;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::archive::{Caps, unpack};
+use crate::error::{At, InstallError};
+use crate::project;
+use crate::source::Source;
+
+/// Told how far a fetch is.
+pub trait Progress: Send + Sync {
+    /// What is done from now on.
+    fn step(&self, what: &str);
+    /// Bytes that have arrived, and how many will where that is known.
+    fn bytes(&self, done: u64, all: Option<u64>);
+}
+
+/// Says nothing.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn step(&self, _: &str) {}
+    fn bytes(&self, _: u64, _: Option<u64>) {}
+}
+
+/// How to fetch.
+pub(crate) struct Fetching<'a> {
+    /// Whether connections may be in the clear.
+    pub insecure: bool,
+    /// What may arrive.
+    pub caps: Caps,
+    /// Told how far it is.
+    pub progress: &'a dyn Progress,
+}
+
+/// What has arrived.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    /// Holds a `plugin.yaml`, a component, or a built project.
+    pub folder: PathBuf,
+    /// What the source stood for: a commit, the digest of an image.
+    pub resolved: Option<String>,
+    /// The archive that all of it was in, with a signature beside it.
+    pub archive: Option<PathBuf>,
+}
+
+/// What ends the name of a signature.
+pub(crate) const SIGNATURE: &str = ".minisig";
+
+/// Fetches into `work`, which is there and empty. Sources on this machine are read where they lie.
+pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+    match source {
+        Source::Folder(folder) => Ok(Fetched { folder: folder.clone(), resolved: None, archive: None }),
+        Source::Component(file) => {
+            let folder = made(work, "plugin")?;
+            let beside = file.parent().unwrap_or(Path::new("/"));
+            let name = file.file_name().unwrap_or_default();
+            copy(file, &folder.join(name))?;
+            for companion in
+                [project::with_ending(file, SIGNATURE), beside.join("plugin.yaml"), beside.join(project::KEY)]
+            {
+                if companion.is_file() {
+                    copy(&companion, &folder.join(companion.file_name().unwrap_or_default()))?;
+                }
+            }
+            Ok(Fetched { folder, resolved: None, archive: None })
+        }
+        Source::Archive(file) => {
+            let archive = work.join("archive");
+            copy(file, &archive)?;
+            let signature = project::with_ending(file, SIGNATURE);
+            if signature.is_file() {
+                copy(&signature, &project::with_ending(&archive, SIGNATURE))?;
+            }
+            unpacked(archive, work, how)
+        }
+        Source::Url(url) => web::fetch(url, work, how).await,
+        Source::Git(repository) => git::fetch(repository, work, how).await,
+        Source::Oci(image) => oci::fetch(image, work, how).await,
+    }
+}
+
+fn unpacked(archive: PathBuf, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+    how.progress.step("unpacking");
+    let folder = made(work, "unpacked")?;
+    unpack(&archive, &folder, how.caps)?;
+    let signed = project::with_ending(&archive, SIGNATURE).is_file();
+    Ok(Fetched { folder: project::root_of(&folder)?, resolved: None, archive: signed.then_some(archive) })
+}
+
+fn made(work: &Path, name: &str) -> Result<PathBuf, InstallError> {
+    let folder = work.join(name);
+    fs::create_dir(&folder).at(&folder)?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), InstallError> {
+    let size = fs::metadata(from).at(from)?.len();
+    if size > Caps::standard().total {
+        return Err(InstallError::Archive(format!("{} is larger than any plugin", from.display())));
+    }
+    fs::copy(from, to).at(from)?;
+    Ok(())
+}

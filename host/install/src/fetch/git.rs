@@ -1,0 +1,186 @@
+//! Repositories, by the user's git: one commit is fetched into a bare repository and handed over as an archive. There is
+//! never a working tree, so no hook, filter, link or submodule of it comes to life.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Fetched, Fetching, made};
+use crate::archive::unpack_tar;
+use crate::error::{At, InstallError};
+use crate::project;
+use crate::source::Repository;
+
+/// How long a fetch may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Bytes that a repository may have at one commit, packed.
+const MOST_PACKED: u64 = 512 << 20;
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+    if repository.url.starts_with("http://") && !how.insecure {
+        return Err(InstallError::Insecure(repository.url.clone()));
+    }
+    how.progress.step(&format!("fetching {repository}"));
+    let from = repository.to_string();
+    let bare = made(work, "repository")?;
+    let folder = made(work, "unpacked")?;
+    let failed = |why: String| InstallError::Fetch { from: from.clone(), why };
+    let git = Git { bare: &bare, insecure: how.insecure };
+
+    git.run(&["init", "--quiet", "--bare", "--template=", "."]).await.map_err(failed)?;
+    let reference = repository.reference.as_deref().unwrap_or("HEAD");
+    let arguments =
+        ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &repository.url, reference];
+    git.run(&arguments).await.map_err(|why| {
+        failed(match &repository.reference {
+            Some(reference) => {
+                format!("{why}; check the address and that there is a branch, tag or whole commit id `{reference}`")
+            }
+            None => format!("{why}; check the address"),
+        })
+    })?;
+    let commit = git.run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"]).await.map_err(failed)?.trim().to_owned();
+    how.progress.step("unpacking");
+    let tree = match &repository.subfolder {
+        Some(subfolder) => format!("{commit}:{subfolder}"),
+        None => commit.clone(),
+    };
+    let packed = size_of(&bare);
+    git.unpack(&tree, packed, &folder, how).map_err(|error| match error {
+        InstallError::Fetch { why, .. } if repository.subfolder.is_some() => {
+            failed(format!("{why}; check the folder behind `#`"))
+        }
+        other => other,
+    })?;
+    let folder = match repository.subfolder {
+        Some(_) => folder,
+        None => project::root_of(&folder)?,
+    };
+    Ok(Fetched { folder, resolved: Some(commit), archive: None })
+}
+
+struct Git<'a> {
+    bare: &'a Path,
+    insecure: bool,
+}
+
+impl Git<'_> {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        // Of the surroundings nothing may point to another repository or bring settings along; the user's own settings
+        // stay, since they tell of proxies and keys.
+        for (name, _) in std::env::vars_os() {
+            let name_text = name.to_string_lossy();
+            if name_text.starts_with("GIT_") && !matches!(&*name_text, "GIT_SSH_COMMAND" | "GIT_SSH" | "GIT_SSL_CAINFO")
+            {
+                command.env_remove(&name);
+            }
+        }
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_LFS_SKIP_SMUDGE", "1").env("LC_ALL", "C");
+        command.env("GIT_ALLOW_PROTOCOL", if self.insecure { "https:ssh:file:http" } else { "https:ssh:file" });
+        if std::env::var_os("GIT_SSH_COMMAND").is_none() && std::env::var_os("GIT_SSH").is_none() {
+            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+        }
+        for setting in [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "core.attributesFile=/dev/null",
+            // The same bytes on every machine, or no digest could be pinned.
+            "core.autocrlf=false",
+            "core.eol=lf",
+            "filter.lfs.smudge=",
+            "filter.lfs.process=",
+            "filter.lfs.required=false",
+            "fetch.fsckObjects=true",
+            "gc.auto=0",
+            "maintenance.auto=false",
+            "submodule.recurse=false",
+            "http.followRedirects=initial",
+        ] {
+            command.args(["-c", setting]);
+        }
+        command.arg("--git-dir=.").args(arguments).current_dir(self.bare).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end; what it says on standard output, or its last words.
+    async fn run(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut command = tokio::process::Command::from(self.command(arguments));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let child = command.spawn().map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                "there is no `git` on the PATH; install it, or give an archive instead".to_owned()
+            } else {
+                format!("git cannot be started: {error}")
+            }
+        })?;
+        let output = child.wait_with_output();
+        tokio::pin!(output);
+        let begun = Instant::now();
+        let output = loop {
+            tokio::select! {
+                output = &mut output => break output.map_err(|error| error.to_string())?,
+                () = tokio::time::sleep(LOOK) => {
+                    if size_of(self.bare) > MOST_PACKED {
+                        return Err(format!("it is larger than {} MiB", MOST_PACKED >> 20));
+                    }
+                    if begun.elapsed() > PATIENCE {
+                        return Err(format!("it took longer than {} s", PATIENCE.as_secs()));
+                    }
+                }
+            }
+        };
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(last_words(&output.stderr))
+    }
+
+    /// Hands a tree over as a tar stream, straight to the rules for archives.
+    fn unpack(&self, tree: &str, packed: u64, into: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
+        let mut command = self.command(&["archive", "--format=tar", tree]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().at(self.bare)?;
+        let stdout = child.stdout.take();
+        let unpacked = match stdout {
+            Some(stdout) => unpack_tar(stdout, packed, into, how.caps),
+            None => Ok(()),
+        };
+        if unpacked.is_err() {
+            // It would wait for a reader for ever.
+            let _ = child.kill();
+        }
+        let mut said = Vec::new();
+        if let Some(stderr) = child.stderr.take() {
+            let _ = stderr.take(16 << 10).read_to_end(&mut said);
+        }
+        let status = child.wait().at(self.bare)?;
+        unpacked?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(InstallError::Fetch { from: tree.to_owned(), why: last_words(&said) })
+    }
+}
+
+fn last_words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let told: Vec<&str> = lines.filter(|line| line.starts_with("fatal:") || line.starts_with("error:")).collect();
+    let last = told.first().copied().unwrap_or("git ended without a reason");
+    last.trim_start_matches("fatal: ").trim_start_matches("error: ").chars().take(300).collect()
+}
+
+fn size_of(folder: &Path) -> u64 {
+    let mut size = 0;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        size += match entry.file_type() {
+            Ok(kind) if kind.is_dir() => size_of(&entry.path()),
+            // A file that git has just taken away has no size.
+            _ => entry.metadata().map_or(0, |found| found.len()),
+        };
+    }
+    size
+}

@@ -1,0 +1,257 @@
+//! Images of OCI registries: the part of the distribution interface that reading needs. Every byte is held to the
+//! digest that names it; the tag is the only thing that a registry is believed.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, WWW_AUTHENTICATE};
+use reqwest::{Response, StatusCode};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::web::{Web, failed, save};
+use super::{Fetched, Fetching, made, unpacked};
+use crate::error::{At, InstallError};
+use crate::source::Image;
+
+const INDEX: &[&str] =
+    &["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
+const MANIFESTS: &[&str] =
+    &["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
+const TITLE: &str = "org.opencontainers.image.title";
+/// Bytes of a manifest or a token's answer.
+const MOST_JSON: usize = 4 << 20;
+const MOST_LAYERS: usize = 64;
+
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    #[serde(default, rename = "mediaType")]
+    media_type: String,
+    #[serde(default)]
+    layers: Vec<Descriptor>,
+    #[serde(default)]
+    manifests: Vec<Descriptor>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Descriptor {
+    #[serde(default, rename = "mediaType")]
+    media_type: String,
+    digest: String,
+    size: u64,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+struct Registry<'a> {
+    web: Web,
+    base: Url,
+    image: &'a Image,
+    token: Option<String>,
+}
+
+pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+    how.progress.step(&format!("fetching {image}"));
+    let wrong = |why: String| InstallError::Fetch { from: image.to_string(), why };
+    // A registry speaks one of the two at its port; who allows the clear means that one.
+    let scheme = if how.insecure { "http" } else { "https" };
+    let base = Url::parse(&format!("{scheme}://{}/v2/{}/", image.registry, image.repository));
+    let base = base.map_err(|error| wrong(error.to_string()))?;
+    let mut registry = Registry { web: Web::new(how.insecure)?, base, image, token: None };
+
+    let (mut manifest, mut digest) = registry.manifest(&image.reference).await?;
+    if manifest.layers.is_empty() && !manifest.manifests.is_empty() {
+        let inner = only(&manifest.manifests).ok_or_else(|| {
+            wrong(
+                "it is an index of several images, and none of them is for WebAssembly; name one by its digest"
+                    .to_owned(),
+            )
+        })?;
+        (manifest, digest) = registry.manifest(&inner.digest.clone()).await?;
+    }
+    if INDEX.contains(&manifest.media_type.as_str())
+        || manifest.layers.is_empty()
+        || manifest.layers.len() > MOST_LAYERS
+    {
+        return Err(wrong("it is no image with a plugin in it".to_owned()));
+    }
+    if let [layer] = manifest.layers.as_slice()
+        && layer.media_type.contains("tar")
+    {
+        let archive = work.join("archive");
+        registry.blob(layer, &archive, how).await?;
+        return match layer.media_type.contains("gzip") {
+            true => Ok(Fetched { resolved: Some(digest), ..unpacked(archive, work, how)? }),
+            false => {
+                let folder = made(work, "unpacked")?;
+                let size = fs::metadata(&archive).at(&archive)?.len();
+                crate::archive::unpack_tar(fs::File::open(&archive).at(&archive)?, size, &folder, how.caps)?;
+                Ok(Fetched { folder: crate::project::root_of(&folder)?, resolved: Some(digest), archive: None })
+            }
+        };
+    }
+    let folder = made(work, "plugin")?;
+    let mut room = how.caps.total;
+    for layer in &manifest.layers {
+        let Some(name) = file_name(layer) else { continue };
+        room = room.checked_sub(layer.size).ok_or_else(|| wrong("it is larger than any plugin".to_owned()))?;
+        let file = folder.join(&name);
+        if file.exists() {
+            return Err(wrong(format!("`{name}` is in it twice")));
+        }
+        registry.blob(layer, &file, how).await?;
+    }
+    Ok(Fetched { folder, resolved: Some(digest), archive: None })
+}
+
+/// The image for WebAssembly in an index; the only one in an index of one.
+fn only(manifests: &[Descriptor]) -> Option<&Descriptor> {
+    match manifests {
+        [one] => Some(one),
+        several => several
+            .iter()
+            .find(|one| one.media_type.contains("wasm") || one.annotations.values().any(|v| v.contains("wasm"))),
+    }
+}
+
+/// Files are layers with a title; a component without one gets a name.
+fn file_name(layer: &Descriptor) -> Option<String> {
+    match layer.annotations.get(TITLE) {
+        Some(title) => {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+            let fits = title.len() <= 100 && !title.starts_with('.') && !title.is_empty() && title.chars().all(plain);
+            fits.then(|| title.clone())
+        }
+        None => layer.media_type.contains("wasm").then(|| "plugin.wasm".to_owned()),
+    }
+}
+
+impl Registry<'_> {
+    fn wrong(&self, why: impl Into<String>) -> InstallError {
+        InstallError::Fetch { from: self.image.to_string(), why: why.into() }
+    }
+
+    async fn manifest(&mut self, reference: &str) -> Result<(Manifest, String), InstallError> {
+        let url = self.base.join(&format!("manifests/{}", reference.replace(':', "%3A")));
+        let url = url.map_err(|error| self.wrong(error.to_string()))?;
+        let accepted: Vec<&str> = MANIFESTS.iter().chain(INDEX).copied().collect();
+        let response = self.get(&url, &accepted.join(", ")).await?;
+        let bytes = limited(response, &url).await?;
+        let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
+        if reference.starts_with("sha256:") && reference != digest {
+            return Err(self.wrong(format!("the registry answers {digest} for {reference}; do not trust it")));
+        }
+        let manifest =
+            serde_json::from_slice(&bytes).map_err(|error| self.wrong(format!("its manifest is damaged: {error}")))?;
+        Ok((manifest, digest))
+    }
+
+    async fn blob(&mut self, layer: &Descriptor, file: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
+        let wanted = layer
+            .digest
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let Some(wanted) = wanted else {
+            return Err(self.wrong(format!("`{}` is no digest that can be checked", layer.digest)));
+        };
+        let url = self.base.join(&format!("blobs/sha256%3A{wanted}")).map_err(|error| self.wrong(error.to_string()))?;
+        let response = self.get(&url, "*/*").await?;
+        save(response, &url, file, layer.size.min(how.caps.total), how).await?;
+        let mut hasher = Sha256::new();
+        let mut content = fs::File::open(file).at(file)?;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match content.read(&mut buffer).at(file)? {
+                0 => break,
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+        let found = hex(&hasher.finalize());
+        if found != wanted.to_lowercase() {
+            return Err(self.wrong(format!(
+                "a layer is sha256:{found} and should be {}; try again, or do not trust it",
+                layer.digest
+            )));
+        }
+        Ok(())
+    }
+
+    /// Asks, and once more with a token where the registry wants one from anybody.
+    async fn get(&mut self, url: &Url, accept: &str) -> Result<Response, InstallError> {
+        self.web.allow(url)?;
+        let mut response = self.ask(url, accept).await?;
+        if response.status() == StatusCode::UNAUTHORIZED && self.token.is_none() {
+            let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+            let challenge = challenge.unwrap_or_default().to_owned();
+            self.token = Some(self.anonymous(&challenge).await?);
+            response = self.ask(url, accept).await?;
+        }
+        match response.status() {
+            StatusCode::OK => Ok(response),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Err(self.wrong("the registry wants a login; pull the files by another tool and install the folder"))
+            }
+            StatusCode::NOT_FOUND => Err(self.wrong("the registry has no such image; check name and tag")),
+            other => Err(self.wrong(format!("the registry answers {other}; try again later"))),
+        }
+    }
+
+    async fn ask(&self, url: &Url, accept: &str) -> Result<Response, InstallError> {
+        let mut request = self.web.client.get(url.clone()).header(ACCEPT, accept);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request.send().await.map_err(|error| failed(url, &error))
+    }
+
+    async fn anonymous(&self, challenge: &str) -> Result<String, InstallError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            token: String,
+            #[serde(default)]
+            access_token: String,
+        }
+        let realm = parameter(challenge, "realm").filter(|_| challenge.to_lowercase().starts_with("bearer "));
+        let realm = realm.ok_or_else(|| self.wrong("the registry wants a login; pull the files by another tool"))?;
+        let mut url = Url::parse(&realm).map_err(|_| self.wrong("the registry names no address for a token"))?;
+        self.web.allow(&url)?;
+        {
+            let mut query = url.query_pairs_mut();
+            if let Some(service) = parameter(challenge, "service") {
+                query.append_pair("service", &service);
+            }
+            query.append_pair("scope", &format!("repository:{}:pull", self.image.repository));
+        }
+        let response = self.web.client.get(url.clone()).send().await.map_err(|error| failed(&url, &error))?;
+        if response.status() != StatusCode::OK {
+            return Err(self.wrong("the registry gives no token to strangers; pull the files by another tool"));
+        }
+        let answer: Answer = serde_json::from_slice(&limited(response, &url).await?)
+            .map_err(|_| self.wrong("the registry's token cannot be read"))?;
+        Ok(if answer.token.is_empty() { answer.access_token } else { answer.token })
+    }
+}
+
+/// `realm="https://…"` of a challenge.
+fn parameter(challenge: &str, name: &str) -> Option<String> {
+    let start = challenge.find(&format!("{name}=\""))? + name.len() + 2;
+    challenge[start..].split_once('"').map(|(value, _)| value.to_owned())
+}
+
+async fn limited(mut response: Response, url: &Url) -> Result<Vec<u8>, InstallError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, &error))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MOST_JSON {
+            return Err(InstallError::Fetch { from: url.to_string(), why: "its answer is far too long".to_owned() });
+        }
+    }
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,172 @@
+//! Files from servers: encrypted unless told otherwise, also after a redirect, and by counted bytes.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Client, Response, StatusCode, redirect};
+use url::Url;
+
+use super::{Fetched, Fetching, SIGNATURE, made, unpacked};
+use crate::error::{At, InstallError};
+use crate::project;
+
+const CONNECT: Duration = Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_secs(60);
+const REDIRECTS: usize = 8;
+/// Bytes of a signature or a manifest.
+const MOST_SMALL: u64 = 64 << 10;
+
+/// Asks servers.
+pub(super) struct Web {
+    pub(super) client: Client,
+    insecure: bool,
+}
+
+impl Web {
+    /// Over TLS only, or also in the clear.
+    pub(super) fn new(insecure: bool) -> Result<Self, InstallError> {
+        // Refused where one is installed already, which then serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let policy = redirect::Policy::custom(move |attempt| {
+            if attempt.previous().len() > REDIRECTS {
+                attempt.error("there are too many redirects")
+            } else if attempt.url().scheme() != "https" && !insecure {
+                attempt.error("it redirects to an address that is not encrypted")
+            } else {
+                attempt.follow()
+            }
+        });
+        let client = Client::builder()
+            .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
+            .redirect(policy)
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE)
+            .build()
+            .map_err(|error| InstallError::Fetch { from: "the network".to_owned(), why: innermost(&error) })?;
+        Ok(Self { client, insecure })
+    }
+
+    pub(super) fn allow(&self, url: &Url) -> Result<(), InstallError> {
+        if url.scheme() == "https" || self.insecure { Ok(()) } else { Err(InstallError::Insecure(url.to_string())) }
+    }
+
+    /// An answer that is one.
+    async fn get(&self, url: &Url) -> Result<Response, InstallError> {
+        self.allow(url)?;
+        self.client.get(url.clone()).send().await.map_err(|error| failed(url, &error))
+    }
+
+    /// A small file that may be missing.
+    async fn small(&self, url: &Url) -> Option<Vec<u8>> {
+        let mut response = self.get(url).await.ok().filter(|response| response.status() == StatusCode::OK)?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.ok()? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 > MOST_SMALL {
+                return None;
+            }
+        }
+        Some(bytes)
+    }
+}
+
+pub(super) fn failed(url: &Url, error: &reqwest::Error) -> InstallError {
+    InstallError::Fetch { from: url.to_string(), why: innermost(error) }
+}
+
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// Writes a body to a file, up to so many bytes.
+pub(super) async fn save(
+    mut response: Response,
+    url: &Url,
+    file: &Path,
+    most: u64,
+    how: &Fetching<'_>,
+) -> Result<(), InstallError> {
+    let too_large = || InstallError::Fetch {
+        from: url.to_string(),
+        why: format!("it is larger than {} MiB, and no plugin is", most >> 20),
+    };
+    let all = response.content_length();
+    if all.is_some_and(|all| all > most) {
+        return Err(too_large());
+    }
+    let mut out = fs::File::create_new(file).at(file)?;
+    let mut done = 0u64;
+    how.progress.bytes(0, all);
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, &error))? {
+        done += chunk.len() as u64;
+        if done > most {
+            return Err(too_large());
+        }
+        out.write_all(&chunk).at(file)?;
+        how.progress.bytes(done, all);
+    }
+    Ok(())
+}
+
+pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+    let web = Web::new(how.insecure)?;
+    how.progress.step(&format!("fetching {url}"));
+    let response = web.get(url).await?;
+    let status = response.status();
+    if status != StatusCode::OK {
+        let why = match status.as_u16() {
+            401 | 403 => format!("the server answers {status}; files behind a login are to be downloaded by hand"),
+            404 => format!("the server answers {status}; check the address"),
+            _ => format!("the server answers {status}; try again later"),
+        };
+        return Err(InstallError::Fetch { from: url.to_string(), why });
+    }
+    let archive = work.join("archive");
+    save(response, url, &archive, how.caps.total, how).await?;
+    let mut beside = url.clone();
+    beside.set_path(&format!("{}{SIGNATURE}", url.path()));
+    let signature = web.small(&beside).await;
+    let mut magic = [0; 4];
+    let read = std::io::Read::read(&mut fs::File::open(&archive).at(&archive)?, &mut magic).at(&archive)?;
+    if &magic[..read] != b"\0asm" {
+        if let Some(signature) = signature {
+            let file = project::with_ending(&archive, SIGNATURE);
+            fs::write(&file, signature).at(&file)?;
+        }
+        return unpacked(archive, work, how);
+    }
+    let folder = made(work, "plugin")?;
+    let component = folder.join(component_name(url));
+    fs::rename(&archive, &component).at(&component)?;
+    if let Some(signature) = signature {
+        let file = project::with_ending(&component, SIGNATURE);
+        fs::write(&file, signature).at(&file)?;
+    }
+    let manifest = url.join("plugin.yaml").map(|mut manifest| {
+        manifest.set_query(url.query());
+        manifest
+    });
+    if let Ok(manifest) = manifest
+        && let Some(text) = web.small(&manifest).await
+    {
+        let file = folder.join("plugin.yaml");
+        fs::write(&file, text).at(&file)?;
+    }
+    Ok(Fetched { folder, resolved: None, archive: None })
+}
+
+/// The last part of the address where that is a plain name.
+fn component_name(url: &Url) -> String {
+    let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
+    let stem: String = last.strip_suffix(".wasm").unwrap_or(last).to_lowercase();
+    let plain = !stem.is_empty()
+        && stem.len() <= 64
+        && stem.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if plain { format!("{stem}.wasm") } else { "plugin.wasm".to_owned() }
+}

@@ -1,0 +1,247 @@
+//! What the user decides about plugins that are there: granted, taken back, and held against what is on disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hermes_plugins::{
+    AskedLimits, Catalog, Digest, Entry, Found, Manifest, Permissions, Pin, component_in, digest, manifest_in,
+};
+use serde::Serialize;
+
+use crate::error::{At, InstallError};
+use crate::installer::Installer;
+use crate::stage::has_leftovers;
+use crate::transaction::write_lock;
+
+/// A plugin's folder as it is now, about to be granted.
+#[derive(Debug)]
+pub struct Granting {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// What the lock would say of it, with nothing granted.
+    pub pin: Pin,
+    /// What the lock says of it now.
+    pub before: Option<Entry>,
+}
+
+/// How an installed plugin compares with the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// What is on disk is what was granted.
+    Ok,
+    /// As it was installed, and its grant was taken back.
+    Revoked,
+    /// There, and nobody granted it.
+    Ungranted,
+    /// There, and not as it was granted.
+    Altered,
+    /// In the lock, and not there.
+    Missing,
+    /// Of an interrupted command.
+    Unfinished,
+}
+
+/// One line of `verify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The plugin.
+    pub name: String,
+    /// Its version by the lock or, where that has none, by its manifest.
+    pub version: String,
+    /// How it is.
+    pub state: State,
+    /// What to know and what to do; empty where all is well.
+    pub detail: String,
+}
+
+impl Installer {
+    /// Looks at a folder that is to be granted, or granted more.
+    pub fn granting(&self, name: &str, catalog: &Catalog) -> Result<Granting, InstallError> {
+        let lock = self.lock()?;
+        let before = lock.plugins.get(name).cloned();
+        let folder = match catalog.get(name).map(Found::folder) {
+            Some(None) => return Err(InstallError::Bundled(name.to_owned())),
+            Some(Some(folder)) => folder.to_owned(),
+            None => {
+                let installed = catalog.all().iter().filter(|found| found.folder().is_some());
+                let there = installed.map(|found| found.manifest.name.clone()).collect();
+                return Err(InstallError::Unknown { name: name.to_owned(), there });
+            }
+        };
+        let manifest = manifest_in(&folder).map_err(|error| no_plugin(&folder, &error))?;
+        let component = folder.join(component_in(&folder, &manifest).map_err(|error| no_plugin(&folder, &error))?);
+        let place = folder.strip_prefix(&self.places.plugins).unwrap_or(&folder);
+        let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
+        let now = digest::of_folder(&folder).at(&folder)?;
+        let unchanged = before.as_ref().filter(|entry| entry.pin.digest == now);
+        let pin = Pin {
+            // A folder that was altered by hand came from nowhere else.
+            source: unchanged.map_or_else(|| folder.display().to_string(), |entry| entry.pin.source.clone()),
+            resolved: unchanged.and_then(|entry| entry.pin.resolved.clone()),
+            folder: parts.join("/"),
+            version: manifest.version.clone(),
+            component: Digest::of(&fs::read(&component).at(&component)?),
+            digest: now,
+            signer: unchanged.and_then(|entry| entry.pin.signer.clone()),
+            granted: None,
+            limits: AskedLimits::new(),
+            native: false,
+        };
+        Ok(Granting { manifest, pin, before })
+    }
+
+    /// Writes a grant down. What else the lock knows of the plugin stays.
+    pub fn grant(&self, granting: &Granting, granted: Permissions, limits: AskedLimits) -> Result<(), InstallError> {
+        let name = &granting.manifest.name;
+        let _turn = self.turn()?;
+        let mut lock = self.lock()?;
+        let folder = self.places.plugins.join(&granting.pin.folder);
+        let now = digest::of_folder(&folder).at(&folder)?;
+        if lock.plugins.get(name) != granting.before.as_ref() || now != granting.pin.digest {
+            return Err(InstallError::Raced(name.clone()));
+        }
+        let pin = Pin { granted: Some(granted), limits, ..granting.pin.clone() };
+        let previous = granting.before.as_ref().and_then(|entry| entry.previous.clone());
+        lock.plugins.insert(name.clone(), Entry { pin, previous });
+        write_lock(&lock, &self.places.lock())
+    }
+
+    /// Takes rights back; without any, the plugin may not run until it is granted again.
+    pub fn revoke(&self, name: &str, rights: &[String]) -> Result<Option<Permissions>, InstallError> {
+        let _turn = self.turn()?;
+        self.entry(name)?;
+        let mut lock = self.lock()?;
+        let Some(entry) = lock.plugins.get_mut(name) else { return Err(InstallError::Raced(name.to_owned())) };
+        let left = match (&entry.pin.granted, rights) {
+            (_, []) => None,
+            (None, _) => None,
+            (Some(granted), rights) => Some(without(granted, rights, name)?),
+        };
+        entry.pin.granted.clone_from(&left);
+        if left.is_none() {
+            entry.pin.limits.clear();
+        }
+        write_lock(&lock, &self.places.lock())?;
+        Ok(left)
+    }
+
+    /// Holds the disk against the lock; one line a plugin, by name.
+    pub fn verify(&self, catalog: &Catalog) -> Result<Vec<Finding>, InstallError> {
+        let lock = self.lock()?;
+        let mut findings: Vec<Finding> = lock.plugins.iter().map(|(name, entry)| self.held(name, entry)).collect();
+        for found in catalog.all() {
+            let Some(folder) = found.folder() else { continue };
+            let name = &found.manifest.name;
+            let place = |entry: &Entry| self.places.plugins.join(&entry.pin.folder);
+            if lock.plugins.get(name).is_none_or(|entry| place(entry) != folder) {
+                findings.push(Finding {
+                    name: name.clone(),
+                    version: found.manifest.version.to_string(),
+                    state: State::Ungranted,
+                    detail: format!(
+                        "{} was not installed; look at it, then `hermes plugins grant {name}`",
+                        folder.display()
+                    ),
+                });
+            }
+        }
+        if has_leftovers(&self.places) {
+            findings.push(Finding {
+                name: "-".to_owned(),
+                version: String::new(),
+                state: State::Unfinished,
+                detail: "another command is at work, or was interrupted; the next one finishes it".to_owned(),
+            });
+        }
+        findings.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(findings)
+    }
+
+    fn held(&self, name: &str, entry: &Entry) -> Finding {
+        let folder = self.places.plugins.join(&entry.pin.folder);
+        let (mut state, mut detail) = disk(name, &folder, &entry.pin);
+        if let (State::Ok, Some(previous)) = (state, &entry.previous) {
+            let kept = self.places.previous(name);
+            if digest::of_folder(&kept).ok() != Some(previous.digest) {
+                state = State::Altered;
+                detail = format!(
+                    "the version kept for `rollback` ({}) is not as it was; it cannot be gone back to",
+                    previous.version
+                );
+            }
+        }
+        Finding { name: name.to_owned(), version: entry.pin.version.to_string(), state, detail }
+    }
+
+    /// Where a plugin of the lock lies.
+    pub fn folder(&self, entry: &Entry) -> PathBuf {
+        self.places.plugins.join(&entry.pin.folder)
+    }
+}
+
+fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String) {
+    if !folder.is_dir() {
+        return (State::Missing, "it is not there; get it back with `hermes plugins install --locked`".to_owned());
+    }
+    match digest::of_folder(folder) {
+        Err(error) => (State::Altered, error.to_string()),
+        Ok(found) if found != pin.digest => {
+            let detail = format!(
+                "it was changed since it was granted ({} is {}, granted was {}); `hermes plugins update {name}` brings it back, \
+                 `hermes plugins grant {name}` takes it as it is",
+                folder.display(),
+                found.short(),
+                pin.digest.short()
+            );
+            (State::Altered, detail)
+        }
+        Ok(_) if pin.granted.is_none() => {
+            (State::Revoked, format!("its grant was revoked; `hermes plugins grant {name}` gives it back"))
+        }
+        Ok(_) => (State::Ok, String::new()),
+    }
+}
+
+fn no_plugin(folder: &Path, error: &hermes_plugins::PluginsError) -> InstallError {
+    InstallError::NoPlugin { from: folder.display().to_string(), why: error.to_string() }
+}
+
+/// The rights of these names, out of all that are asked for.
+pub fn only(asked: &Permissions, rights: &[String], name: &str) -> Result<Permissions, InstallError> {
+    filtered(asked, rights, name, true)
+}
+
+fn without(granted: &Permissions, rights: &[String], name: &str) -> Result<Permissions, InstallError> {
+    filtered(granted, rights, name, false)
+}
+
+/// A right's name is that of its member in the manifest, so that rights that are added later need nothing here.
+fn filtered(of: &Permissions, rights: &[String], name: &str, keep: bool) -> Result<Permissions, InstallError> {
+    let value = serde_json::to_value(of).expect("rights are JSON");
+    let members = value.as_object().cloned().unwrap_or_default();
+    if let Some(right) = rights.iter().find(|right| !members.contains_key(*right)) {
+        let asked = members.keys().cloned().collect();
+        return Err(InstallError::NotAsked { name: name.to_owned(), right: right.clone(), asked });
+    }
+    let kept = members.into_iter().filter(|(right, _)| rights.contains(right) == keep).collect();
+    Ok(serde_json::from_value(serde_json::Value::Object(kept)).expect("what was written is read"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_granted_and_revoked_by_name() {
+        let asked: Permissions = serde_json::from_str(r#"{"sql": true, "history": true, "process": ["git"]}"#).unwrap();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let some = only(&asked, &names(&["sql", "process"]), "a").unwrap();
+        assert!(some.sql && !some.history && some.process == asked.process);
+        let left = without(&asked, &names(&["process"]), "a").unwrap();
+        assert!(left.sql && left.history && left.process.is_empty());
+        let error = only(&asked, &names(&["llm"]), "a").unwrap_err().to_string();
+        assert!(error.contains("`llm`") && error.contains("history"), "{error}");
+    }
+}

@@ -1,0 +1,376 @@
+//! From a source to a plugin in its place: what is prepared can be shown, agreed to or dropped; only then is it
+//! committed, in one step.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hermes_plugins::{AskedLimits, Digest, Entry, Lock, Manifest, Permissions, Pin, digest, manifest_in};
+use hermes_runtime::Runtime;
+
+use crate::archive::Caps;
+use crate::error::{At, InstallError};
+use crate::fetch::{Fetching, Progress, fetch};
+use crate::project::Project;
+use crate::rehearsal::{Shown, rehearse};
+use crate::signature::{Evidence, check};
+use crate::source::Source;
+use crate::stage::{Places, Stage, Turn};
+use crate::transaction::{Rewrite, Steps, Transaction, commit, recover};
+
+/// Installs into one home.
+#[derive(Debug, Clone)]
+pub struct Installer {
+    pub(crate) places: Places,
+    bundled: Vec<String>,
+}
+
+/// What to prepare.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Where from.
+    pub source: Source,
+    /// A name for a component that comes without a manifest.
+    pub name: Option<String>,
+    /// Whether connections may be in the clear.
+    pub insecure: bool,
+    /// The publisher's key as the user knows it.
+    pub key: Option<String>,
+}
+
+/// A plugin on the stage: fetched, digested, its signature checked, and none of it run. Dropping it leaves nothing.
+#[derive(Debug)]
+pub struct Prepared {
+    stage: Stage,
+    source: Source,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// What the lock would say of it, with nothing granted.
+    pub pin: Pin,
+    /// What the lock says of a plugin of this name now.
+    pub before: Option<Entry>,
+    /// The manifest of that, where its folder is as it was installed.
+    asked_before: Option<Manifest>,
+}
+
+impl Installer {
+    /// For a home, beside bundled plugins of these names.
+    pub fn new(home: &Path, bundled: impl IntoIterator<Item = String>) -> Self {
+        Self { places: Places::of(home), bundled: bundled.into_iter().collect() }
+    }
+
+    /// Fetches and checks. Nothing is changed but the stage.
+    pub async fn prepare(&self, wanted: &Wanted, progress: &dyn Progress) -> Result<Prepared, InstallError> {
+        let stage = Stage::new(&self.places)?;
+        let work = stage.path().join("work");
+        fs::create_dir(&work).at(&work)?;
+        let how = Fetching { insecure: wanted.insecure, caps: Caps::standard(), progress };
+        let fetched = fetch(&wanted.source, &work, &how).await?;
+        let from = wanted.source.to_string();
+        let project = Project::find(&fetched.folder, &from, wanted.name.as_deref())?;
+        if self.bundled.contains(&project.manifest.name) {
+            return Err(InstallError::Bundled(project.manifest.name));
+        }
+        let folder = stage.plugin();
+        fs::create_dir(&folder).at(&folder)?;
+        project.copy_to(&folder)?;
+
+        let Project { manifest, component_name, .. } = project;
+        let lock = Lock::read(&self.places.lock())?;
+        let before = lock.plugins.get(&manifest.name).cloned();
+        let signer = check(&Evidence {
+            folder: &folder,
+            component: &component_name,
+            archive: fetched.archive.as_deref(),
+            named: manifest.publisher_key.as_deref(),
+            given: wanted.key.as_deref(),
+            pinned: before.as_ref().and_then(|entry| entry.pin.signer.as_deref()),
+        })?;
+        let component = folder.join(&component_name);
+        let pin = Pin {
+            source: from,
+            resolved: fetched.resolved,
+            folder: before.as_ref().map_or_else(|| manifest.name.clone(), |entry| entry.pin.folder.clone()),
+            version: manifest.version.clone(),
+            component: Digest::of(&fs::read(&component).at(&component)?),
+            digest: digest::of_folder(&folder).at(&folder)?,
+            signer,
+            granted: None,
+            limits: AskedLimits::new(),
+            native: false,
+        };
+        if before.is_none() {
+            self.refuse_occupied(&pin.folder, &manifest.name)?;
+        }
+        let asked_before = before.as_ref().and_then(|before| {
+            let folder = self.folder(before);
+            let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
+            if intact { manifest_in(&folder).ok() } else { None }
+        });
+        fs::remove_dir_all(&work).at(&work)?;
+        Ok(Prepared { stage, source: wanted.source.clone(), manifest, pin, before, asked_before })
+    }
+
+    fn refuse_occupied(&self, folder: &str, name: &str) -> Result<(), InstallError> {
+        let folder = self.places.plugins.join(folder);
+        match folder.exists() {
+            true => Err(InstallError::Occupied { folder, name: name.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Puts it in its place with what the user grants it; what was there is kept for `rollback`.
+    pub fn commit(
+        &self,
+        prepared: &Prepared,
+        granted: Permissions,
+        limits: AskedLimits,
+        steps: Steps<'_>,
+    ) -> Result<Entry, InstallError> {
+        let name = &prepared.manifest.name;
+        let turn = self.turn()?;
+        let lock = Lock::read(&self.places.lock())?;
+        if lock.plugins.get(name) != prepared.before.as_ref() {
+            return Err(InstallError::Raced(name.clone()));
+        }
+        let pin = Pin { granted: Some(granted), limits, ..prepared.pin.clone() };
+        let place = PathBuf::from(&pin.folder);
+        let kept = PathBuf::from(".previous").join(name);
+        let is_there = self.places.plugins.join(&place).exists();
+        let (mut out, mut into) = (Vec::new(), vec![("plugin".to_owned(), place.clone())]);
+        let mut previous = None;
+        if is_there {
+            let Some(before) = &prepared.before else {
+                return Err(InstallError::Occupied { folder: self.places.plugins.join(place), name: name.clone() });
+            };
+            out.push((place, "before".to_owned()));
+            out.push((kept.clone(), "older".to_owned()));
+            // A folder that was altered is no version to go back to.
+            let found = digest::of_folder(&self.places.plugins.join(&before.pin.folder));
+            if found.is_ok_and(|found| found == before.pin.digest) && before.pin.digest != pin.digest {
+                into.push(("before".to_owned(), kept));
+                previous = Some(before.pin.clone());
+            }
+        } else if self.places.previous(name).exists() {
+            out.push((kept, "older".to_owned()));
+        }
+        let entry = Entry { pin, previous };
+        let transaction = Transaction {
+            stage: prepared.stage.name(),
+            name: name.clone(),
+            entry: Some(entry.clone()),
+            out,
+            into,
+            rewrite: None,
+            purge: Vec::new(),
+        };
+        commit(&transaction, &self.places, &turn, steps)?;
+        Ok(entry)
+    }
+
+    /// Goes back to the version before; that which is there now is kept in its stead.
+    pub fn roll_back(&self, name: &str, steps: Steps<'_>) -> Result<Entry, InstallError> {
+        let turn = self.turn()?;
+        let before = self.entry(name)?;
+        let kept = self.places.previous(name);
+        let previous =
+            before.previous.filter(|_| kept.is_dir()).ok_or_else(|| InstallError::NoPrevious(name.to_owned()))?;
+        if digest::of_folder(&kept).at(&kept)? != previous.digest {
+            return Err(InstallError::NoPrevious(name.to_owned()));
+        }
+        let stage = Stage::new(&self.places)?;
+        let (place, kept) = (PathBuf::from(&before.pin.folder), PathBuf::from(".previous").join(name));
+        let entry = Entry { pin: previous, previous: Some(before.pin) };
+        let transaction = Transaction {
+            stage: stage.name(),
+            name: name.to_owned(),
+            entry: Some(entry.clone()),
+            out: vec![(place.clone(), "now".to_owned()), (kept.clone(), "before".to_owned())],
+            into: vec![("before".to_owned(), place), ("now".to_owned(), kept)],
+            rewrite: None,
+            purge: Vec::new(),
+        };
+        commit(&transaction, &self.places, &turn, steps)?;
+        Ok(entry)
+    }
+
+    /// Takes a plugin away, with the file that speaks of it rewritten and, where the user wants that, its data.
+    pub fn remove(
+        &self,
+        name: &str,
+        rewrite: Option<Rewrite>,
+        purge_data: bool,
+        steps: Steps<'_>,
+    ) -> Result<(), InstallError> {
+        let turn = self.turn()?;
+        let before = self.entry(name)?;
+        let stage = Stage::new(&self.places)?;
+        let transaction = Transaction {
+            stage: stage.name(),
+            name: name.to_owned(),
+            entry: None,
+            out: vec![
+                (PathBuf::from(&before.pin.folder), "now".to_owned()),
+                (PathBuf::from(".previous").join(name), "before".to_owned()),
+            ],
+            into: Vec::new(),
+            rewrite,
+            purge: if purge_data { vec![PathBuf::from("data").join(name)] } else { Vec::new() },
+        };
+        commit(&transaction, &self.places, &turn, steps)?;
+        drop(stage);
+        turn.leave(&self.places);
+        Ok(())
+    }
+
+    /// Whether a plugin keeps data in the home.
+    pub fn has_data(&self, name: &str) -> bool {
+        self.places.data(name).exists()
+    }
+
+    /// The entry of an installed plugin.
+    pub fn entry(&self, name: &str) -> Result<Entry, InstallError> {
+        if self.bundled.iter().any(|bundled| bundled == name) {
+            return Err(InstallError::Bundled(name.to_owned()));
+        }
+        let mut lock = Lock::read(&self.places.lock())?;
+        let entry = lock.plugins.remove(name);
+        entry.ok_or_else(|| InstallError::Unknown { name: name.to_owned(), there: lock.plugins.into_keys().collect() })
+    }
+
+    /// Everything that is pinned.
+    pub fn lock(&self) -> Result<Lock, InstallError> {
+        Ok(Lock::read(&self.places.lock())?)
+    }
+
+    /// Finishes what an interrupted command has begun, and sweeps what it has left; the answer names the plugin.
+    pub fn recover(&self, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
+        if !crate::stage::has_leftovers(&self.places) {
+            return Ok(None);
+        }
+        let turn = Turn::take(&self.places)?;
+        let about = recover(&self.places, &turn, steps)?;
+        turn.leave(&self.places);
+        Ok(about)
+    }
+
+    /// The turn, with everything finished that was begun before.
+    pub(crate) fn turn(&self) -> Result<Turn, InstallError> {
+        let turn = Turn::take(&self.places)?;
+        recover(&self.places, &turn, &|_| ())?;
+        Ok(turn)
+    }
+}
+
+impl Prepared {
+    /// Whether exactly this is there already, and as it was installed.
+    pub fn is_installed(&self) -> bool {
+        let same = |before: &Pin| {
+            before.digest == self.pin.digest && before.source == self.pin.source && before.signer == self.pin.signer
+        };
+        self.asked_before.is_some() && self.before.as_ref().is_some_and(|before| same(&before.pin))
+    }
+
+    /// What it asks for and nobody was asked about before: all of it where it is new.
+    pub fn widening(&self) -> Permissions {
+        let Some(granted) = self.granted_before() else { return self.manifest.permissions.clone() };
+        let answered = self.asked_before.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
+        self.manifest.permissions.widening(&answered.and(granted))
+    }
+
+    /// Limits that it wants raised and nobody was asked about before.
+    pub fn wider_limits(&self) -> AskedLimits {
+        let answered = |name: &String, value: &serde_json::Value| {
+            let agreed = self.before.as_ref().and_then(|before| before.pin.limits.get(name));
+            let asked = self.asked_before.as_ref().and_then(|manifest| manifest.limits.get(name));
+            self.granted_before().is_some() && (agreed == Some(value) || asked == Some(value))
+        };
+        let asked = self.manifest.limits.iter().filter(|(name, value)| !answered(name, value));
+        asked.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// What it has from now on: what it still asks for of what was granted before, and more if the user agreed to that.
+    pub fn granted(&self, with_more: bool) -> (Permissions, AskedLimits) {
+        let mut granted =
+            self.granted_before().map(|granted| self.manifest.permissions.within(granted)).unwrap_or_default();
+        let before = self.before.as_ref().map(|before| &before.pin.limits);
+        let kept = |name: &String, value: &serde_json::Value| before.and_then(|limits| limits.get(name)) == Some(value);
+        let asked = self.manifest.limits.iter().filter(|(name, value)| kept(name, value));
+        let mut limits: AskedLimits = asked.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if with_more {
+            granted = granted.and(&self.widening());
+            limits.extend(self.wider_limits());
+        }
+        (granted, limits)
+    }
+
+    fn granted_before(&self) -> Option<&Permissions> {
+        self.before.as_ref().and_then(|before| before.pin.granted.as_ref())
+    }
+
+    /// Refuses a key other than the pinned one.
+    pub fn same_key(&self) -> Result<(), InstallError> {
+        match self.before.as_ref().and_then(|before| before.pin.signer.as_ref()) {
+            Some(pinned) if self.pin.signer.as_ref() != Some(pinned) => Err(InstallError::Key {
+                name: self.manifest.name.clone(),
+                pinned: pinned.clone(),
+                now: self.pin.signer.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to replace what came from somewhere else.
+    pub fn same_source(&self) -> Result<(), InstallError> {
+        match &self.before {
+            Some(before) if before.pin.source != self.pin.source => Err(InstallError::Installed {
+                name: self.manifest.name.clone(),
+                version: before.pin.version.to_string(),
+                source_text: before.pin.source.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what is not the one that a lock pins.
+    pub fn is_pinned(&self, pin: &Pin) -> Result<(), InstallError> {
+        if self.pin.digest == pin.digest {
+            return Ok(());
+        }
+        Err(InstallError::NotPinned {
+            name: self.manifest.name.clone(),
+            from: self.source.to_string(),
+            why: format!("its digest is {}, pinned is {}", self.pin.digest.short(), pin.digest.short()),
+        })
+    }
+
+    /// Compiles it and starts it once, with the user's section for it, without any right.
+    pub async fn rehearse(&self, runtime: &Runtime, entry: &serde_json::Value) -> Result<Shown, InstallError> {
+        let broken = |why: String| InstallError::Broken {
+            name: self.manifest.name.clone(),
+            version: self.manifest.version.to_string(),
+            why,
+        };
+        let folder = self.stage.plugin();
+        let component = match &self.manifest.component {
+            Some(file) => folder.join(file),
+            None => folder.join(format!("{}.wasm", self.manifest.name)),
+        };
+        let bytes = fs::read(&component).at(&component)?;
+        let loaded = runtime.load(&bytes).map_err(|error| broken(error.to_string()))?;
+        let claims = self.manifest.claims_beyond(&loaded.exports().names());
+        if !claims.is_empty() {
+            return Err(broken(format!(
+                "plugin.yaml says that it provides {}, and it does not export that",
+                claims.join(", ")
+            )));
+        }
+        let misfits = self.manifest.misfits(entry);
+        let version = self.manifest.version.to_string();
+        let shown = rehearse(&self.manifest.name, &version, loaded, entry.to_string()).await;
+        let mut shown = shown.map_err(|error| broken(error.to_string()))?;
+        if !misfits.is_empty() {
+            shown.complaint = Some(misfits.join("; "));
+        }
+        Ok(shown)
+    }
+}

@@ -1,0 +1,28 @@
+//! Fetches plugins, checks them, and puts them in their place in one step.
+//!
+//! A command is a plan first: [`Installer::prepare`] brings a plugin to a stage beside the others, where it can be looked
+//! at, rehearsed and dropped. [`Installer::commit`] changes everything at once, by a note that is finished by whoever
+//! finds it after a crash. What people are asked and told is not here.
+
+#![forbid(unsafe_code)]
+
+pub mod archive;
+mod error;
+mod fetch;
+mod grants;
+mod installer;
+mod project;
+mod rehearsal;
+mod signature;
+mod source;
+mod stage;
+mod transaction;
+
+pub use error::InstallError;
+pub use fetch::{Progress, Silent};
+pub use grants::{Finding, Granting, State, only};
+pub use installer::{Installer, Prepared, Wanted};
+pub use project::find_component;
+pub use rehearsal::Shown;
+pub use source::{Image, Repository, Source};
+pub use transaction::{Rewrite, Steps};

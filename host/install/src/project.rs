@@ -1,0 +1,284 @@
+//! What of a folder makes up a plugin: its manifest, its component, and what people read. A component cannot look into
+//! its own folder, so nothing else is installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hermes_plugins::{MANIFEST, Manifest};
+
+use crate::error::{At, InstallError};
+use crate::fetch::SIGNATURE;
+
+/// The file of a publisher's key.
+pub(crate) const KEY: &str = "minisign.pub";
+/// A signature of the component under a name of its own.
+pub(crate) const PLUGIN_SIGNATURE: &str = "plugin.minisig";
+/// What people read: beginnings of names, in lower case.
+const PAPERS: &[&str] = &["readme", "license", "licence", "copying", "notice", "changelog"];
+const MOST_PAPERS: usize = 16;
+const MOST_PAPER: u64 = 1 << 20;
+/// Bytes of a component.
+const MOST_COMPONENT: u64 = 128 << 20;
+/// Where cargo puts components.
+const BUILT: [&str; 2] = ["target/wasm32-wasip2/release", "target/wasm32-wasip2/debug"];
+
+/// What was found in a folder.
+#[derive(Debug)]
+pub(crate) struct Project {
+    pub(crate) manifest: Manifest,
+    manifest_text: String,
+    component: PathBuf,
+    /// What it is called once installed.
+    pub(crate) component_name: String,
+    signature: Option<PathBuf>,
+    papers: Vec<PathBuf>,
+}
+
+impl Project {
+    /// Looks into a folder. A lone component gets a manifest by the name that is given, else by that of its file.
+    pub(crate) fn find(folder: &Path, from: &str, name: Option<&str>) -> Result<Self, InstallError> {
+        let no_plugin = |why: String| InstallError::NoPlugin { from: from.to_owned(), why };
+        let path = folder.join(MANIFEST);
+        let text = match read_small(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => lone(folder, name).map_err(no_plugin)?,
+            Err(source) => return Err(InstallError::File { path, source }),
+        };
+        let manifest =
+            Manifest::parse(&text).map_err(|source| InstallError::Manifest { from: from.to_owned(), source })?;
+        if manifest.component.is_none() && !manifest.native.is_empty() {
+            return Err(InstallError::Native(manifest.name));
+        }
+        let component = find_component(folder, &manifest).map_err(no_plugin)?;
+        let size = fs::metadata(&component).at(&component)?.len();
+        if size > MOST_COMPONENT {
+            return Err(no_plugin(format!("its component is larger than {} MiB", MOST_COMPONENT >> 20)));
+        }
+        let component_name = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
+        let beside = with_ending(&component, SIGNATURE);
+        let signature = [beside, folder.join(PLUGIN_SIGNATURE)].into_iter().find(|file| file.is_file());
+        Ok(Self {
+            manifest,
+            manifest_text: text,
+            component,
+            component_name,
+            signature,
+            papers: papers(folder).at(folder)?,
+        })
+    }
+
+    /// Copies what makes up the plugin into an empty folder, lasting.
+    pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), InstallError> {
+        let write = |name: &str, bytes: &[u8]| -> Result<(), InstallError> {
+            let path = folder.join(name);
+            let mut file = fs::File::create_new(&path).at(&path)?;
+            std::io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()).at(&path)
+        };
+        write(MANIFEST, self.manifest_text.as_bytes())?;
+        write(&self.component_name, &fs::read(&self.component).at(&self.component)?)?;
+        if let Some(signature) = &self.signature {
+            write(&format!("{}{SIGNATURE}", self.component_name), &fs::read(signature).at(signature)?)?;
+        }
+        for paper in &self.papers {
+            let name = paper.file_name().unwrap_or_default().to_string_lossy();
+            if !folder.join(&*name).exists() {
+                write(&name, &fs::read(paper).at(paper)?)?;
+            }
+        }
+        hermes_plugins::sync_folder(folder).at(folder)
+    }
+}
+
+/// The component of a plugin's folder: the file that its manifest names, the only one beside it, or what cargo built in
+/// the folder. The answer's other side is a sentence that says what to do.
+pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, String> {
+    if let Some(named) = &manifest.component
+        && folder.join(named).is_file()
+    {
+        return Ok(folder.join(named));
+    }
+    let mut beside = components(folder);
+    if manifest.component.is_none() && beside.len() == 1 {
+        return Ok(beside.remove(0));
+    }
+    if manifest.component.is_none() && beside.len() > 1 {
+        return Err(format!("it has {} components; name one in plugin.yaml, as `component: FILE.wasm`", beside.len()));
+    }
+    let named = manifest.component.as_deref().map(|file| file.trim_end_matches(".wasm").replace('-', "_"));
+    let wanted = named.unwrap_or_else(|| manifest.name.replace('-', "_"));
+    for place in BUILT {
+        let mut built = components(&folder.join(place));
+        let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().replace('-', "_"));
+        if let Some(at) = built.iter().position(|path| stem(path).as_deref() == Some(&wanted)) {
+            return Ok(built.swap_remove(at));
+        }
+        if built.len() == 1 {
+            return Ok(built.remove(0));
+        }
+    }
+    Err(match (folder.join("Cargo.toml").is_file(), &manifest.component) {
+        (true, _) => "it was not built; run `cargo build --release --target wasm32-wasip2` in it".to_owned(),
+        (false, Some(named)) => format!("`{named}`, which plugin.yaml names, is not there"),
+        (false, None) => "there is no .wasm file beside plugin.yaml".to_owned(),
+    })
+}
+
+fn components(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "wasm") && path.is_file()).collect();
+    found.sort();
+    found
+}
+
+fn papers(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        let wanted = name == KEY || PAPERS.iter().any(|paper| name.starts_with(paper));
+        let meta = entry.metadata()?;
+        if wanted && meta.is_file() && meta.len() <= MOST_PAPER && entry.file_name().to_str().is_some() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found.truncate(MOST_PAPERS);
+    Ok(found)
+}
+
+fn read_small(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    // One byte more than a manifest may have, so that a longer one is told as such.
+    fs::File::open(path)?.take((64 << 10) + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The manifest of a component that came without one.
+fn lone(folder: &Path, name: Option<&str>) -> Result<String, String> {
+    let found = components(folder);
+    let [component] = found.as_slice() else {
+        let project = folder.join("Cargo.toml").is_file();
+        let hint = if project {
+            "; a Rust project needs one beside its Cargo.toml"
+        } else {
+            "; name the folder that has it behind `#`"
+        };
+        return Err(format!("there is no plugin.yaml{hint}"));
+    };
+    let stem = component.file_stem().map(|stem| stem.to_string_lossy().to_lowercase().replace([' ', '.'], "-"));
+    let name = name.map(str::to_owned).or(stem).unwrap_or_default();
+    let file = component.file_name().unwrap_or_default().to_string_lossy();
+    let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
+    Ok(format!("name: {}\nversion: 0.0.0\ncomponent: {}\n", quoted(&name), quoted(&file)))
+}
+
+/// The folder in an unpacked archive that holds the plugin: its top, or the only folder there.
+pub(crate) fn root_of(folder: &Path) -> Result<PathBuf, InstallError> {
+    let holds = |folder: &Path| folder.join(MANIFEST).is_file() || folder.join("Cargo.toml").is_file();
+    if holds(folder) || !components(folder).is_empty() {
+        return Ok(folder.to_owned());
+    }
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder).at(folder)? {
+        let path = entry.at(folder)?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    match folders.as_slice() {
+        [only] => Ok(only.clone()),
+        _ => Ok(folder.to_owned()),
+    }
+}
+
+/// A path with something behind its whole name.
+pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    fn staged(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let from = folder(files);
+        let project = Project::find(from.path(), "here", None).map_err(|error| error.to_string())?;
+        let to = tempfile::tempdir().unwrap();
+        project.copy_to(to.path()).map_err(|error| error.to_string())?;
+        let mut names: Vec<_> =
+            fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    #[test]
+    fn only_what_makes_up_a_plugin_is_taken() {
+        let files = [
+            ("plugin.yaml", "name: mine\n"),
+            ("mine.wasm", "x"),
+            ("mine.wasm.minisig", "s"),
+            ("README.md", "r"),
+            ("LICENSE-MIT", "l"),
+            (".env", "KEY=1"),
+            ("secret.txt", "no"),
+            ("src/lib.rs", "no"),
+        ];
+        assert_eq!(
+            staged(&files).unwrap(),
+            ["LICENSE-MIT", "README.md", "mine.wasm", "mine.wasm.minisig", "plugin.yaml"]
+        );
+    }
+
+    #[test]
+    fn a_component_is_found_where_cargo_puts_it() {
+        for built in ["target/wasm32-wasip2/release/my_tool.wasm", "target/wasm32-wasip2/debug/my_tool.wasm"] {
+            for manifest in [
+                "name: my-tool\n",
+                "name: my-tool\ncomponent: my_tool.wasm\n",
+                "name: other\ncomponent: my-tool.wasm\n",
+            ] {
+                let names = staged(&[("plugin.yaml", manifest), ("Cargo.toml", ""), (built, "x")]).unwrap();
+                assert_eq!(names.len(), 2, "{built} {manifest}");
+            }
+        }
+        let workspace = [
+            ("plugin.yaml", "name: my-tool\n"),
+            ("Cargo.toml", ""),
+            ("target/wasm32-wasip2/release/a.wasm", "x"),
+            ("target/wasm32-wasip2/release/my_tool.wasm", "x"),
+        ];
+        assert_eq!(staged(&workspace).unwrap(), ["my-tool.wasm", "plugin.yaml"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_what_to_do() {
+        for (files, part) in [
+            (&[("x", "")][..], "no plugin.yaml"),
+            (&[("plugin.yaml", "name: a\n")], "no .wasm"),
+            (&[("plugin.yaml", "name: a\n"), ("Cargo.toml", "")], "cargo build --release --target wasm32-wasip2"),
+            (&[("plugin.yaml", "name: a\n"), ("1.wasm", ""), ("2.wasm", "")], "component: FILE.wasm"),
+            (&[("plugin.yaml", "name: a\ncomponent: b.wasm\n"), ("c.wasm", "")], "b.wasm"),
+            (&[("plugin.yaml", "name: a\nnative: {x86_64-unknown-linux-gnu: liba.so}\n")], "native library"),
+            (&[("plugin.yaml", "name: A\n"), ("c.wasm", "")], "line 1"),
+        ] {
+            let error = staged(files).unwrap_err();
+            assert!(error.contains(part), "{files:?}: {error}");
+        }
+        assert_eq!(staged(&[("lone.wasm", "x")]).unwrap(), ["lone.wasm", "plugin.yaml"]);
+    }
+}

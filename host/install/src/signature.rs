@@ -1,0 +1,143 @@
+//! Whose work a plugin is: minisign signatures, and the key that was pinned when it was first installed.
+
+use std::fs;
+use std::path::Path;
+
+use minisign_verify::{PublicKey, Signature};
+
+use crate::error::{At, InstallError};
+use crate::fetch::SIGNATURE;
+use crate::project::{self, KEY};
+
+/// What there is to check.
+pub(crate) struct Evidence<'a> {
+    /// The staged folder.
+    pub(crate) folder: &'a Path,
+    /// The component's name in it.
+    pub(crate) component: &'a str,
+    /// The archive that it came in, where a signature lies beside that.
+    pub(crate) archive: Option<&'a Path>,
+    /// The key in the manifest.
+    pub(crate) named: Option<&'a str>,
+    /// The key on the command line.
+    pub(crate) given: Option<&'a str>,
+    /// The key of the first install.
+    pub(crate) pinned: Option<&'a str>,
+}
+
+/// The key by which it is signed; none where it is not.
+pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
+    let refused = |why: String| InstallError::Signature(why);
+    let component = evidence.folder.join(evidence.component);
+    let beside = project::with_ending(&component, SIGNATURE);
+    let (signed, signature) = match evidence.archive {
+        _ if beside.is_file() => (component, beside),
+        Some(archive) => (archive.to_owned(), project::with_ending(archive, SIGNATURE)),
+        None => {
+            return match evidence.named.or(evidence.given) {
+                Some(_) => Err(refused(format!(
+                    "there is a publisher's key, and no {}{SIGNATURE} to check with it; get the signature too",
+                    evidence.component
+                ))),
+                None => Ok(None),
+            };
+        }
+    };
+    let key = key(evidence)?.ok_or_else(|| {
+        refused("there is a signature and no key to check it with; give the publisher's key with --key".to_owned())
+    })?;
+    let public = PublicKey::from_base64(&key)
+        .map_err(|_| refused(format!("`{key}` is no minisign public key; it is the line that begins with RW")))?;
+    let text = fs::read_to_string(&signature).at(&signature)?;
+    let signature = Signature::decode(&text).map_err(|error| refused(format!("it is damaged: {error}")))?;
+    let bytes = fs::read(&signed).at(&signed)?;
+    public.verify(&bytes, &signature, false).map_err(|error| {
+        refused(format!("it does not fit what arrived and the key {key} ({error}); do not trust this copy"))
+    })?;
+    Ok(Some(key))
+}
+
+/// What the user says goes before what the plugin says of itself; the pinned key only where both are silent.
+fn key(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
+    if let Some(key) = evidence.given.or(evidence.named) {
+        return Ok(Some(key.trim().to_owned()));
+    }
+    let file = evidence.folder.join(KEY);
+    if file.is_file() {
+        let text = fs::read_to_string(&file).at(&file)?;
+        // The second line of what `minisign -G` writes.
+        let key = text.lines().map(str::trim).find(|line| line.starts_with("RW"));
+        return key.map(|key| Some(key.to_owned())).ok_or_else(|| {
+            InstallError::Signature(format!("{KEY} has no line that begins with RW, so it is no minisign public key"))
+        });
+    }
+    Ok(evidence.pinned.map(str::to_owned))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn signed(content: &[u8], pair: &minisign::KeyPair) -> String {
+        minisign::sign(Some(&pair.pk), &pair.sk, content, None, None).unwrap().into_string()
+    }
+
+    fn look(folder: &Path, named: Option<&str>, pinned: Option<&str>) -> Result<Option<String>, String> {
+        let evidence = Evidence { folder, component: "a.wasm", archive: None, named, given: None, pinned };
+        check(&evidence).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_signature_fits_its_content_and_its_key_or_is_refused() {
+        let (pair, other) = (
+            minisign::KeyPair::generate_unencrypted_keypair().unwrap(),
+            minisign::KeyPair::generate_unencrypted_keypair().unwrap(),
+        );
+        let (key, wrong) = (pair.pk.to_base64(), other.pk.to_base64());
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("a.wasm"), "code").unwrap();
+        assert_eq!(look(folder.path(), None, None), Ok(None));
+        assert!(look(folder.path(), Some(&key), None).unwrap_err().contains("a.wasm.minisig"));
+
+        fs::write(at("a.wasm.minisig"), signed(b"code", &pair)).unwrap();
+        assert_eq!(look(folder.path(), Some(&key), None), Ok(Some(key.clone())));
+        assert_eq!(look(folder.path(), None, Some(&key)), Ok(Some(key.clone())));
+        assert!(look(folder.path(), None, None).unwrap_err().contains("--key"));
+        assert!(look(folder.path(), Some(&wrong), None).unwrap_err().contains("does not fit"));
+        assert!(look(folder.path(), Some("RWnonsense"), None).unwrap_err().contains("no minisign public key"));
+
+        fs::write(at(KEY), pair.pk.to_box().unwrap().to_string()).unwrap();
+        assert_eq!(look(folder.path(), None, None), Ok(Some(key)));
+        fs::write(at("a.wasm"), "evil").unwrap();
+        assert!(look(folder.path(), None, None).unwrap_err().contains("does not fit"));
+        fs::write(at("a.wasm.minisig"), "nonsense").unwrap();
+        assert!(look(folder.path(), None, None).unwrap_err().contains("damaged"));
+    }
+
+    #[test]
+    fn an_archive_is_signed_as_a_whole() {
+        let pair = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+        let key = pair.pk.to_base64();
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("archive");
+        fs::write(folder.path().join("a.wasm"), "code").unwrap();
+        fs::write(&archive, "packed").unwrap();
+        fs::write(project::with_ending(&archive, SIGNATURE), signed(b"packed", &pair)).unwrap();
+        let look = || {
+            let evidence = Evidence {
+                folder: folder.path(),
+                component: "a.wasm",
+                archive: Some(&archive),
+                named: Some(&key),
+                given: None,
+                pinned: None,
+            };
+            check(&evidence)
+        };
+        assert_eq!(look().unwrap(), Some(key.clone()));
+        fs::write(&archive, "altered").unwrap();
+        assert!(look().is_err());
+    }
+}

@@ -1,0 +1,411 @@
+//! Where a plugin comes from: what may stand behind `install`, told apart without looking at the network.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+use crate::error::InstallError;
+
+/// A place to install from. Its text, as `plugins.lock` keeps it, is read back as the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A folder with a `plugin.yaml`, or a Rust project that was built.
+    Folder(PathBuf),
+    /// A component.
+    Component(PathBuf),
+    /// A `.tar.gz`, `.tgz` or `.zip`.
+    Archive(PathBuf),
+    /// A component or an archive on a server.
+    Url(Url),
+    /// A repository, fetched by git.
+    Git(Repository),
+    /// An image of an OCI registry.
+    Oci(Image),
+}
+
+/// A git repository and what of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// As git takes it.
+    pub url: String,
+    /// A branch, a tag or a whole commit id; the remote's default branch without one.
+    pub reference: Option<String>,
+    /// The folder of the plugin in it.
+    pub subfolder: Option<String>,
+}
+
+/// An image of an OCI registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Host and port.
+    pub registry: String,
+    /// Its name there.
+    pub repository: String,
+    /// A tag, or a digest `sha256:…`.
+    pub reference: String,
+}
+
+/// What hosts that serve nothing but repositories are called: an address of two parts there is one.
+const FORGES: &[&str] = &["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "git.sr.ht"];
+
+impl Source {
+    /// Reads what a user or a lock wrote; paths are taken from `current`.
+    pub fn parse(text: &str, current: &Path) -> Result<Self, InstallError> {
+        parse(text.trim(), current).map_err(|why| InstallError::Source { text: text.to_owned(), why })
+    }
+
+    /// Whether it lies on this machine.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Folder(_) | Self::Component(_) | Self::Archive(_))
+    }
+}
+
+fn parse(text: &str, current: &Path) -> Result<Source, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if text.chars().any(|character| character.is_control()) {
+        return Err("it has control characters in it".to_owned());
+    }
+    if let Some(rest) = text.strip_prefix("oci://") {
+        return image(rest).map(Source::Oci);
+    }
+    if let Some(rest) = text.strip_prefix("git+") {
+        return repository(rest).map(Source::Git);
+    }
+    if let Some((scheme, _)) = text.split_once("://") {
+        return address(scheme, text);
+    }
+    let path = current.join(expanded(text));
+    let as_path = text.starts_with(['.', '/', '~']) || cfg!(windows) && text.contains([':', '\\']);
+    if as_path || path.exists() {
+        return local(&path);
+    }
+    if is_scp(text) {
+        return repository(text).map(Source::Git);
+    }
+    if let Some(short) = shorthand(text) {
+        return repository(&short).map(Source::Git);
+    }
+    Err("there is no such file or folder".to_owned())
+}
+
+fn address(scheme: &str, text: &str) -> Result<Source, String> {
+    match scheme {
+        "ssh" | "git" => return repository(text).map(Source::Git),
+        "file" => {
+            let (plain, _, _) = divided(text);
+            let path = Url::parse(&plain).ok().and_then(|url| url.to_file_path().ok());
+            return match path {
+                Some(path) if is_file_of_a_plugin(&path) => local(&path),
+                _ => repository(text).map(Source::Git),
+            };
+        }
+        "https" | "http" => {}
+        other => return Err(format!("`{other}:` is not fetched")),
+    }
+    let (plain, _, _) = divided(text);
+    let url = Url::parse(&plain).map_err(|error| error.to_string())?;
+    let forge = url.host_str().is_some_and(|host| FORGES.contains(&host))
+        && url.path_segments().is_some_and(|parts| parts.filter(|part| !part.is_empty()).count() == 2);
+    if url.path().ends_with(".git") || (forge && !is_file_of_a_plugin(Path::new(url.path()))) {
+        return repository(text).map(Source::Git);
+    }
+    let whole = Url::parse(text).map_err(|error| error.to_string())?;
+    if whole.fragment().is_some() {
+        return Err("the part behind `#` has no meaning for a file".to_owned());
+    }
+    refuse_password(&whole)?;
+    Ok(Source::Url(whole))
+}
+
+fn refuse_password(url: &Url) -> Result<(), String> {
+    match url.password() {
+        // It would be kept in plugins.lock, which people share.
+        Some(_) => {
+            Err("it has a password in it, which plugins.lock would keep; use git's credential helper".to_owned())
+        }
+        None => Ok(()),
+    }
+}
+
+fn expanded(text: &str) -> PathBuf {
+    match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+fn is_file_of_a_plugin(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    [".wasm", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn local(path: &Path) -> Result<Source, String> {
+    let path = std::fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if path.to_str().is_none() {
+        return Err("its path is no UTF-8".to_owned());
+    }
+    if path.is_dir() {
+        return Ok(Source::Folder(path));
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    match name.as_str() {
+        "plugin.yaml" => Ok(Source::Folder(path.parent().unwrap_or(&path).to_owned())),
+        name if name.ends_with(".wasm") => Ok(Source::Component(path)),
+        _ if is_file_of_a_plugin(&path) => Ok(Source::Archive(path)),
+        _ => Err("the file is neither .wasm nor .tar.gz, .tgz or .zip".to_owned()),
+    }
+}
+
+/// `git@host:owner/repo`, as ssh writes it.
+fn is_scp(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(host, path)| {
+        host.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('/'))
+            && !path.is_empty()
+    })
+}
+
+/// `owner/repo` with whatever follows means a repository of the best known forge.
+fn shorthand(text: &str) -> Option<String> {
+    let end = text.find(['@', '#']).unwrap_or(text.len());
+    let (owner, repo) = text[..end].split_once('/')?;
+    let plain = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with(['-', '.'])
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    (plain(owner) && plain(repo))
+        .then(|| format!("https://github.com/{owner}/{}.git{}", repo.trim_end_matches(".git"), &text[end..]))
+}
+
+/// An address, the reference behind `@` in its path, and the folder behind `#`.
+fn divided(text: &str) -> (String, Option<String>, Option<String>) {
+    let (before, folder) = match text.split_once('#') {
+        Some((before, folder)) => (before, Some(folder.to_owned())),
+        None => (text, None),
+    };
+    // An `@` before the path belongs to the user's name.
+    let authority = before.find("://").map_or(0, |at| at + 3);
+    let path = before[authority..].find(['/', ':']).map_or(before.len(), |at| authority + at);
+    match before[path..].find('@') {
+        Some(at) => (before[..path + at].to_owned(), Some(before[path + at + 1..].to_owned()), folder),
+        None => (before.to_owned(), None, folder),
+    }
+}
+
+fn repository(text: &str) -> Result<Repository, String> {
+    let (url, reference, subfolder) = divided(text);
+    if url.starts_with('-') {
+        return Err("an address does not begin with a hyphen".to_owned());
+    }
+    match url.split_once("://") {
+        Some(("https" | "http" | "ssh" | "file", _)) => {
+            let parsed = Url::parse(&url).map_err(|error| error.to_string())?;
+            refuse_password(&parsed)?;
+            // Git hands the host to ssh as an argument.
+            if parsed.host_str().is_some_and(|host| host.starts_with('-')) || parsed.username().starts_with('-') {
+                return Err("a host does not begin with a hyphen".to_owned());
+            }
+        }
+        Some((scheme, _)) => return Err(format!("git may use https, ssh and file, not `{scheme}`")),
+        None if is_scp(&url) => {}
+        None => return Err("it is no address of a repository".to_owned()),
+    }
+    if let Some(reference) = &reference {
+        let odd = |c: char| c.is_whitespace() || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\');
+        if reference.is_empty()
+            || reference.starts_with(['-', '/', '+'])
+            || reference.contains("..")
+            || reference.contains(odd)
+        {
+            return Err(format!("`{reference}` is no branch, tag or commit"));
+        }
+    }
+    if let Some(folder) = &subfolder
+        && !is_folder_within(folder)
+    {
+        return Err(format!("`{folder}` is no folder within the repository"));
+    }
+    Ok(Repository { url, reference, subfolder: subfolder.map(|folder| folder.trim_end_matches('/').to_owned()) })
+}
+
+fn is_folder_within(folder: &str) -> bool {
+    let trimmed = folder.trim_end_matches('/');
+    !trimmed.is_empty()
+        && trimmed.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '@', '#']))
+}
+
+fn image(text: &str) -> Result<Image, String> {
+    let (registry, rest) = text.split_once('/').ok_or("the name of the image is missing")?;
+    let (repository, reference) = match rest.split_once('@') {
+        Some((repository, digest)) => (repository, digest),
+        None => match rest.rsplit_once(':') {
+            Some((repository, tag)) => (repository, tag),
+            None => (rest, "latest"),
+        },
+    };
+    let host = Url::parse(&format!("https://{registry}/")).ok().filter(|url| {
+        url.host_str().is_some() && url.username().is_empty() && url.password().is_none() && url.path() == "/"
+    });
+    if host.is_none() || registry.contains(['?', '#']) {
+        return Err(format!("`{registry}` is no host"));
+    }
+    let part = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-'))
+            && part.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && part.ends_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    if repository.len() > 255 || !repository.split('/').all(part) {
+        return Err(format!("`{repository}` is no name of an image"));
+    }
+    let tag = |tag: &str| {
+        (1..=128).contains(&tag.len())
+            && tag.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+            && !tag.starts_with(['.', '-'])
+    };
+    let digest = |text: &str| {
+        text.strip_prefix("sha256:")
+            .is_some_and(|hex| hex.len() == 64 && hex.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f')))
+    };
+    if !digest(reference) && !tag(reference) {
+        return Err(format!("`{reference}` is neither a tag nor a digest sha256:…"));
+    }
+    Ok(Image { registry: registry.to_owned(), repository: repository.to_owned(), reference: reference.to_owned() })
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) | Self::Component(path) | Self::Archive(path) => path.display().fmt(f),
+            Self::Url(url) => url.fmt(f),
+            Self::Git(repository) => repository.fmt(f),
+            Self::Oci(image) => image.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "git+{}", self.url)?;
+        self.reference.iter().try_for_each(|reference| write!(f, "@{reference}"))?;
+        self.subfolder.iter().try_for_each(|folder| write!(f, "#{folder}"))
+    }
+}
+
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.reference.contains(':') { '@' } else { ':' };
+        write!(f, "oci://{}/{}{mark}{}", self.registry, self.repository, self.reference)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Source, String> {
+        parse(text, Path::new("/nowhere"))
+    }
+
+    #[test]
+    fn repositories_are_told_with_reference_and_folder() {
+        for (text, url, reference, folder) in [
+            ("owner/repo", "https://github.com/owner/repo.git", None, None),
+            ("owner/repo@v1.2", "https://github.com/owner/repo.git", Some("v1.2"), None),
+            ("owner/repo@feature/x#sub/dir", "https://github.com/owner/repo.git", Some("feature/x"), Some("sub/dir")),
+            ("owner/repo#sub/", "https://github.com/owner/repo.git", None, Some("sub")),
+            ("https://host.example/a/b.git@main", "https://host.example/a/b.git", Some("main"), None),
+            ("https://github.com/a/b", "https://github.com/a/b", None, None),
+            ("git+https://me@host.example/a/b@v1#c", "https://me@host.example/a/b", Some("v1"), Some("c")),
+            ("ssh://git@host.example:22/a/b.git@v1", "ssh://git@host.example:22/a/b.git", Some("v1"), None),
+            ("git@host.example:a/b.git@v1#c", "git@host.example:a/b.git", Some("v1"), Some("c")),
+            ("file:///srv/repo@v1", "file:///srv/repo", Some("v1"), None),
+        ] {
+            let Source::Git(found) = read(text).unwrap() else { panic!("{text}") };
+            assert_eq!(
+                (found.url.as_str(), found.reference.as_deref(), found.subfolder.as_deref()),
+                (url, reference, folder),
+                "{text}"
+            );
+            assert_eq!(read(&Source::Git(found.clone()).to_string()), Ok(Source::Git(found)), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_on_servers_and_images_are_told() {
+        assert!(matches!(read("https://github.com/a/b/releases/download/v1/x.tar.gz"), Ok(Source::Url(_))));
+        assert!(matches!(read("http://127.0.0.1:8080/x.wasm"), Ok(Source::Url(_))));
+        for (text, shown) in [
+            ("oci://host.example/name", "oci://host.example/name:latest"),
+            ("oci://127.0.0.1:5000/a/b:v1", "oci://127.0.0.1:5000/a/b:v1"),
+        ] {
+            let source = read(text).unwrap();
+            assert_eq!(source.to_string(), shown);
+            assert_eq!(read(shown).unwrap(), source);
+        }
+        let digest = format!("oci://h.example/a@sha256:{}", "0".repeat(64));
+        assert_eq!(read(&digest).unwrap().to_string(), digest);
+    }
+
+    #[test]
+    fn what_could_be_taken_for_an_option_or_leads_elsewhere_is_refused() {
+        for text in [
+            "",
+            "--upload-pack=touch /x",
+            "git+--upload-pack=x",
+            "git+ssh://-oProxyCommand=x/a",
+            "git+ext::sh -c x",
+            "ext::sh -c touch% /x",
+            "owner/repo@--upload-pack=x",
+            "owner/repo@a..b",
+            "owner/repo@a b",
+            "owner/repo#../x",
+            "owner/repo#/etc",
+            "owner/repo#a/../b",
+            "-owner/repo",
+            "https://user:secret@host.example/x.wasm",
+            "git+https://user:secret@host.example/a.git",
+            "https://host.example/x.wasm#y",
+            "ftp://host.example/x.wasm",
+            "oci://host.example",
+            "oci://host.example/UPPER",
+            "oci://host.example/a/../b",
+            "oci://user@host.example/a",
+            "oci://host.example/a@sha256:00",
+            "oci://host.example/a:-x",
+            "bare",
+            "a\nb",
+        ] {
+            assert!(read(text).is_err(), "{text:?} gives {:?}", read(text));
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_there_goes_before_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("owner/repo")).unwrap();
+        std::fs::write(folder.path().join("x.tgz"), "").unwrap();
+        std::fs::write(folder.path().join("x.txt"), "").unwrap();
+        assert!(matches!(parse("owner/repo", folder.path()), Ok(Source::Folder(_))));
+        assert!(matches!(parse("x.tgz", folder.path()), Ok(Source::Archive(_))));
+        assert!(parse("./x.txt", folder.path()).is_err());
+        assert!(parse("./gone", folder.path()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_and_what_is_read_is_read_back(text in "[ -~]{0,40}|(oci|git\\+https|https|ssh|file)://[a-z.:@/#-]{0,30}") {
+            if let Ok(source) = read(&text) {
+                if !source.is_local() {
+                    prop_assert_eq!(read(&source.to_string()), Ok(source));
+                }
+            }
+        }
+    }
+}

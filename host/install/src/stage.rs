@@ -1,0 +1,158 @@
+//! Where a plugin waits until it is wanted: a folder beside the plugins that belongs to one process, and is swept away
+//! when that process is gone.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::error::{At, InstallError};
+
+const PREFIX: &str = ".stage-";
+const OWNER: &str = "owner";
+const LOCK: &str = ".lock";
+
+/// Paths of a home that installing touches.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    pub(crate) home: PathBuf,
+    pub(crate) plugins: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn of(home: &Path) -> Self {
+        Self { home: home.to_owned(), plugins: home.join("plugins") }
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        hermes_plugins::Lock::path(&self.home)
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.plugins.join(".journal")
+    }
+
+    pub(crate) fn previous(&self, name: &str) -> PathBuf {
+        self.plugins.join(".previous").join(name)
+    }
+
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
+        self.home.join("data").join(name)
+    }
+}
+
+/// The right to change what is installed: one process at a time. It is held for the moment of the commit, never while
+/// something is fetched or somebody is asked.
+pub(crate) struct Turn {
+    _file: File,
+}
+
+impl Turn {
+    /// Waits for it.
+    pub(crate) fn take(places: &Places) -> Result<Self, InstallError> {
+        private_folder(&places.plugins)?;
+        let path = places.plugins.join(LOCK);
+        loop {
+            let file = File::options().create(true).truncate(false).write(true).open(&path).at(&path)?;
+            file.lock().at(&path)?;
+            // The last one to leave an empty folder takes the file along.
+            if is_at(&file, &path) {
+                return Ok(Self { _file: file });
+            }
+        }
+    }
+
+    /// Gives it back; where nothing is left in the folder of plugins, that goes too.
+    pub(crate) fn leave(self, places: &Places) {
+        // Folders with something in them stay.
+        let _ = fs::remove_dir(places.plugins.join(".previous"));
+        let path = places.plugins.join(LOCK);
+        let others = fs::read_dir(&places.plugins)
+            .map_or(1, |entries| entries.flatten().filter(|entry| entry.file_name() != LOCK).count());
+        if others == 0 {
+            let _ = fs::remove_file(&path);
+            let _ = fs::remove_dir(&places.plugins);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(own), Ok(there)) => (own.dev(), own.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// A folder of its own, gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+    _owner: File,
+}
+
+impl Stage {
+    pub(crate) fn new(places: &Places) -> Result<Self, InstallError> {
+        private_folder(&places.plugins)?;
+        loop {
+            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&places.plugins).at(&places.plugins)?;
+            let path = folder.path().join(OWNER);
+            let owner = File::create_new(&path).at(&path)?;
+            // Somebody who sweeps may have seen it in the moment in which it had no owner.
+            if owner.try_lock().is_ok() && is_at(&owner, &path) {
+                return Ok(Self { folder, _owner: owner });
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The folder of the plugin as it will be.
+    pub(crate) fn plugin(&self) -> PathBuf {
+        self.path().join("plugin")
+    }
+}
+
+/// Removes stages whose process is gone. A stage that a journal still needs is spared.
+pub(crate) fn sweep(places: &Places, needed: Option<&str>) {
+    for entry in fs::read_dir(&places.plugins).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with(PREFIX) || needed == Some(&name) {
+            continue;
+        }
+        let free = match File::options().write(true).open(entry.path().join(OWNER)) {
+            Ok(owner) => owner.try_lock().is_ok(),
+            Err(_) => true,
+        };
+        if free {
+            // What cannot be removed now is found the next time.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether something of an interrupted command is there.
+pub(crate) fn has_leftovers(places: &Places) -> bool {
+    let stage = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(PREFIX);
+    places.journal().exists()
+        || fs::read_dir(&places.plugins).into_iter().flatten().flatten().any(|entry| stage(&entry.file_name()))
+}
+
+/// A folder that only its owner can open, with those above it.
+pub(crate) fn private_folder(folder: &Path) -> Result<(), InstallError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).at(folder)
+}

@@ -1,0 +1,241 @@
+//! A process that ends at any step of a command leaves the old state or the new one, also when the process that clears
+//! up ends as well. Each step is tried: this test runs itself as a child that aborts there.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hermes_install::{InstallError, Installer, Rewrite, Silent, Source, State, Wanted};
+use hermes_plugins::{AskedLimits, Catalog, Digest, Permissions};
+
+const CHILD: &str = "HERMES_TEST_INSTALL_CHILD";
+
+/// Every file below a folder; folders count too, by a slash.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn files(root: &Path) -> Files {
+    let mut found = Files::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_owned();
+            if path.is_dir() {
+                found.insert(name.join(""), Vec::new());
+                folders.push(path);
+            } else if !name.ends_with("plugins/.lock") {
+                found.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// A source whose version and bytes are those of a number.
+fn source(folder: &Path, version: u32) {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("plugin.yaml"), format!("name: mine\nversion: {version}.0.0\n")).unwrap();
+    fs::write(folder.join("mine.wasm"), format!("code of {version}")).unwrap();
+}
+
+fn installer(home: &Path) -> Installer {
+    Installer::new(home, ["bundled".to_owned()])
+}
+
+fn bring(home: &Path, from: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let wanted = Wanted { source: Source::Folder(from.to_owned()), name: None, insecure: false, key: None };
+    let prepared = runtime.block_on(installer(home).prepare(&wanted, &Silent))?;
+    steps("prepared");
+    installer(home).commit(&prepared, Permissions::default(), AskedLimits::new(), steps).map(drop)
+}
+
+const CONFIGURATION: (&str, &str) = ("# mine\nplugins: {enabled: [mine]}\n", "# mine\n");
+
+fn remove(home: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError> {
+    let rewrite = Rewrite {
+        file: home.join("config.yaml"),
+        before: Digest::of(CONFIGURATION.0.as_bytes()),
+        after: CONFIGURATION.1.to_owned(),
+    };
+    installer(home).remove("mine", Some(rewrite), true, steps)
+}
+
+/// What a home holds before each command, and the command.
+fn before(command: &str, ground: &Path) {
+    let (home, from) = (ground.join("home"), ground.join("source"));
+    fs::create_dir_all(home.join("data/mine")).unwrap();
+    fs::write(home.join("data/mine/plugin.db"), "kept").unwrap();
+    fs::write(home.join("config.yaml"), CONFIGURATION.0).unwrap();
+    let versions = match command {
+        "install" => 0,
+        "update" => 1,
+        "remove" | "rollback" | "update again" => 2,
+        other => panic!("{other}"),
+    };
+    for version in 1..=versions {
+        source(&from, version);
+        bring(&home, &from, &|_| ()).unwrap();
+    }
+    source(&from, versions + 1);
+}
+
+fn carry_out(command: &str, ground: &Path, steps: &(dyn Fn(&str) + Sync)) {
+    let (home, from) = (ground.join("home"), ground.join("source"));
+    match command {
+        "install" | "update" | "update again" => bring(&home, &from, steps).unwrap(),
+        "rollback" => drop(installer(&home).roll_back("mine", steps).unwrap()),
+        "remove" => remove(&home, steps).unwrap(),
+        "recover" => drop(installer(&home).recover(steps).unwrap()),
+        other => panic!("{other}"),
+    }
+}
+
+/// The child: does nothing unless it is told to.
+#[test]
+fn a_child_ends_where_it_is_told_to() {
+    let Ok(told) = std::env::var(CHILD) else { return };
+    let [command, at, ground] = told.splitn(3, ':').collect::<Vec<_>>().try_into().unwrap();
+    let (at, seen): (usize, _) = (at.parse().unwrap(), AtomicUsize::new(0));
+    let steps = |_: &str| {
+        if seen.fetch_add(1, Ordering::Relaxed) == at {
+            std::process::abort();
+        }
+    };
+    carry_out(command, Path::new(ground), &steps);
+}
+
+/// Runs a command in a child that ends at a step; whether it got there.
+fn ended(command: &str, at: usize, ground: &Path) -> bool {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "a_child_ends_where_it_is_told_to", "--nocapture"]);
+    child.env(CHILD, format!("{command}:{at}:{}", ground.display()));
+    let output = child.output().unwrap();
+    if output.status.success() {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(output.status.signal(), Some(6), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    true
+}
+
+fn look(home: &Path) -> (Files, Vec<State>) {
+    let catalog = Catalog::find(&[], &home.join("plugins"));
+    let findings = installer(home).verify(&catalog).unwrap();
+    (files(home), findings.iter().map(|finding| finding.state).collect())
+}
+
+fn fresh(ground: &Path) {
+    let _ = fs::remove_dir_all(ground);
+    fs::create_dir_all(ground).unwrap();
+}
+
+#[test]
+fn at_every_step_it_is_the_old_state_or_the_new_one() {
+    let place = tempfile::tempdir().unwrap();
+    // One place for all, since the lock names it.
+    let ground = place.path().join("ground");
+    let home = ground.join("home");
+    for command in ["install", "update", "update again", "rollback", "remove"] {
+        fresh(&ground);
+        before(command, &ground);
+        let old = files(&home);
+        carry_out(command, &ground, &|_| ());
+        let new = files(&home);
+        assert_ne!(old, new);
+        let (mut olds, mut news) = (0, 0);
+        for at in 0.. {
+            fresh(&ground);
+            before(command, &ground);
+            assert_eq!(files(&home), old, "{command} does not begin where it did");
+            if !ended(command, at, &ground) {
+                break;
+            }
+            // Whoever clears up may end at any step as well.
+            for again in 0.. {
+                if !ended("recover", again, &ground) {
+                    break;
+                }
+            }
+            let (now, states) = look(&home);
+            assert!(states.iter().all(|state| *state == State::Ok), "{command} at {at}: {states:?}");
+            match () {
+                () if now == old => olds += 1,
+                () if now == new => news += 1,
+                () => panic!("{command} at {at} leaves neither:\n{:?}", now.keys().collect::<Vec<_>>()),
+            }
+        }
+        assert!(olds >= 1 && news >= 4, "{command}: {olds} times the old state, {news} times the new one");
+    }
+}
+
+#[test]
+fn what_was_edited_after_the_crash_is_not_written_over() {
+    let place = tempfile::tempdir().unwrap();
+    let ground = place.path().join("ground");
+    let home = ground.join("home");
+    before("remove", &ground);
+    // Past the note and the moves, before the configuration.
+    let at = (0..).find(|at| {
+        fresh(&ground);
+        before("remove", &ground);
+        ended("remove", *at, &ground);
+        !home.join("plugins/mine").exists()
+    });
+    assert!(at.is_some());
+    fs::write(home.join("config.yaml"), "mine: edited\n").unwrap();
+    assert_eq!(installer(&home).recover(&|_| ()).unwrap().as_deref(), Some("mine"));
+    assert_eq!(fs::read_to_string(home.join("config.yaml")).unwrap(), "mine: edited\n");
+    assert!(!home.join("plugins/mine").exists() && !home.join("plugins.lock").exists());
+}
+
+#[test]
+fn after_install_and_remove_everything_is_as_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    let ground = place.path();
+    before("install", ground);
+    let home = ground.join("home");
+    fs::remove_dir_all(home.join("data")).unwrap();
+    let old = files(&home);
+    bring(&home, &ground.join("source"), &|_| ()).unwrap();
+    assert_ne!(files(&home), old);
+    installer(&home).remove("mine", None, false, &|_| ()).unwrap();
+    assert_eq!(files(&home), old);
+}
+
+#[test]
+fn what_changed_while_somebody_was_asked_is_not_overwritten() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, from) = (place.path().join("home"), place.path().join("source"));
+    source(&from, 1);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let wanted = Wanted { source: Source::Folder(from.clone()), name: None, insecure: false, key: None };
+    let prepared = runtime.block_on(installer(&home).prepare(&wanted, &Silent)).unwrap();
+    bring(&home, &from, &|_| ()).unwrap();
+    let late = installer(&home).commit(&prepared, Permissions::default(), AskedLimits::new(), &|_| ());
+    assert!(matches!(late, Err(InstallError::Raced(_))), "{late:?}");
+    drop(prepared);
+    assert_eq!(look(&home).1, [State::Ok]);
+}
+
+#[test]
+fn names_of_others_are_not_taken() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, from) = (place.path().join("home"), place.path().join("source"));
+    source(&from, 1);
+    fs::write(from.join("plugin.yaml"), "name: bundled\n").unwrap();
+    assert!(matches!(bring(&home, &from, &|_| ()), Err(InstallError::Bundled(_))));
+    source(&from, 1);
+    fs::create_dir_all(home.join("plugins/mine")).unwrap();
+    fs::write(home.join("plugins/mine/x"), "theirs").unwrap();
+    assert!(matches!(bring(&home, &from, &|_| ()), Err(InstallError::Occupied { .. })));
+    assert_eq!(fs::read_to_string(home.join("plugins/mine/x")).unwrap(), "theirs");
+}

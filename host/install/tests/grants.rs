@@ -1,0 +1,93 @@
+//! What an update is asked about, and what becomes of rights that were not given.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use hermes_install::{InstallError, Installer, Prepared, Silent, Source, State, Wanted, only};
+use hermes_plugins::{AskedLimits, Catalog, Permissions};
+
+fn prepare(home: &Path, from: &Path, version: &str, rights: &str) -> Prepared {
+    fs::create_dir_all(from).unwrap();
+    fs::write(from.join("plugin.yaml"), format!("name: mine\nversion: {version}\n{rights}\n")).unwrap();
+    fs::write(from.join("mine.wasm"), format!("code of {version}")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let wanted = Wanted { source: Source::Folder(from.to_owned()), name: None, insecure: false, key: None };
+    runtime.block_on(Installer::new(home, []).prepare(&wanted, &Silent)).unwrap()
+}
+
+fn rights(json: &str) -> Permissions {
+    serde_json::from_str(json).unwrap()
+}
+
+#[test]
+fn only_what_widens_is_asked_and_what_was_denied_stays_denied() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, from) = (place.path().join("home"), place.path().join("source"));
+    let installer = Installer::new(&home, []);
+    let first = prepare(&home, &from, "1.0.0", "permissions: {sql: true, history: true}");
+    assert_eq!(first.widening(), rights(r#"{"sql": true, "history": true}"#));
+    let some = only(&first.manifest.permissions, &["sql".to_owned()], "mine").unwrap();
+    installer.commit(&first, some, AskedLimits::new(), &|_| ()).unwrap();
+
+    let second = prepare(&home, &from, "1.1.0", "permissions: {sql: true, history: true}");
+    assert!(second.widening().is_empty());
+    let (granted, limits) = second.granted(false);
+    assert_eq!(granted, rights(r#"{"sql": true}"#));
+    installer.commit(&second, granted, limits, &|_| ()).unwrap();
+
+    let third = prepare(&home, &from, "1.2.0", "permissions: {history: true, process: [git]}\nlimits: {memory: 1GiB}");
+    assert_eq!(third.widening(), rights(r#"{"process": ["git"]}"#));
+    assert_eq!(third.wider_limits().len(), 1);
+    // Neither what it does not ask for any more, nor what was denied.
+    assert_eq!(third.granted(true).0, rights(r#"{"process": ["git"]}"#));
+    assert!(third.granted(false).0.is_empty() && third.granted(false).1.is_empty());
+    let (granted, limits) = third.granted(true);
+    installer.commit(&third, granted, limits, &|_| ()).unwrap();
+    let fourth = prepare(&home, &from, "1.3.0", "limits: {memory: 2GiB}");
+    assert_eq!(fourth.wider_limits()["memory"], "2GiB");
+}
+
+#[test]
+fn an_altered_folder_answers_for_nothing_and_is_brought_back() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, from) = (place.path().join("home"), place.path().join("source"));
+    let installer = Installer::new(&home, []);
+    let first = prepare(&home, &from, "1.0.0", "permissions: {sql: true}");
+    let (granted, limits) = first.granted(true);
+    installer.commit(&first, granted, limits, &|_| ()).unwrap();
+    assert!(prepare(&home, &from, "1.0.0", "permissions: {sql: true}").is_installed());
+
+    fs::write(home.join("plugins/mine/mine.wasm"), "evil").unwrap();
+    let state = || installer.verify(&Catalog::find(&[], &home.join("plugins"))).unwrap()[0].state;
+    assert_eq!(state(), State::Altered);
+    let again = prepare(&home, &from, "1.0.0", "permissions: {sql: true}");
+    assert!(!again.is_installed() && again.widening().is_empty());
+    let (granted, limits) = again.granted(false);
+    let entry = installer.commit(&again, granted, limits, &|_| ()).unwrap();
+    assert_eq!((state(), entry.previous), (State::Ok, None));
+    assert!(matches!(installer.roll_back("mine", &|_| ()), Err(InstallError::NoPrevious(_))));
+}
+
+#[test]
+fn a_grant_by_hand_is_for_the_bytes_that_were_looked_at() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, folder) = (place.path().join("home"), place.path().join("home/plugins/tools/mine"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("plugin.yaml"), "name: mine\npermissions: {sql: true}\n").unwrap();
+    fs::write(folder.join("mine.wasm"), "code").unwrap();
+    let installer = Installer::new(&home, []);
+    let catalog = || Catalog::find(&[], &home.join("plugins"));
+    let granting = installer.granting("mine", &catalog()).unwrap();
+    fs::write(folder.join("mine.wasm"), "other code").unwrap();
+    let raced = installer.grant(&granting, granting.manifest.permissions.clone(), AskedLimits::new());
+    assert!(matches!(raced, Err(InstallError::Raced(_))), "{raced:?}");
+    let granting = installer.granting("mine", &catalog()).unwrap();
+    installer.grant(&granting, granting.manifest.permissions.clone(), AskedLimits::new()).unwrap();
+    assert!(catalog().get("mine").unwrap().permissions().sql);
+    assert_eq!(installer.revoke("mine", &["sql".to_owned()]).unwrap(), Some(Permissions::default()));
+    assert!(!catalog().get("mine").unwrap().permissions().sql && catalog().get("mine").unwrap().component().is_ok());
+    assert_eq!(installer.revoke("mine", &[]).unwrap(), None);
+    assert!(catalog().get("mine").unwrap().component().is_err());
+}

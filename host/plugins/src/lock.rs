@@ -1,0 +1,251 @@
+//! `$HERMES_HOME/plugins.lock`: what was installed from where, by its digest, and what the user granted it.
+//!
+//! The file is the user's decision. A plugin's folder that is not in it, or is not the one in it, does not run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::permission::Permissions;
+
+/// The form of the file that this version writes.
+const FORM: u32 = 1;
+/// More is no lock.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// Everything that is pinned, by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    form: u32,
+    /// By the plugin's name.
+    #[serde(default)]
+    pub plugins: BTreeMap<String, Entry>,
+}
+
+/// Limits that a manifest asks to have raised, by name.
+pub type AskedLimits = BTreeMap<String, serde_json::Value>;
+
+/// One plugin as it was installed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What of it is there now.
+    #[serde(flatten)]
+    pub pin: Pin,
+    /// What `rollback` goes back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Pin>,
+}
+
+/// A plugin's bytes, where they came from, and what was granted to just them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pin {
+    /// What `install` was told, made whole: an absolute path, an address.
+    pub source: String,
+    /// What that stood for at the time: the commit of a repository, the digest of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<String>,
+    /// Below `$HERMES_HOME/plugins`.
+    pub folder: String,
+    /// The plugin's own version.
+    pub version: semver::Version,
+    /// Of its component.
+    pub component: Digest,
+    /// Of everything in its folder.
+    pub digest: Digest,
+    /// The public key of its publisher; none where it is not signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
+    /// What it may do; none where it may not run.
+    pub granted: Option<Permissions>,
+    /// Limits that were raised for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: AskedLimits,
+    /// Whether it may run as a native library.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
+}
+
+/// Why there is no lock to go by.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The file cannot be read or written.
+    #[error("{path} cannot be used: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// It is none.
+    #[error(
+        "{path} is damaged: {why}; restore it from a copy, or move it away and grant the plugins again with \
+         `hermes plugins grant NAME`"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A later version wrote it.
+    #[error("{path} was written by a newer version (form {form}, this one knows {FORM}); update Hermes")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its form.
+        form: u32,
+    },
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self { form: FORM, plugins: BTreeMap::new() }
+    }
+}
+
+impl Lock {
+    /// Where it lies in a home.
+    pub fn path(home: &Path) -> PathBuf {
+        home.join("plugins.lock")
+    }
+
+    /// Reads it; a file that is not there pins nothing.
+    pub fn read(path: &Path) -> Result<Self, LockError> {
+        let failed = |source| LockError::File { path: path.to_owned(), source };
+        match fs::metadata(path) {
+            Ok(found) if found.len() > MOST_BYTES => {
+                return Err(LockError::Damaged { path: path.to_owned(), why: "it is far too large".to_owned() });
+            }
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        Self::parse(&fs::read(path).map_err(failed)?, path)
+    }
+
+    fn parse(bytes: &[u8], path: &Path) -> Result<Self, LockError> {
+        #[derive(Deserialize)]
+        struct Form {
+            form: u32,
+        }
+        let damaged = |error: serde_json::Error| LockError::Damaged { path: path.to_owned(), why: error.to_string() };
+        let Form { form } = serde_json::from_slice(bytes).map_err(damaged)?;
+        if form != FORM {
+            return Err(LockError::Newer { path: path.to_owned(), form });
+        }
+        let lock: Self = serde_json::from_slice(bytes).map_err(damaged)?;
+        // A folder of the lock is joined to a path and removed with what is in it.
+        for (name, entry) in &lock.plugins {
+            for pin in std::iter::once(&entry.pin).chain(&entry.previous) {
+                if !is_place(&pin.folder) || !crate::manifest::is_name(name) {
+                    let why = format!("`{name}` in `{}` is no place of a plugin", pin.folder);
+                    return Err(LockError::Damaged { path: path.to_owned(), why });
+                }
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("names, digests and rights are JSON");
+        text.push('\n');
+        text
+    }
+
+    /// Puts it in its place, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), LockError> {
+        write_whole(path, self.text().as_bytes()).map_err(|source| LockError::File { path: path.to_owned(), source })
+    }
+}
+
+/// Puts a file in its place by a rename, and lasting before it returns.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".hermes-").tempfile_in(folder)?;
+    file.write_all(content)?;
+    if let Ok(before) = fs::metadata(path) {
+        file.as_file().set_permissions(before.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    sync_folder(folder)
+}
+
+/// Makes renames in a folder lasting.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
+/// `name` or `kind/name`, nothing else.
+fn is_place(folder: &str) -> bool {
+    let plain =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':']) && part != "..";
+    let parts: Vec<&str> = folder.split('/').collect();
+    parts.len() <= 2 && parts.iter().all(|part| plain(part))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn pin(folder: &str) -> Pin {
+        Pin {
+            source: "/src".to_owned(),
+            resolved: None,
+            folder: folder.to_owned(),
+            version: semver::Version::new(1, 2, 3),
+            component: Digest::of(b"c"),
+            digest: Digest::of(b"f"),
+            signer: None,
+            granted: Some(Permissions { history: true, ..Permissions::default() }),
+            limits: AskedLimits::new(),
+            native: false,
+        }
+    }
+
+    fn lock(folder: &str) -> Lock {
+        let entry = Entry { pin: pin(folder), previous: Some(pin(folder)) };
+        Lock { plugins: BTreeMap::from([("mine".to_owned(), entry)]), ..Lock::default() }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        let path = Lock::path(home.path());
+        assert_eq!(Lock::read(&path).unwrap(), Lock::default());
+        let lock = lock("tools/mine");
+        lock.write(&path).unwrap();
+        assert_eq!(Lock::read(&path).unwrap(), lock);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_damaged_or_newer_file_is_refused_with_a_way_out() {
+        let path = Path::new("plugins.lock");
+        let newer = Lock::parse(br#"{"form": 2, "plugins": {}, "more": 1}"#, path).unwrap_err();
+        assert!(matches!(newer, LockError::Newer { form: 2, .. }), "{newer}");
+        for bad in ["", "{}", "[]", r#"{"form": 1, "plugins": {"mine": {}}}"#, r#"{"form": 1, "other": 1}"#] {
+            let error = Lock::parse(bad.as_bytes(), path).unwrap_err();
+            assert!(error.to_string().contains("grant the plugins again"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_entry_leads_out_of_the_folder_of_plugins() {
+        for place in ["", ".", "..", "../x", "a/../b", "/etc", "a/b/c", ".stage-1", "a/.previous", "a\\b", "c:x"] {
+            assert!(Lock::parse(lock(place).text().as_bytes(), Path::new("l")).is_err(), "{place}");
+        }
+        assert!(Lock::parse(lock("tools/mine").text().as_bytes(), Path::new("l")).is_ok());
+    }
+}

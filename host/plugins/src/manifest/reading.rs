@@ -1,0 +1,209 @@
+//! From the text of a `plugin.yaml` to a [`Manifest`]: types, forms and places. The text may come from a stranger, so
+//! what a small text may unfold to is bounded before anything is read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hermes_runtime::LimitSet;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_saphyr::{Spanned, UserMessageFormatter};
+
+use super::schema::{FIELDS, KINDS, validator};
+use super::{Manifest, ManifestError, RequiredVariable, Wrong};
+use crate::permission::Permissions;
+
+/// Bytes of a manifest.
+pub(super) const MOST_BYTES: usize = 64 << 10;
+const MOST_DESCRIPTION: usize = 500;
+const MOST_WORDS: usize = 300;
+
+#[derive(Deserialize)]
+struct Raw {
+    name: Spanned<String>,
+    #[serde(default)]
+    version: Option<Spanned<String>>,
+    #[serde(default)]
+    api: Option<Spanned<String>>,
+    #[serde(default)]
+    description: Option<Spanned<String>>,
+    #[serde(default)]
+    author: Option<Spanned<String>>,
+    #[serde(default)]
+    license: Option<Spanned<String>>,
+    #[serde(default)]
+    licence: Option<Spanned<String>>,
+    #[serde(default)]
+    repository: Option<Spanned<String>>,
+    #[serde(default)]
+    component: Option<Spanned<String>>,
+    #[serde(default)]
+    native: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    permissions: Option<Permissions>,
+    #[serde(default)]
+    config: Option<Spanned<serde_json::Value>>,
+    #[serde(default)]
+    requires_env: Vec<RequiredVariable>,
+    #[serde(default)]
+    limits: BTreeMap<String, Spanned<serde_json::Value>>,
+    #[serde(default)]
+    provides: Vec<Spanned<String>>,
+    #[serde(default)]
+    publisher_key: Option<Spanned<String>>,
+}
+
+/// The names of the top, each with its line.
+struct Names(Vec<(String, u64)>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Top;
+
+        impl<'de> Visitor<'de> for Top {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("fields such as `name: mine`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Names, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, _)) = entries.next_entry::<Spanned<String>, IgnoredAny>()? {
+                    names.push((name.value, name.referenced.line()));
+                }
+                Ok(Names(names))
+            }
+        }
+
+        deserializer.deserialize_map(Top)
+    }
+}
+
+/// What a page of text can need; a bomb of aliases or brackets ends here.
+fn options() -> serde_saphyr::Options {
+    let mut aliases = serde_saphyr::Options::default().alias_limits;
+    aliases.max_total_replayed_events = 4_096;
+    aliases.max_replay_stack_depth = 8;
+    aliases.max_alias_expansions_per_anchor = 64;
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 20_000,
+            max_aliases: 256,
+            max_anchors: 64,
+            max_depth: 24,
+            max_documents: 1,
+            max_nodes: 10_000,
+            max_total_scalar_bytes: MOST_BYTES,
+            max_merge_keys: 32,
+            flow_nesting_limit: 24,
+        },
+        alias_limits: aliases,
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
+    if text.len() > MOST_BYTES {
+        return Err(ManifestError { line: 0, column: 0, why: Wrong::Size });
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let raw: Raw = serde_saphyr::from_str_with_options(text, options()).map_err(|error| syntax(&error))?;
+    let Names(names) = serde_saphyr::from_str_with_options(text, options()).map_err(|error| syntax(&error))?;
+    let known = |name: &str| FIELDS.iter().any(|field| field.name == name);
+    let unknown = names.into_iter().filter(|(name, _)| !known(name));
+    let unknown = unknown.map(|(name, line)| format!("`{name}` (line {line})")).collect();
+
+    if !is_name(&raw.name.value) {
+        return Err(at(&raw.name, Wrong::Name(raw.name.value.clone())));
+    }
+    let version = match &raw.version {
+        None => semver::Version::new(0, 0, 0),
+        Some(text) => text.value.parse().map_err(|_| at(text, Wrong::Version(text.value.clone())))?,
+    };
+    for file in raw.component.iter().chain(raw.native.values()) {
+        if !is_file_name(&file.value) {
+            return Err(at(file, Wrong::File(file.value.clone())));
+        }
+    }
+    if let (Some(_), Some(second)) = (&raw.license, &raw.licence) {
+        return Err(at(second, Wrong::Licence));
+    }
+    if let Some(config) = &raw.config
+        && let Err(why) = validator(&config.value)
+    {
+        return Err(at(config, Wrong::Config(why)));
+    }
+    let mut limits = LimitSet::default();
+    for (name, value) in &raw.limits {
+        limits.set(name, &value.value).map_err(|why| at(value, Wrong::Limit(why)))?;
+    }
+    if let Some(claim) = raw.provides.iter().find(|claim| !KINDS.contains(&claim.value.as_str())) {
+        return Err(at(claim, Wrong::Kind(claim.value.clone(), KINDS.join(", "))));
+    }
+    let permissions = raw.permissions.unwrap_or_default();
+    if let Some(secret) = permissions.secrets.iter().find(|secret| permissions.env.contains(&secret.env)) {
+        return Err(ManifestError { line: 0, column: 0, why: Wrong::Secret(secret.env.clone()) });
+    }
+    Ok(Manifest {
+        name: raw.name.value,
+        version,
+        api: range(raw.api.as_ref())?,
+        description: words("description", raw.description, MOST_DESCRIPTION)?,
+        author: words("author", raw.author, MOST_WORDS)?,
+        license: words("license", raw.license.or(raw.licence), MOST_WORDS)?,
+        repository: words("repository", raw.repository, MOST_WORDS)?,
+        component: raw.component.map(|file| file.value),
+        native: raw.native.into_iter().map(|(target, file)| (target, file.value)).collect(),
+        permissions,
+        config: raw.config.map(|config| config.value),
+        requires_env: raw.requires_env,
+        limits: raw.limits.into_iter().map(|(name, value)| (name, value.value)).collect(),
+        provides: raw.provides.into_iter().map(|claim| claim.value).collect(),
+        publisher_key: raw.publisher_key.map(|key| key.value.trim().to_owned()),
+        unknown,
+    })
+}
+
+fn range(api: Option<&Spanned<String>>) -> Result<Option<semver::VersionReq>, ManifestError> {
+    let Some(text) = api else { return Ok(None) };
+    let range: semver::VersionReq = text.value.parse().map_err(|_| at(text, Wrong::Range(text.value.clone())))?;
+    let offered: semver::Version = hermes_runtime::CONTRACT.parse().expect("the contract has a version");
+    if !range.matches(&offered) {
+        return Err(at(text, Wrong::Contract { asked: text.value.clone() }));
+    }
+    Ok(Some(range))
+}
+
+fn words(field: &'static str, text: Option<Spanned<String>>, most: usize) -> Result<String, ManifestError> {
+    let Some(text) = text else { return Ok(String::new()) };
+    if text.value.chars().count() > most {
+        return Err(at(&text, Wrong::Long { field, most }));
+    }
+    Ok(text.value)
+}
+
+fn at<T>(spanned: &Spanned<T>, why: Wrong) -> ManifestError {
+    ManifestError { line: spanned.referenced.line(), column: spanned.referenced.column(), why }
+}
+
+fn syntax(error: &serde_saphyr::Error) -> ManifestError {
+    let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
+    let text = error.without_snippet().render_with_formatter(&UserMessageFormatter);
+    // The place is said once, in front.
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    ManifestError { line, column, why: Wrong::Syntax(why) }
+}
+
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=64).contains(&name.len()) && name.starts_with(plain) && name.chars().all(|c| plain(c) || c == '-' || c == '_')
+}
+
+fn is_file_name(file: &str) -> bool {
+    !file.is_empty()
+        && file.len() <= 255
+        && !file.starts_with('.')
+        && !file.contains(['/', '\\', ':'])
+        && !file.contains(char::is_control)
+}

@@ -1,0 +1,129 @@
+//! The fields of `plugin.yaml`: one table for what is known and for the JSON Schema that editors read.
+
+use serde_json::{Map, Value, json};
+
+use crate::permission::Permissions;
+
+/// What a component can export, by the contract's names.
+pub(super) const KINDS: &[&str] =
+    &["context-engine", "context-assist", "memory-provider", "memory-events", "tools", "skills", "hooks", "upkeep"];
+
+/// A field of the top.
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    meaning: &'static str,
+    schema: fn() -> Value,
+}
+
+const fn field(name: &'static str, schema: fn() -> Value, meaning: &'static str) -> Field {
+    Field { name, meaning, schema }
+}
+
+/// All of them, in the order in which a manifest has them.
+pub(super) const FIELDS: &[Field] = &[
+    field(
+        "name",
+        || json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}),
+        "The name by which users select it.",
+    ),
+    field(
+        "version",
+        || json!({"type": "string", "pattern": r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"}),
+        "Its own semantic version, such as 1.2.0.",
+    ),
+    field(
+        "api",
+        || json!({"type": "string"}),
+        "The range of versions of hermes:plugin that it works with, such as ^0.1.",
+    ),
+    field("description", || json!({"type": "string", "maxLength": 500}), "What it does, in one line."),
+    field("author", words, "Who wrote it."),
+    field("license", words, "An SPDX expression, such as MIT OR Apache-2.0; also spelt licence."),
+    field("licence", words, "As license."),
+    field("repository", words, "Where its source is."),
+    field("homepage", words, "Where people read about it."),
+    field("kind", words, "For people: what it is, is read off its exports."),
+    field(
+        "component",
+        file,
+        "The file of the WebAssembly component beside this one; may be left out where there is one only.",
+    ),
+    field(
+        "native",
+        || json!({"type": "object", "additionalProperties": file()}),
+        "Native libraries beside this file, by target such as x86_64-unknown-linux-gnu.",
+    ),
+    field("permissions", Permissions::schema, "What it asks for. Nothing is granted that is not asked for."),
+    field(
+        "config",
+        || json!({"type": ["object", "boolean"]}),
+        "A JSON Schema of the section plugins.entries.<name>, to which that is held before the plugin gets it.",
+    ),
+    field(
+        "requires_env",
+        || {
+            json!({"type": "array", "items": {"oneOf": [
+                {"type": "string"},
+                {"type": "object", "required": ["name"], "additionalProperties": false, "properties": {
+                    "name": {"type": "string"},
+                    "prompt": {"type": "string"},
+                    "url": {"type": "string"},
+                    "secret": {"type": "boolean"}
+                }}
+            ]}})
+        },
+        "Variables that it cannot do without; install asks for those that are not set.",
+    ),
+    field(
+        "limits",
+        || json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+        "Limits that it needs raised, such as memory: 512MiB; they are part of what the user grants.",
+    ),
+    field(
+        "provides",
+        || json!({"type": "array", "items": {"enum": KINDS}}),
+        "What it exports; a claim that its exports do not bear out is refused.",
+    ),
+    field(
+        "publisher_key",
+        || json!({"type": "string"}),
+        "The minisign public key of which the component is signed, as COMPONENT.minisig beside it.",
+    ),
+];
+
+fn words() -> Value {
+    json!({"type": "string", "maxLength": 300})
+}
+
+fn file() -> Value {
+    json!({"type": "string", "pattern": "^[^./\\\\:][^/\\\\:]*$"})
+}
+
+pub(super) fn schema() -> Value {
+    let mut properties = Map::new();
+    for field in FIELDS {
+        let mut schema = (field.schema)();
+        if let Value::Object(members) = &mut schema {
+            members.entry("description").or_insert(Value::from(field.meaning));
+        }
+        properties.insert(field.name.to_owned(), schema);
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "plugin.yaml of a Hermes plugin",
+        "type": "object",
+        "required": ["name"],
+        "properties": properties,
+    })
+}
+
+/// A validator that looks at nothing but the schema itself, and whose patterns take linear time.
+pub(super) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+    if !schema.is_object() && !schema.is_boolean() {
+        return Err("it has to be a section such as `type: object`".to_owned());
+    }
+    jsonschema::options()
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20))
+        .build(schema)
+        .map_err(|error| error.to_string())
+}

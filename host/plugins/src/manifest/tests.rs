@@ -1,0 +1,185 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::schema::FIELDS;
+use super::*;
+
+#[test]
+fn a_name_is_enough() {
+    let manifest = Manifest::parse("name: mine\n").unwrap();
+    assert_eq!((manifest.name.as_str(), manifest.version.to_string().as_str()), ("mine", "0.0.0"));
+    assert!(manifest.permissions.is_empty() && manifest.unknown.is_empty());
+}
+
+/// Every field once.
+const FULL: &str = "name: mine
+version: 1.2.0
+api: ^0.1
+description: What it does.
+author: me
+license: MIT
+repository: https://example.org/mine
+homepage: https://example.org
+kind: tools
+component: mine.wasm
+native:
+  x86_64-unknown-linux-gnu: libmine.so
+permissions:
+  llm: true
+  sql: true
+  files:
+    - root: workspace
+      access: write
+config:
+  type: object
+  additionalProperties: false
+  properties:
+    region: {type: string}
+    count: {type: integer, minimum: 1}
+requires_env:
+  - EXAMPLE_REGION
+  - {name: EXAMPLE_KEY, prompt: Your key, url: \"https://example.org/keys\", secret: true}
+limits: {memory: 512MiB, handles: 2000}
+provides: [tools]
+publisher_key: RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3
+";
+
+#[test]
+fn every_field_is_read_and_fits_the_published_schema() {
+    let manifest = Manifest::parse(FULL).unwrap();
+    assert!(manifest.permissions.sql && !manifest.permissions.history);
+    assert_eq!(manifest.permissions.files[0].access, crate::permission::Access::Write);
+    assert_eq!(manifest.limits["memory"], json!("512MiB"));
+    assert_eq!(manifest.claims_beyond(&["tools", "hooks"]), Vec::<String>::new());
+    assert_eq!(manifest.claims_beyond(&["hooks"]), ["tools"]);
+    let needs = &manifest.requires_env;
+    assert_eq!((needs[0].name.as_str(), needs[0].secret), ("EXAMPLE_REGION", false));
+    assert_eq!((needs[1].prompt.as_str(), needs[1].secret), ("Your key", true));
+    assert!(manifest.unknown.is_empty(), "{:?}", manifest.unknown);
+
+    let value: serde_json::Value = serde_saphyr::from_str(FULL).unwrap();
+    for field in FIELDS.iter().filter(|field| field.name != "licence") {
+        assert!(value.get(field.name).is_some(), "the full manifest lacks `{}`", field.name);
+    }
+    let validator = jsonschema::validator_for(&Manifest::schema()).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    for bad in [
+        json!({}),
+        json!({"name": "../x"}),
+        json!({"name": "a", "version": "1"}),
+        json!({"name": "a", "provides": ["x"]}),
+    ] {
+        assert!(!validator.is_valid(&bad), "{bad}");
+    }
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_table() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/plugin.schema.json");
+    let wanted = format!("{:#}\n", Manifest::schema());
+    if std::env::var_os("HERMES_WRITE_SCHEMA").is_some() {
+        std::fs::write(&file, &wanted).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(written, wanted, "write it anew: HERMES_WRITE_SCHEMA=1 cargo test -p hermes-plugins published_schema");
+}
+
+#[test]
+fn what_nobody_knows_is_told_with_its_line() {
+    let manifest = Manifest::parse("name: mine\ncolour: red\nversion: 1.0.0\nshape: [a, {b: c}]\n").unwrap();
+    assert_eq!(manifest.unknown, ["`colour` (line 2)", "`shape` (line 4)"]);
+}
+
+#[test]
+fn bad_manifests_are_refused_with_their_place() {
+    for (text, line, part) in [
+        ("version: 1.0.0\n", None, "name"),
+        ("name: ../evil\n", Some(1), "../evil"),
+        ("name: a\nversion: one\n", Some(2), "one"),
+        ("name: a\ncomponent: ../x.wasm\n", Some(2), "x.wasm"),
+        ("name: a\ncomponent: \"C:x.wasm\"\n", Some(2), "C:x.wasm"),
+        ("name: a\n\napi: soon\n", Some(3), "soon"),
+        ("name: a\napi: ^7\n", Some(2), "^7"),
+        ("name: a\npermissions:\n  files:\n    - root: /etc\n", Some(4), "/etc"),
+        ("name: a\npermissions:\n  root: true\n", Some(3), "root"),
+        ("name: a\nrequires_env: [A-B]\n", Some(2), "A-B"),
+        ("name: a\nrequires_env: [{name: A, hidden: true}]\n", Some(2), "hidden"),
+        (
+            "name: a\npermissions:\n  env: [KEY]\n  secrets: [{name: k, env: KEY, audience: \"https://example.org\"}]\n",
+            None,
+            "KEY",
+        ),
+        ("name: a\nconfig: [1]\n", Some(2), "config"),
+        ("name: a\nconfig: {type: nonsense}\n", Some(2), "config"),
+        ("name: a\nconfig: {$ref: \"https://example.org/x.json\"}\n", Some(2), "config"),
+        ("name: a\nlimits: {memory: [1]}\n", Some(2), "memory"),
+        ("name: a\nprovides: [tols]\n", Some(2), "tols"),
+        ("name: a\nlicense: x\nlicence: y\n", Some(3), "licence"),
+        ("name: a\nname: b\n", Some(2), "name"),
+        ("name: [a\n", None, ""),
+        ("[]", None, ""),
+        ("", None, ""),
+    ] {
+        let error = Manifest::parse(text).unwrap_err();
+        assert!(error.to_string().contains(part), "{text:?} gives {error}");
+        if let Some(line) = line {
+            assert_eq!(error.line, line, "{text:?} gives {error}");
+            assert!(error.to_string().starts_with(&format!("line {line}, column ")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn bombs_are_refused_before_they_unfold() {
+    let mut aliases = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for (name, before) in ('b'..='j').zip('a'..) {
+        aliases += &format!("{name}: &{name} [{}]\n", vec![format!("*{before}"); 9].join(","));
+    }
+    for bomb in [
+        format!("name: a\n{aliases}"),
+        format!("name: a\nx: {}\n", "[".repeat(20_000)),
+        format!("name: a\nx: {}1{}\n", "{a: ".repeat(2_000), "}".repeat(2_000)),
+        format!("name: a\nx: [{}]\n", "1,".repeat(30_000)),
+        format!("name: a\ndescription: {}\n", "x".repeat(600)),
+        format!("name: a\nx: {}\n", "y".repeat(100_000)),
+        "---\nname: a\n".repeat(2_000),
+        format!("name: a\n{}", "? ".repeat(10_000)),
+        format!("name: a\n{}x", "- ".repeat(10_000)),
+        format!("name: a\nconfig: {{pattern: \"{}\"}}\n", "(a{1,1000}){1,1000}".repeat(3)),
+    ] {
+        assert!(Manifest::parse(&bomb).is_err(), "{}…", &bomb[..60]);
+    }
+}
+
+#[test]
+fn the_users_section_is_held_to_the_schema_and_not_quoted() {
+    let manifest = Manifest::parse(FULL).unwrap();
+    assert!(manifest.misfits(&json!({"region": "eu", "count": 2})).is_empty());
+    let misfits = manifest.misfits(&json!({"region": 4_711, "count": 0, "token": "sk-secret"}));
+    assert_eq!(misfits.len(), 3, "{misfits:?}");
+    assert!(misfits.iter().any(|line| line.starts_with("plugins.entries.mine.count: ")), "{misfits:?}");
+    assert!(!misfits.join(" ").contains("sk-secret") && !misfits.join(" ").contains("4711"), "{misfits:?}");
+    assert!(Manifest::parse("name: a\n").unwrap().misfits(&json!({"x": 1})).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "(name: a\n)?[a-z&*:\\[\\]{}\"'|>#!\n -]{0,200}") {
+        let _ = Manifest::parse(&text);
+    }
+
+    #[test]
+    fn a_field_with_anything_in_it_is_read_or_refused(at in 0..FIELDS.len(), text in "[ -~]{0,60}") {
+        let _ = Manifest::parse(&format!("name: a\n{}: {text}\n", FIELDS[at].name));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        if let Ok(text) = String::from_utf8(bytes) {
+            let _ = Manifest::parse(&text);
+        }
+    }
+}
