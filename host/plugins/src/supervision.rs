@@ -203,6 +203,13 @@ impl Supervisor {
     }
 }
 
+/// What was counted is written when the session ends, whoever is still at work on an earlier write.
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.recorder.write();
+    }
+}
+
 /// Whether a fresh instance may do better at once: what took its whole time would take it again.
 fn may_pass(cause: &Cause) -> bool {
     match cause {

@@ -107,7 +107,7 @@ async fn a_read_is_asked_once_more_unless_its_time_was_up() {
         (Manner::ENGINE_WRITE, trap(), 1, false),
     ] {
         let scene = Scene::new(OnFailure::Fallback);
-        let result = scene.call(manner, &[cause.clone()]).await;
+        let result = scene.call(manner, std::slice::from_ref(&cause)).await;
         assert_eq!((scene.asked.get(), result.is_ok()), (asked, well), "{manner:?} {cause}");
         assert_eq!(scene.heard.shown(), [""; 0]);
     }

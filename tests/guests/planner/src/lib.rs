@@ -37,7 +37,10 @@ fn is_due(count: &str, times: u64) -> Result<bool, Error> {
 
 fn wait(milliseconds: u64) {
     let begin = clock::now();
-    while clock::now().saturating_sub(begin) < milliseconds && !task::cancelled() {}
+    while clock::now().saturating_sub(begin) < milliseconds && !task::cancelled() {
+        // Asking all the time would run into another limit first.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 impl Plugin for Planner {
