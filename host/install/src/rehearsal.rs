@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::Roots;
+use hermes_runtime::http::{Http, Rights, SystemResolver};
 use hermes_runtime::services::{
     Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Reporter,
 };
 use hermes_runtime::sql::Database;
 use hermes_runtime::{
-    CallError, Cause, Exports, Fault, FaultKind, Instance, Limits, Loaded, Recipe, Services, SessionInfo, Start,
+    CallError, Cause, Exports, Fault, FaultKind, Instance, Lanes, Limits, Loaded, Recipe, Services, SessionInfo, Start,
 };
 
 /// What a plugin turned out to be.
@@ -39,6 +40,7 @@ pub(crate) async fn rehearse(
     config: String,
 ) -> Result<Shown, CallError> {
     let exports = loaded.exports();
+    let limits = Limits::standard();
     let recipe = Recipe {
         plugin: name.to_owned(),
         version: version.to_owned(),
@@ -64,8 +66,15 @@ pub(crate) async fn rehearse(
             documents: vec![Arc::new(Documents::in_memory())],
             files: Arc::new(Roots::new(Vec::new())),
             database: Some(Arc::new(Database::in_memory())),
+            http: Arc::new(Http::new(
+                Rights { grants: Vec::new(), secrets: Vec::new(), denial: "denied while it is tried".to_owned() },
+                Arc::new(SystemResolver),
+            )),
+            programs: None,
         },
-        limits: Limits::standard(),
+        tally: Arc::default(),
+        lanes: Lanes::new(&limits),
+        limits,
     };
     let instance = Instance::new(Arc::new(recipe));
     let mut shown = Shown { exports: exports.names(), tools: vec![], skills: vec![], events: vec![], complaint: None };
