@@ -60,9 +60,10 @@ pub(super) fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     line("digest", &pin.digest.to_string());
     line(
         "signed",
-        &pin.signer
-            .as_ref()
-            .map_or_else(|| "no: nothing tells whose work this is".to_owned(), |key| format!("with the key {key}")),
+        &pin.signer.as_ref().map_or_else(
+            || "not signed: nothing tells whose work this is".to_owned(),
+            |key| format!("with the key {key}"),
+        ),
     );
     for unknown in &manifest.unknown {
         console

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::{Fetched, Fetching, made};
 use crate::archive::unpack_tar;
 use crate::error::{At, InstallError};
-use crate::project;
 use crate::source::Repository;
 
 /// How long a fetch may take.
@@ -55,10 +54,6 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
         }
         other => other,
     })?;
-    let folder = match repository.subfolder {
-        Some(_) => folder,
-        None => project::root_of(&folder)?,
-    };
     Ok(Fetched { folder, resolved: Some(commit), archive: None })
 }
 
