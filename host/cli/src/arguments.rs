@@ -6,6 +6,8 @@ use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
 
 use crate::failure::{Failure, Kind};
 use crate::lab::LabCommand;
+use crate::plugins::new::NewArguments;
+use crate::plugins::test::TestArguments;
 use crate::sessions::changes::{Consent, PruneArguments};
 use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
@@ -244,6 +246,10 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Begin one: a small Rust project that works
+    New(NewArguments),
+    /// Put one through the contract of its kind, in the real runtime
+    Test(TestArguments),
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,8 @@
 //! `hermes plugins`: which there are, what they are by their exports, and whether they are on.
 
+pub(crate) mod new;
+pub(crate) mod test;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,7 +61,14 @@ impl State {
 }
 
 pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode, Failure> {
-    let PluginsCommand::List { json } = command;
+    match command {
+        PluginsCommand::List { json } => list(*json, console),
+        PluginsCommand::New(arguments) => new::run(arguments, console),
+        PluginsCommand::Test(arguments) => test::run(arguments, console),
+    }
+}
+
+fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = Setup::read()?;
     setup.warn(console);
     let catalog = setup.catalog();
@@ -72,7 +82,7 @@ pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode
     for missing in missing(&selection, &catalog) {
         console.warning(&missing);
     }
-    if *json {
+    if json {
         let value = serde_json::json!(listed);
         print(&format!("{value:#}\n"))?;
     } else {

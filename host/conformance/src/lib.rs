@@ -18,6 +18,7 @@ mod memory;
 mod plans;
 mod report;
 mod rights;
+mod schema;
 mod skills;
 mod stand;
 mod subject;

@@ -11,7 +11,7 @@ use crate::error::ConformanceError;
 use crate::report::{Checks, Fail, Verdict, fine};
 use crate::rights::Rights;
 use crate::stand::{Ill, Scene, Stand, alive};
-use crate::{arguments, engine, hooks, memory, skills, tools};
+use crate::{arguments, engine, hooks, memory, schema, skills, tools};
 
 const GROUP: &str = "lifecycle";
 
@@ -49,9 +49,11 @@ async fn configured(stand: &Stand<'_>, checks: &mut Checks) -> Result<bool, Conf
     let what = if stand.config == "{}" { "is configured by an empty section" } else { "is configured as given" };
     checks.add(GROUP, what, fix, answer.map(|()| String::new()).map_err(Fail::from));
 
-    let (Some(schema), Some(defaults)) = (&stand.subject.schema, stand.subject.defaults()) else { return Ok(works) };
+    let (Some(is_one), Some(defaults)) =
+        (stand.subject.schema.as_ref().map(schema::of_configuration), stand.subject.defaults())
+    else { return Ok(works) };
     let fix = "write `config` in plugin.yaml as a JSON Schema of an object, its defaults within it";
-    checks.add(GROUP, "has a schema of its configuration that is one", fix, arguments::is_schema(schema, &defaults));
+    checks.add(GROUP, "has a schema of its configuration that is one", fix, is_one);
     if works {
         let scene = Scene { config: defaults.to_string(), ..stand.scene() };
         let verdict = stand.put_on(&scene)?.wake().await;

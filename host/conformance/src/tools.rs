@@ -9,6 +9,7 @@ use crate::arguments;
 use crate::error::ConformanceError;
 use crate::lifecycle::differing;
 use crate::report::{Checks, Fail, Verdict, fine};
+use crate::schema;
 use crate::stand::{Ill, Stand, Worker, alive};
 
 const GROUP: &str = "tools";
@@ -81,16 +82,9 @@ fn named(tools: &[Tool]) -> Verdict {
 fn schemas(tools: &[Tool]) -> Verdict {
     for tool in tools {
         let name = &tool.schema.name;
-        let schema: Value = serde_json::from_str(&tool.schema.parameters)
+        let parameters: Value = serde_json::from_str(&tool.schema.parameters)
             .map_err(|error| format!("the parameters of `{name}` are no JSON: {error}"))?;
-        arguments::is_object_schema(&schema).map_err(|why| format!("the parameters of `{name}`: {why}"))?;
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let required = schema.get("required").and_then(Value::as_array);
-        for required in required.into_iter().flatten().filter_map(Value::as_str) {
-            if properties.is_none_or(|properties| !properties.contains_key(required)) {
-                return Err(format!("`{name}` requires `{required}`, which is none of its properties").into());
-            }
-        }
+        schema::of_object(&parameters).map_err(|why| format!("the parameters of `{name}`: {why}"))?;
     }
     fine()
 }
