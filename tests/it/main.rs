@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrows;
+mod authors;
 mod auxiliary;
 mod branches;
 mod breaker;

@@ -210,7 +210,12 @@ impl tracing::Subscriber for Trace {
         let mut words = Words::default();
         event.record(&mut words);
         if words.is_end {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(words.other);
+            let heard = match words.other {
+                answered if answered.starts_with("Ok(Ok(") => format!("it answered an error: {answered}"),
+                crashed if crashed.starts_with("Ok(") => "it crashed".to_owned(),
+                _ => "it took too long".to_owned(),
+            };
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(heard);
         }
     }
 

@@ -72,3 +72,77 @@ fn the_local_skills_keep_the_contract() {
 fn the_audit_hooks_keep_the_contract() {
     passes("bundled/hooks/audit");
 }
+
+/// A flaw that was planted, and the check that must find it.
+const FLAWS: &[(&str, &str, &str)] = &[
+    ("configure-panics", "lifecycle", "is configured as given"),
+    ("unwraps-imports", "imports", "lives on where every import is denied"),
+    ("end-panics", "lifecycle", "ends a session"),
+    ("catalog-changes", "tools", "offers the same tools each time it is asked"),
+    ("tool-twice", "tools", "names and describes its tools"),
+    ("schema-is-none", "tools", "has a JSON Schema for each tool's arguments"),
+    ("any-tool", "tools", "answers a name that it does not have with an error"),
+    ("slices-bytes", "tools", "answers wrong, empty, huge and strange arguments"),
+    ("index-turns", "skills", "has the same index each time it is asked"),
+    ("any-skill", "skills", "answers what is not there with an error"),
+    ("any-path", "skills", "shows nothing outside of its skills"),
+    ("odd-interest", "hooks", "is interested in events that there are, the same each time"),
+    ("blocks-late", "hooks", "has a verdict for every event"),
+    ("hook-panics", "hooks", "has a verdict for every event"),
+    ("prompt-counts", "memory", "has the same text for the prompt each time"),
+    ("over-budget", "memory", "recalls within the budget"),
+    ("one-key", "memory", "has a key of its own for each recollection"),
+    ("takes-twice", "memory", "takes a turn that comes twice once"),
+    ("subtracts", "context engine", "assesses every moment, from empty to overfull"),
+    ("odd-status", "context engine", "has a status that is a JSON object"),
+    ("never-done", "context engine", "prepares in steps that end"),
+    ("quotes-beyond", "context assist", "quotes what was said, twice the same"),
+    ("loses", "plans", "keep the rules that the host checks"),
+    ("splits-calls", "plans", "keep the rules that the host checks"),
+    ("never-proposes", "plans", "make room in a full window"),
+];
+
+fn flawed(flaw: &str) -> Option<Report> {
+    let subject = staged("test-guests/flawed")?;
+    let settings = Settings { conversations: 12, ..settings(Some(format!(r#"{{"flaw":"{flaw}"}}"#))) };
+    Some(examine(&subject, &settings, &|_| ()).unwrap())
+}
+
+#[test]
+fn a_plugin_of_every_kind_without_a_flaw_passes() {
+    let Some(report) = flawed("none") else { return };
+    assert!(report.passed(), "{}", told(&report));
+    assert_eq!(report.kinds.len(), 7);
+}
+
+#[test]
+fn every_flaw_that_was_planted_is_found_with_why_and_a_remedy() {
+    for (flaw, group, what) in FLAWS {
+        let Some(report) = flawed(flaw) else { return };
+        let found = report.failures().find(|check| check.group == *group && check.what == *what);
+        let found = found.unwrap_or_else(|| panic!("{flaw} was not found\n{}", told(&report)));
+        assert!(!found.seen.is_empty() && found.fix.is_some(), "{found:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_breaks_a_rule_is_found_again_by_its_seed() {
+    let Some(report) = flawed("splits-calls") else { return };
+    let check = report.failures().find(|check| check.group == "plans").unwrap();
+    let subject = staged("test-guests/flawed").unwrap();
+    let settings = Settings {
+        conversations: 1,
+        seed: check.seed.unwrap(),
+        ..settings(Some(r#"{"flaw":"splits-calls"}"#.to_owned()))
+    };
+    let again = examine(&subject, &settings, &|_| ()).unwrap();
+    assert!(again.failures().any(|found| found.seen == check.seen), "{}", told(&again));
+}
+
+#[test]
+fn what_is_no_component_fails_one_check_with_the_reason() {
+    let subject = Subject::of_parts("name: none\n", b"\0asm\x01\0\0\0").unwrap();
+    let report = examine(&subject, &settings(None), &|_| ()).unwrap();
+    assert_eq!((report.checks.len(), report.passed()), (1, false));
+    assert!(report.checks[0].seen.contains("core module"), "{:?}", report.checks);
+}

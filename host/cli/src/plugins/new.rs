@@ -53,8 +53,8 @@ impl Kind {
     /// How a plugin of the kind is put to use.
     fn to_use(self, name: &str) -> String {
         match self {
-            Self::ContextEngine => format!("hermes config set context.engine {name}"),
-            Self::MemoryProvider => format!("hermes config set memory.provider {name}"),
+            Self::ContextEngine => format!("hermes --engine {name}"),
+            Self::MemoryProvider => format!("hermes # with `memory: {{provider: {name}}}` in config.yaml"),
             Self::Tools | Self::Skills | Self::Hooks => format!("hermes plugins enable {name}"),
         }
     }

@@ -33,9 +33,9 @@ impl Flawed {
         self.config.flaw == flaw
     }
 
-    /// A number that is another one each time, where that is the flaw.
-    fn whim(&self, flaw: &str) -> u8 {
-        if self.has(flaw) { random::bytes(1).first().copied().unwrap_or(0) } else { 0 }
+    /// A text that is another one each time, where that is the flaw.
+    fn whim(&self, flaw: &str) -> String {
+        if self.has(flaw) { format!(" {:?}", random::bytes(16)) } else { String::new() }
     }
 }
 
@@ -68,7 +68,7 @@ impl Tools for Flawed {
         if self.has("schema-is-none") {
             parameters["properties"]["text"]["type"] = json!("words");
         }
-        let description = format!("Says how long a text is{}", ".".repeat(1 + usize::from(self.whim("catalog-changes"))));
+        let description = format!("Says how long a text is.{}", self.whim("catalog-changes"));
         let tool = Tool::new("measure", description, parameters).effect(Effect::Reads);
         if self.has("tool-twice") { vec![tool.clone(), tool] } else { vec![tool] }
     }
