@@ -20,7 +20,8 @@ fn cargo(project: &Path, arguments: &[&str]) -> Result<(), String> {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         let of_the_outer = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-        if of_the_outer || matches!(name.as_str(), "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS" | "RUSTC_WORKSPACE_WRAPPER") {
+        if of_the_outer || matches!(name.as_str(), "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS" | "RUSTC_WORKSPACE_WRAPPER")
+        {
             command.env_remove(name);
         }
     }

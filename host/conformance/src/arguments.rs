@@ -55,7 +55,10 @@ fn fitting_at(schema: &Value, root: &Value, depth: usize) -> Value {
 
 fn least(schema: &Value) -> f64 {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-    bound("minimum").or_else(|| bound("exclusiveMinimum").map(|bound| bound + 1.0)).or_else(|| bound("maximum")).unwrap_or(1.0)
+    bound("minimum")
+        .or_else(|| bound("exclusiveMinimum").map(|bound| bound + 1.0))
+        .or_else(|| bound("maximum"))
+        .unwrap_or(1.0)
 }
 
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
@@ -66,7 +69,9 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
 fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(name)) => name,
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or("null"),
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or("null")
+        }
         _ if schema.get("properties").is_some() => "object",
         _ => "string",
     }

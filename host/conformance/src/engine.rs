@@ -26,7 +26,8 @@ const BUDGET: u32 = 1_000;
 pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
     let scene = Scene { history: std::sync::Arc::new(Spoken::of(generated(1, 8))), ..stand.scene() };
     let worker = stand.put_on(&scene)?;
-    let fix = "an empty conversation, an empty window and a full one are all asked about; subtract with `saturating_sub`";
+    let fix =
+        "an empty conversation, an empty window and a full one are all asked about; subtract with `saturating_sub`";
     checks.add(GROUP, "assesses every moment, from empty to overfull", fix, assesses(stand, &worker).await?);
     let fix = "`assess` is asked after every reply and before every request: it must change nothing";
     checks.add(GROUP, "assesses the same pressure the same", fix, assesses_alike(&worker).await);
@@ -36,7 +37,8 @@ pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), 
     checks.add(GROUP, "takes another model", fix, other_model(&worker).await);
     let fix = "answer `done` once nothing is left to prepare: the host calls again while it says `more`";
     checks.add(GROUP, "prepares in steps that end", fix, prepares(&worker, &scene).await);
-    let fix = "`settled` may come twice, late, or for a plan of an instance that is gone: take it for news, not for an order";
+    let fix =
+        "`settled` may come twice, late, or for a plan of an instance that is gone: take it for news, not for an order";
     checks.add(GROUP, "is told twice what became of a plan", fix, settled(&worker).await);
     let away = Scene { rights: Rights::ModelAway, ..scene.clone() };
     let fix = "`propose` never needs a model: where nothing is prepared, texts made by rule are better than none";

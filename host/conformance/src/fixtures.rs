@@ -42,8 +42,7 @@ impl Models for Scripted {
         let source = request.messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
         let written = StandIn::new(Terms::STANDARD, Temper::Sound).write_within(&source, request.max_tokens);
         let text = written.text.unwrap_or_default();
-        let usage =
-            Usage { input: tokens::of_text(&source), output: tokens::of_text(&text), ..Usage::default() };
+        let usage = Usage { input: tokens::of_text(&source), output: tokens::of_text(&text), ..Usage::default() };
         Ok(ModelReply { text, finish: Finish::Stop, model: model.name, usage })
     }
 

@@ -80,7 +80,9 @@ async fn events(worker: &Worker<'_>) -> Verdict {
             match word.map_err(|ill| Fail::from(format!("{shown}: {ill}")))? {
                 Word::Proceed => {}
                 _ if !counts => {
-                    return Err(format!("{shown}: only `before-tool` can be stopped, `proceed` is the answer here").into());
+                    return Err(
+                        format!("{shown}: only `before-tool` can be stopped, `proceed` is the answer here").into()
+                    );
                 }
                 Word::Block(text) | Word::Ask(text) if text.trim().is_empty() => {
                     return Err(format!("{shown}: it is stopped without a word why").into());

@@ -51,7 +51,9 @@ async fn configured(stand: &Stand<'_>, checks: &mut Checks) -> Result<bool, Conf
 
     let (Some(is_one), Some(defaults)) =
         (stand.subject.schema.as_ref().map(schema::of_configuration), stand.subject.defaults())
-    else { return Ok(works) };
+    else {
+        return Ok(works);
+    };
     let fix = "write `config` in plugin.yaml as a JSON Schema of an object, its defaults within it";
     checks.add(GROUP, "has a schema of its configuration that is one", fix, is_one);
     if works {
@@ -248,4 +250,3 @@ pub(crate) async fn exercise(stand: &Stand<'_>, scene: &Scene) -> Result<Result<
     };
     Ok(everything.await)
 }
-

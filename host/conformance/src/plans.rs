@@ -50,10 +50,8 @@ pub(crate) fn check(
     }
     let fix = "name every message once and in order, or cover it by a summary; keep calls with their results, the last \
                user message as it was said, and a summary's text and cover under its key";
-    let told = format!(
-        "{} plans over {} conversations, {} of them views since",
-        seen.plans, seen.conversations, seen.adopted
-    );
+    let told =
+        format!("{} plans over {} conversations, {} of them views since", seen.plans, seen.conversations, seen.adopted);
     let failed = broken.is_some();
     checks.add(GROUP, "keep the rules that the host checks", fix, broken.map_or(Ok(told), Err));
     let fix = "advise `now` and propose a plan when the window is full, at the latest at the moment `overflow`";
@@ -174,7 +172,8 @@ pub(crate) fn losslessness(
     settings: &Settings,
     checks: &mut Checks,
 ) -> Result<(), ConformanceError> {
-    let fix = "what an engine keeps by message id must be compared with `observe`; the seed makes the conversation again";
+    let fix =
+        "what an engine keeps by message id must be compared with `observe`; the seed makes the conversation again";
     let verdict = match selected(runtime, stand) {
         Ok(plugins) => {
             let trial = Trial {

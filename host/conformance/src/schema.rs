@@ -41,7 +41,9 @@ fn check(schema: &Value, at: &str, depth: usize) -> Result<(), String> {
         let at = format!("{at}/{keyword}");
         let wrong = |why: &str| Err(format!("`{at}` {why}"));
         match keyword.as_str() {
-            "type" if !is_type(value) => return wrong("is none of object, array, string, integer, number, boolean, null"),
+            "type" if !is_type(value) => {
+                return wrong("is none of object, array, string, integer, number, boolean, null");
+            }
             "properties" | "$defs" | "definitions" | "patternProperties" => {
                 let Value::Object(schemas) = value else { return wrong("must be an object of schemas") };
                 for (name, schema) in schemas {
@@ -57,9 +59,13 @@ fn check(schema: &Value, at: &str, depth: usize) -> Result<(), String> {
                     check(schema, &format!("{at}/{number}"), depth + 1)?;
                 }
             }
-            "enum" if !value.as_array().is_some_and(|values| !values.is_empty()) => return wrong("must be an array of values"),
+            "enum" if !value.as_array().is_some_and(|values| !values.is_empty()) => {
+                return wrong("must be an array of values");
+            }
             "required" => required(value, keywords, &at)?,
-            "description" | "title" | "format" | "pattern" | "$ref" if !value.is_string() => return wrong("must be a text"),
+            "description" | "title" | "format" | "pattern" | "$ref" if !value.is_string() => {
+                return wrong("must be a text");
+            }
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" if !value.is_number() => {
                 return wrong("must be a number");
             }
@@ -130,7 +136,8 @@ mod tests {
             let told = of_object(&schema);
             assert!(told.as_ref().is_err_and(|why| why.contains(part)), "{schema}: {told:?}");
         }
-        let plain = json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] });
+        let plain =
+            json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] });
         assert_eq!(of_object(&plain), Ok(()));
     }
 

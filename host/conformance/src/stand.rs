@@ -147,7 +147,12 @@ impl<'a> Stand<'a> {
             let mut micros = micros.clone();
             micros.sort_unstable();
             let median_us = micros.get(micros.len() / 2).copied().unwrap_or_default();
-            Calls { call, count: micros.len() as u64, median_us, slowest_us: micros.last().copied().unwrap_or_default() }
+            Calls {
+                call,
+                count: micros.len() as u64,
+                median_us,
+                slowest_us: micros.last().copied().unwrap_or_default(),
+            }
         });
         calls.collect()
     }

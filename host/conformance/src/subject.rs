@@ -192,11 +192,7 @@ mod tests {
                 "",
                 "target/wasm32-wasip2/release/mine.wasm",
             ),
-            (
-                vec![("plugin.yaml", "name: mine\ncomponent: b.wasm\n"), ("a.wasm", "x"), ("b.wasm", "x")],
-                "",
-                "b.wasm",
-            ),
+            (vec![("plugin.yaml", "name: mine\ncomponent: b.wasm\n"), ("a.wasm", "x"), ("b.wasm", "x")], "", "b.wasm"),
         ] {
             let folder = folder(&files);
             let subject = Subject::find(&folder.path().join(path)).unwrap();

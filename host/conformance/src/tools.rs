@@ -29,9 +29,11 @@ pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), 
     checks.add(GROUP, "offers the same tools each time it is asked", fix, verdict);
     let Ok(tools) = first else { return Ok(()) };
 
-    let fix = "name a tool with 1 to 64 letters, digits, `_` and `-`, each name once, and say in a sentence what it does";
+    let fix =
+        "name a tool with 1 to 64 letters, digits, `_` and `-`, each name once, and say in a sentence what it does";
     checks.add(GROUP, "names and describes its tools", fix, named(&tools));
-    let fix = "write `parameters` as a JSON Schema object: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}";
+    let fix =
+        "write `parameters` as a JSON Schema object: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}";
     checks.add(GROUP, "has a JSON Schema for each tool's arguments", fix, schemas(&tools));
     let fix = "answer `invocation.unknown()` for a name that is not in the catalog";
     checks.add(GROUP, "answers a name that it does not have with an error", fix, unknown(&worker).await);

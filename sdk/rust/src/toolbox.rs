@@ -92,7 +92,8 @@ fn described<A: JsonSchema>() -> (String, Value) {
 /// Takes out the sizes of Rust's numbers, and `null` beside another type: what may be left out is not required.
 fn plain(schema: &mut Schema) {
     let is_of_rust = |format: &str| {
-        matches!(format, "float" | "double") || format.trim_start_matches('u').trim_start_matches("int").parse::<u8>().is_ok()
+        matches!(format, "float" | "double")
+            || format.trim_start_matches('u').trim_start_matches("int").parse::<u8>().is_ok()
     };
     if schema.get("format").and_then(Value::as_str).is_some_and(is_of_rust) {
         schema.remove("format");

@@ -79,7 +79,8 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
 }
 
 /// Names that cargo refuses or that mean something else to the compiler; a keyword would do so too.
-const TAKEN: [&str; 9] = ["hermes-plugin", "hermes_plugin", "hermes-plugin-derive", "test", "core", "std", "alloc", "build", "deps"];
+const TAKEN: [&str; 9] =
+    ["hermes-plugin", "hermes_plugin", "hermes-plugin-derive", "test", "core", "std", "alloc", "build", "deps"];
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
@@ -162,7 +163,10 @@ fn missing_target() -> Option<String> {
     let mut asked = Command::new(rustc);
     asked.args(["--print", "target-libdir", "--target", TARGET]).stdin(Stdio::null()).stderr(Stdio::null());
     match asked.output() {
-        Err(_) => Some("there is no Rust compiler here; get one from https://rustup.rs, then: rustup target add wasm32-wasip2".to_owned()),
+        Err(_) => Some(
+            "there is no Rust compiler here; get one from https://rustup.rs, then: rustup target add wasm32-wasip2"
+                .to_owned(),
+        ),
         Ok(output) => {
             let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
             let is_there = output.status.success() && fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());

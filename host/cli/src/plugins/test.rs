@@ -112,7 +112,8 @@ fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
     }
     if let Some(seed) = check.seed {
         let path = arguments.path.display();
-        line.push_str(&format!("      again: hermes plugins test {path} --seed {seed} --conversations 1\n"));
+        let config = arguments.config.as_ref().map_or_else(String::new, |config| format!(" --config '{config}'"));
+        line.push_str(&format!("      again: hermes plugins test {path} --seed {seed} --conversations 1{config}\n"));
     }
     line
 }
@@ -137,7 +138,7 @@ mod tests {
             conversations: 300,
             seed: 1,
             turns: None,
-            config: None,
+            config: Some(r#"{"keep":1}"#.to_owned()),
         };
         let check = |passed: bool| Check {
             group: "plans",
@@ -150,7 +151,7 @@ mod tests {
         let console = Console::plain(true);
         let failed = line(&check(false), &arguments, console);
         let expected = "  ✗ keep the rules\n      why: message 3[2J is lost\n      fix: cover it\n      again: hermes \
-                        plugins test ./mine --seed 7 --conversations 1\n";
+                        plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}'\n";
         assert_eq!(failed.replace('\u{fffd}', ""), expected);
         assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3"));
     }

@@ -83,8 +83,7 @@ mod tests {
     #[test]
     fn a_message_is_a_line_with_its_calls() {
         let mut caller = message(7, Role::Assistant, "I read\n\nit.");
-        caller.tool_calls =
-            vec![ToolCall { id: "a".into(), name: "read_file".into(), arguments: "{}".into() }];
+        caller.tool_calls = vec![ToolCall { id: "a".into(), name: "read_file".into(), arguments: "{}".into() }];
         let long = message(8, Role::User, &"ü".repeat(500));
         let text = text(&[caller, long]);
         let (first, second) = text.split_once('\n').unwrap_or_default();

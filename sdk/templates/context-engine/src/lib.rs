@@ -5,9 +5,7 @@
 
 mod digest;
 
-use hermes_plugin::context_engine::{
-    Advice, Item, Moment, Outcome, Plan, Pressure, Request, Segment, Summary, Timing,
-};
+use hermes_plugin::context_engine::{Advice, Item, Moment, Outcome, Plan, Pressure, Request, Segment, Summary, Timing};
 use hermes_plugin::{ContextEngine, Error, Header, MessageId, MessageRange, Model, Plugin, history};
 use serde::Deserialize;
 

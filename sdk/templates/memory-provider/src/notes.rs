@@ -71,10 +71,10 @@ mod tests {
     #[test]
     fn what_shares_most_words_comes_first() {
         let notes = "tea at four\nthe ferry leaves at noon\nthe ferry is red\n";
-        assert_eq!(about(notes, "When does the Ferry leave? It leaves soon."), [
-            "the ferry leaves at noon",
-            "the ferry is red"
-        ]);
+        assert_eq!(
+            about(notes, "When does the Ferry leave? It leaves soon."),
+            ["the ferry leaves at noon", "the ferry is red"]
+        );
         assert!(about(notes, "").is_empty());
     }
 }

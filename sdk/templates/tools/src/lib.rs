@@ -81,7 +81,9 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told_to_the_model() {
-        for (arguments, part) in [("{}", "text"), (r#"{"text":""}"#, "empty"), (r#"{"text":"x","unit":"feet"}"#, "feet")] {
+        for (arguments, part) in
+            [("{}", "text"), (r#"{"text":""}"#, "empty"), (r#"{"text":"x","unit":"feet"}"#, "feet")]
+        {
             assert!(call(arguments).is_err_and(|error| error.message.contains(part)), "{arguments}");
         }
     }

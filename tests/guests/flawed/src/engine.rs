@@ -2,9 +2,7 @@
 
 use hermes_plugin::context_assist::{Draft, Place, Quote};
 use hermes_plugin::context_engine::{Advice, Item, Moment, Plan, Pressure, Request, Segment, Summary, Timing};
-use hermes_plugin::{
-    ContextAssist, ContextEngine, Error, Header, MessageId, MessageRange, Model, Progress, Role,
-};
+use hermes_plugin::{ContextAssist, ContextEngine, Error, Header, MessageId, MessageRange, Model, Progress, Role};
 
 use crate::Flawed;
 
