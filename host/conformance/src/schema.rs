@@ -59,7 +59,7 @@ fn check(schema: &Value, at: &str, depth: usize) -> Result<(), String> {
                     check(schema, &format!("{at}/{number}"), depth + 1)?;
                 }
             }
-            "enum" if !value.as_array().is_some_and(|values| !values.is_empty()) => {
+            "enum" if value.as_array().is_none_or(Vec::is_empty) => {
                 return wrong("must be an array of values");
             }
             "required" => required(value, keywords, &at)?,
