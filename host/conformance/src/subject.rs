@@ -122,33 +122,45 @@ fn bare(component: &Path) -> Result<(Manifest, String), ConformanceError> {
 
 /// The component of a folder: as named or the only one, beside the manifest or where cargo builds it.
 fn component_in(folder: &Path, named: Option<&str>) -> Result<PathBuf, ConformanceError> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| folder.join("target"), |set| folder.join(set));
-    let target = target.join(TARGET);
-    if let Some(name) = named.filter(|name| folder.join(name).is_file()) {
-        return Ok(folder.join(name));
-    }
+    let own = folder.join("target").join(TARGET);
     let mut places = vec![folder.to_owned()];
-    if folder.join("Cargo.toml").is_file() {
-        places.extend(["release", "debug"].map(|profile| target.join(profile)));
+    let package = package(folder);
+    if package.is_some() {
+        // A target folder that is set may be shared with others.
+        let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set).join(TARGET));
+        let targets = set.into_iter().chain([own.clone()]);
+        places.extend(targets.flat_map(|target| ["release", "debug"].map(|profile| target.join(profile))));
     }
     for place in places {
-        let mut found = components(&place)?;
-        if found.len() > 1
-            && let Some(name) = named.filter(|name| found.iter().any(|path| path.ends_with(name)))
-        {
-            return Ok(place.join(name));
+        let wanted = [named.map(str::to_owned), package.clone()].into_iter().flatten().map(|file| place.join(file));
+        if let Some(found) = wanted.into_iter().find(|path| path.is_file()) {
+            return Ok(found);
         }
+        let mut found = components(&place)?;
+        // What else lies in a target folder may be another package's.
+        let is_own = place == *folder || place.starts_with(&own);
         match found.len() {
-            0 => {}
-            1 => return Ok(found.remove(0)),
-            _ => {
+            1 if is_own => return Ok(found.remove(0)),
+            0 | 1 => {}
+            _ if is_own => {
                 let names = found.iter().filter_map(|path| path.file_name());
                 let found = names.map(|name| name.to_string_lossy().into_owned()).collect();
                 return Err(ConformanceError::Several { folder: place, found });
             }
+            _ => {}
         }
     }
-    Err(ConformanceError::NoComponent { folder: folder.to_owned(), target })
+    Err(ConformanceError::NoComponent { folder: folder.to_owned(), target: own })
+}
+
+/// What cargo names the component of the package in a folder; none where there is no package.
+fn package(folder: &Path) -> Option<String> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+    let named = manifest.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "name").then(|| value.trim().trim_matches('"').replace('-', "_"))
+    });
+    Some(format!("{}.wasm", named.unwrap_or_default()))
 }
 
 fn components(folder: &Path) -> Result<Vec<PathBuf>, ConformanceError> {
@@ -191,6 +203,16 @@ mod tests {
                 vec![("plugin.yaml", yaml), ("Cargo.toml", ""), ("target/wasm32-wasip2/release/mine.wasm", "x")],
                 "",
                 "target/wasm32-wasip2/release/mine.wasm",
+            ),
+            (
+                vec![
+                    ("plugin.yaml", yaml),
+                    ("Cargo.toml", "[package]\nname = \"my-own\"\n"),
+                    ("target/wasm32-wasip2/release/my_own.wasm", "x"),
+                    ("target/wasm32-wasip2/release/other.wasm", "y"),
+                ],
+                "",
+                "target/wasm32-wasip2/release/my_own.wasm",
             ),
             (vec![("plugin.yaml", "name: mine\ncomponent: b.wasm\n"), ("a.wasm", "x"), ("b.wasm", "x")], "", "b.wasm"),
         ] {
