@@ -1,4 +1,5 @@
-//! Puts the staged plugins into the binary: a table of `include_str!` and `include_bytes!`, and nothing else.
+//! Puts the staged plugins, and what new ones begin with, into the binary: tables of `include_str!` and `include_bytes!`, and
+//! nothing else.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,39 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where output goes"));
     fs::write(out.join("bundled.rs"), table).expect("the output folder can be written");
+    let scaffold = scaffold(&crate_folder.join("../.."));
+    fs::write(out.join("scaffold.rs"), scaffold).expect("the output folder can be written");
+}
+
+/// The templates of new plugins, the SDK's sources and the contract: folder, path in it, text.
+fn scaffold(repository: &Path) -> String {
+    let templates = repository.join("sdk/templates");
+    let named = |folder: PathBuf| (folder.file_name().map(|name| name.to_string_lossy().into_owned()), folder);
+    let mut sources: Vec<(Option<String>, PathBuf)> = folders(&templates).into_iter().map(named).collect();
+    sources.push((Some("rust".to_owned()), repository.join("sdk/rust/src")));
+    sources.push((Some("rust-derive".to_owned()), repository.join("sdk/rust-derive/src")));
+    sources.push((Some("wit".to_owned()), repository.join("wit")));
+    let mut table = String::from("&[\n");
+    for (name, folder) in sources {
+        let name = name.expect("every source has a name");
+        println!("cargo::rerun-if-changed={}", folder.display());
+        for file in files(&folder) {
+            let path = file.strip_prefix(&folder).expect("it was found there").to_str().expect("a name in Unicode");
+            writeln!(table, "    ({name:?}, {path:?}, include_str!({:?})),", absolute(&file))
+                .expect("a string takes what is written to it");
+        }
+    }
+    table.push(']');
+    table
+}
+
+/// The files below a folder, by path.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    found.extend(folders(folder).iter().flat_map(|inner| files(inner)));
+    found.sort();
+    found
 }
 
 /// The folders in a folder, by name; none where it is not there.

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-cli",
         &[
+            "hermes-conformance",
             "hermes-lab",
             "hermes-agent",
             "hermes-install",
@@ -24,6 +25,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-runtime",
             "hermes-conversation",
         ],
+    ),
+    // It makes conversations of its own, and proves engines as the laboratory does.
+    (
+        "hermes-conformance",
+        &["hermes-lab", "hermes-plugins", "hermes-runtime", "hermes-bindings", "hermes-conversation"],
     ),
     // Its benchmark starts components by itself.
     ("hermes-lab", &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-runtime", "hermes-conversation"]),

@@ -7,6 +7,7 @@
 #[cfg(target_os = "linux")]
 mod approval;
 mod arrows;
+mod authors;
 mod auxiliary;
 mod branches;
 mod breaker;

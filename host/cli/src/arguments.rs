@@ -10,6 +10,8 @@ use crate::plugins::grant::GrantArguments;
 use crate::plugins::install::InstallArguments;
 use crate::plugins::remove::RemoveArguments;
 use crate::plugins::update::UpdateArguments;
+use crate::plugins::new::NewArguments;
+use crate::plugins::test::TestArguments;
 use crate::sessions::changes::{Consent, PruneArguments};
 use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
@@ -285,6 +287,10 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Begin one: a small Rust project that works
+    New(NewArguments),
+    /// Put one through the contract of its kind, in the real runtime
+    Test(TestArguments),
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,8 @@ pub(crate) mod remove;
 pub(crate) mod update;
 mod variables;
 mod verify;
+pub(crate) mod new;
+pub(crate) mod test;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -83,6 +85,8 @@ pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode
             listing::run(&Home::locate()?, forget.as_deref(), *json, console)
         }
         PluginsCommand::Verify { json } => verify::run(*json, console),
+        PluginsCommand::New(arguments) => new::run(arguments, console),
+        PluginsCommand::Test(arguments) => test::run(arguments, console),
     }
 }
 

@@ -97,6 +97,29 @@ impl From<serde_json::Error> for Error {
     }
 }
 
+/// What `?` takes as it is: mistakes in what came from outside are the giver's fault, the rest is the plugin's own.
+macro_rules! from {
+    ($($other:ty => $make:ident, $what:literal;)+) => {
+        $(impl From<$other> for Error {
+            fn from(error: $other) -> Self {
+                Self::$make(format!(concat!($what, ": {}"), error))
+            }
+        })+
+    };
+}
+
+from! {
+    std::str::Utf8Error => invalid, "invalid UTF-8";
+    std::string::FromUtf8Error => invalid, "invalid UTF-8";
+    std::num::ParseIntError => invalid, "no whole number";
+    std::num::ParseFloatError => invalid, "no number";
+    std::num::TryFromIntError => invalid, "number out of range";
+    std::fmt::Error => failed, "formatting failed";
+    std::io::Error => failed, "reading or writing failed";
+    Box<dyn std::error::Error> => failed, "failed";
+    Box<dyn std::error::Error + Send + Sync> => failed, "failed";
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +139,12 @@ mod tests {
     fn broken_json_is_the_callers_fault() {
         let parse = || -> Result<serde_json::Value, Error> { Ok(serde_json::from_str("{")?) };
         assert!(parse().is_err_and(|error| error.is(ErrorKind::InvalidInput)));
+    }
+    #[test]
+    fn mistakes_of_std_are_taken_by_the_question_mark() {
+        let number = |text: &str| -> Result<u32, Error> { Ok(text.parse::<u32>()?) };
+        assert!(number("many").is_err_and(|error| error.is(ErrorKind::InvalidInput)));
+        let other = || -> Result<(), Error> { Err(Box::<dyn std::error::Error>::from("no oil"))? };
+        assert!(other().is_err_and(|error| error.is(ErrorKind::Failed) && error.message.contains("no oil")));
     }
 }

@@ -44,6 +44,20 @@ pub trait Slot {
     }
 }
 
+/// Has panics written to the plugin's log with the place where they happened. The user is told by the host, which also has
+/// the words: so the line is one for the author, not for everybody.
+#[cfg(target_family = "wasm")]
+pub(crate) fn log_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            crate::host::log::info(panic);
+            usual(panic);
+        }));
+    });
+}
+
 /// Makes a type the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
 ///
 /// The component exports `lifecycle` and the interfaces that are named, nothing else. Known names: `ContextEngine`,

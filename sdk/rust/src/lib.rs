@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-//! use hermes_plugin::{Error, Plugin, Tools, random};
+//! use hermes_plugin::{Error, Plugin, Toolbox, Tools, arguments, random};
 //! use serde_json::json;
 //!
 //! struct Dice {
@@ -19,24 +19,34 @@
 //!     }
 //! }
 //!
+//! /// Roll dice.
+//! #[arguments]
+//! struct Roll {
+//!     /// How many, from 1 to 100; one where it is left out.
+//!     count: Option<u32>,
+//! }
+//!
+//! impl Dice {
+//!     fn tools() -> Toolbox<Self> {
+//!         Toolbox::new("games").tool("roll", Self::roll).effect(Effect::Reads).parallel(true)
+//!     }
+//!
+//!     fn roll(&mut self, arguments: Roll) -> Result<Output, Error> {
+//!         let count @ 1..=100 = arguments.count.unwrap_or(1) else {
+//!             return Err(Error::invalid("count must be a number from 1 to 100"));
+//!         };
+//!         let rolled: Vec<_> = random::bytes(count).iter().map(|byte| u64::from(*byte) % self.sides + 1).collect();
+//!         Ok(Output::text(json!({ "rolled": rolled }).to_string()))
+//!     }
+//! }
+//!
 //! impl Tools for Dice {
 //!     fn catalog(&self) -> Vec<Tool> {
-//!         let parameters = json!({
-//!             "type": "object",
-//!             "properties": { "count": { "type": "integer", "minimum": 1, "maximum": 100 } },
-//!             "required": ["count"],
-//!         });
-//!         vec![Tool::new("roll", "Roll dice.", parameters).toolset("games").effect(Effect::Reads).parallel(true)]
+//!         Self::tools().catalog()
 //!     }
 //!
 //!     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
-//!         let arguments: serde_json::Value = invocation.parse()?;
-//!         let count = match arguments["count"].as_u64() {
-//!             Some(count @ 1..=100) => count,
-//!             _ => return Err(Error::invalid("count must be a number from 1 to 100")),
-//!         };
-//!         let rolled: Vec<_> = random::bytes(count as u32).iter().map(|byte| u64::from(*byte) % self.sides + 1).collect();
-//!         Ok(Output::text(json!({ "rolled": rolled }).to_string()))
+//!         Self::tools().call(self, invocation)
 //!     }
 //! }
 //!
@@ -51,6 +61,10 @@
 //! are best kept in plain functions, which `cargo test` runs natively. A panic ends the instance, its message
 //! reaches the user, and the next call gets a fresh one.
 
+// The attribute `arguments` names the crate as its users do.
+#[cfg(test)]
+extern crate self as hermes_plugin;
+
 #[doc(hidden)]
 pub mod bindings;
 pub mod context_assist;
@@ -63,6 +77,7 @@ pub mod lifecycle;
 pub mod memory_events;
 pub mod memory_provider;
 pub mod skills;
+pub mod toolbox;
 pub mod tools;
 
 pub use bindings::types::{
@@ -73,18 +88,21 @@ pub use context_assist::ContextAssist;
 pub use context_engine::ContextEngine;
 pub use error::{Error, ErrorKind};
 pub use export::CONTRACT;
+pub use hermes_plugin_derive::arguments;
 pub use hooks::Hooks;
 pub use host::{clock, documents, files, history, http, llm, log, process, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
 pub use memory_events::MemoryEvents;
 pub use memory_provider::MemoryProvider;
 pub use skills::Skills;
+pub use toolbox::Toolbox;
 pub use tools::Tools;
 
 #[doc(hidden)]
 pub mod __private {
     pub use crate::bindings;
     pub use crate::export::{STAMP, Slot, stamp};
+    pub use {schemars, serde};
 }
 
 impl MessageRange {

@@ -29,6 +29,8 @@ pub trait Plugin: Sized + 'static {
 
 impl<S: crate::export::Slot> wit::Guest for S {
     fn configure(config: String) -> Result<(), Error> {
+        #[cfg(target_family = "wasm")]
+        crate::export::log_panics();
         // A section that the user left out or left empty is one without keys.
         let config = if matches!(config.trim(), "" | "null") { "{}" } else { &config };
         let plugin = S::Plugin::configure(config)?;

@@ -75,7 +75,7 @@ fn a_component_exports_lifecycle_and_what_it_named() {
 fn a_component_imports_what_it_uses_and_of_wasi_only_what_std_links() {
     let (ours, wasi): (Vec<_>, Vec<_>) =
         two_kinds().imports.iter().partition(|import| import.starts_with("hermes:plugin/"));
-    assert_eq!(ours, ["hermes:plugin/types@0.1.0", "hermes:plugin/documents@0.1.0"]);
+    assert_eq!(ours, ["hermes:plugin/types@0.1.0", "hermes:plugin/log@0.1.0", "hermes:plugin/documents@0.1.0"]);
     for import in wasi {
         let known = ["wasi:io/", "wasi:cli/", "wasi:clocks/", "wasi:random/"];
         assert!(known.iter().any(|package| import.starts_with(package)), "{import}");

@@ -1,0 +1,163 @@
+//! `hermes plugins test`: a plugin is put through the contract of its kinds, in the real runtime.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Args;
+use hermes_conformance::{Check, ConformanceError, Report, Settings, Subject, examine};
+
+use super::Code;
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::home::Home;
+use crate::text;
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArguments {
+    /// A component, a plugin's folder, or a Rust project that was built
+    #[arg(default_value = ".")]
+    path: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Conversations that are generated for a context engine
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    conversations: u64,
+    /// The first of their seeds
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Turns of each; by its seed where none is given
+    #[arg(long)]
+    turns: Option<u32>,
+    /// The plugin's section of the configuration, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    config: Option<String>,
+}
+
+pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
+    let subject = Subject::find(&arguments.path).map_err(failed)?;
+    let code = Code::of(&Home::locate()?)?;
+    let settings = Settings {
+        conversations: arguments.conversations,
+        seed: arguments.seed,
+        turns: arguments.turns,
+        config: arguments.config.clone(),
+        code: code.folder(),
+        jobs: thread::available_parallelism().map_or(1, Into::into),
+    };
+    let progress = |what: &str| {
+        if console.screen && !arguments.json {
+            console.note(what);
+        }
+    };
+    let report = examine(&subject, &settings, &progress).map_err(failed)?;
+    if arguments.json {
+        let value = serde_json::to_value(&report).map_err(|error| {
+            Failure::new(Kind::General, "the report cannot be written", error.to_string(), "leave out --json")
+        })?;
+        print(&format!("{value:#}\n"))?;
+    } else {
+        print(&told(&report, arguments, console))?;
+    }
+    Ok(if report.passed() { ExitCode::SUCCESS } else { Kind::General.into() })
+}
+
+fn failed(error: ConformanceError) -> Failure {
+    let kind = if matches!(error, ConformanceError::Config(_)) { Kind::Usage } else { Kind::General };
+    Failure::from_sentence(kind, "the plugin cannot be tested", &error.to_string(), "see docs/writing-a-plugin.md")
+}
+
+fn told(report: &Report, arguments: &TestArguments, console: Console) -> String {
+    let mut out = format!("{} {}: {}\n", text::line(&report.plugin), report.version, report.kinds.join(", "));
+    let mut group = "";
+    for check in &report.checks {
+        if check.group != group {
+            group = check.group;
+            out.push_str(&format!("\n{group}\n"));
+        }
+        out.push_str(&line(check, arguments, console));
+    }
+    if !report.calls.is_empty() {
+        out.push_str("\ncalls                 count     median    slowest\n");
+    }
+    for calls in &report.calls {
+        let (median, slowest) = (time(calls.median_us), time(calls.slowest_us));
+        out.push_str(&format!("  {:<16} {:>8} {median:>10} {slowest:>10}\n", calls.call, calls.count));
+    }
+    if let Some(memory) = report.memory {
+        let (enough, limit) = (memory.enough_mib, memory.limit_mib);
+        out.push_str(&format!("memory: {enough} MiB are enough, of {limit} MiB that it may have\n"));
+    }
+    let failures = report.failures().count();
+    let all = report.checks.len();
+    out.push_str(&match failures {
+        0 => format!("\n{}\n", console.paint(Tone::Good, &format!("all {all} checks passed"))),
+        _ => format!("\n{}\n", console.paint(Tone::Bad, &format!("{failures} of {all} checks failed"))),
+    });
+    out
+}
+
+fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
+    let (tone, sign) = if check.passed { (Tone::Good, "✓") } else { (Tone::Bad, "✗") };
+    let sign = console.paint(tone, sign);
+    let seen = text::line(&check.seen);
+    if check.passed {
+        let seen = if seen.is_empty() { String::new() } else { console.paint(Tone::Faint, &format!(" ({seen})")) };
+        return format!("  {sign} {}{seen}\n", check.what);
+    }
+    let mut line = format!("  {sign} {}\n      why: {seen}\n", check.what);
+    if let Some(fix) = check.fix {
+        line.push_str(&format!("      fix: {fix}\n"));
+    }
+    if let Some(seed) = check.seed {
+        let path = arguments.path.display();
+        let config = arguments.config.as_ref().map_or_else(String::new, |config| format!(" --config '{config}'"));
+        line.push_str(&format!("      again: hermes plugins test {path} --seed {seed} --conversations 1{config}\n"));
+    }
+    line
+}
+
+fn time(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        _ => format!("{:.1} s", micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_check_is_told_with_why_how_to_put_it_right_and_how_to_see_it_again() {
+        let arguments = TestArguments {
+            path: "./mine".into(),
+            json: false,
+            conversations: 300,
+            seed: 1,
+            turns: None,
+            config: Some(r#"{"keep":1}"#.to_owned()),
+        };
+        let check = |passed: bool| Check {
+            group: "plans",
+            what: "keep the rules",
+            passed,
+            seen: "message 3\u{1b}[2J is lost".to_owned(),
+            fix: (!passed).then_some("cover it"),
+            seed: (!passed).then_some(7),
+        };
+        let console = Console::plain(true);
+        let failed = line(&check(false), &arguments, console);
+        let expected = "  ✗ keep the rules\n      why: message 3[2J is lost\n      fix: cover it\n      again: hermes \
+                        plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}'\n";
+        assert_eq!(failed.replace('\u{fffd}', ""), expected);
+        assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3"));
+    }
+
+    #[test]
+    fn times_are_told_in_units_that_suit_them() {
+        assert_eq!([999, 1_500, 2_100_000].map(time), ["999 µs", "1.5 ms", "2.1 s"]);
+    }
+}

@@ -1,0 +1,133 @@
+//! What surrounds a plugin, made up: a model that answers by rule, a clock that stands, storage in memory, two folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hermes_conversation::{Model, Usage, tokens};
+use hermes_lab::{StandIn, Temper, Terms};
+use hermes_plugins::services::{Clock, Finish, Level, ModelReply, ModelRequest, Models, Reporter};
+use hermes_plugins::{Fault, FaultKind};
+use hermes_runtime::documents::Documents;
+use hermes_runtime::sql::Database;
+
+use crate::conversation::START_MS;
+use crate::error::ConformanceError;
+
+/// Tokens of the window.
+pub(crate) const WINDOW: u32 = 32_000;
+
+pub(crate) fn model() -> Model {
+    Model { provider: "conformance".to_owned(), name: "scripted".to_owned(), context_length: WINDOW }
+}
+
+/// Picks lines of what it is shown; or is not there.
+pub(crate) struct Scripted {
+    pub(crate) away: bool,
+}
+
+#[async_trait]
+impl Models for Scripted {
+    fn resolve(&self, task: &str) -> Result<Model, Fault> {
+        if self.away {
+            let why = format!("no model is configured for `{task}`");
+            return Err(Fault::new(FaultKind::Unavailable, "no-model", why));
+        }
+        Ok(model())
+    }
+
+    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
+        let model = self.resolve(&request.task)?;
+        let source = request.messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+        let written = StandIn::new(Terms::STANDARD, Temper::Sound).write_within(&source, request.max_tokens);
+        let text = written.text.unwrap_or_default();
+        let usage = Usage { input: tokens::of_text(&source), output: tokens::of_text(&text), ..Usage::default() };
+        Ok(ModelReply { text, finish: Finish::Stop, model: model.name, usage })
+    }
+
+    fn count_tokens(&self, text: &str) -> u32 {
+        tokens::of_text(text)
+    }
+}
+
+/// It stands still.
+pub(crate) struct Frozen;
+
+impl Clock for Frozen {
+    fn now(&self) -> u64 {
+        START_MS
+    }
+
+    fn utc_offset(&self) -> i32 {
+        60
+    }
+}
+
+/// Nobody reads what a plugin says of itself here.
+pub(crate) struct Deaf;
+
+impl Reporter for Deaf {
+    fn log(&self, _: Level, _: &str) {}
+
+    fn progress(&self, _: &str) {}
+}
+
+/// What a plugin keeps. Sessions that share it find what they left there.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) documents: Arc<Documents>,
+    pub(crate) database: Arc<Database>,
+}
+
+impl Kept {
+    pub(crate) fn nothing_yet() -> Self {
+        Self { documents: Arc::new(Documents::in_memory()), database: Arc::new(Database::in_memory()) }
+    }
+}
+
+/// Folders that a plugin may ask for.
+pub(crate) struct Folders {
+    root: tempfile::TempDir,
+}
+
+const FILES: [(&str, &str); 5] = [
+    ("workspace/README.md", "# Harbour\n\nTwelve lanterns, one ferry.\n"),
+    ("workspace/src/lamp.rs", "fn trim(wick: u32) -> u32 {\n    wick / 2\n}\n"),
+    (
+        "skills/lamps/SKILL.md",
+        "---\nname: lamps\ndescription: Trims and fills the lamps of a harbour.\n---\n\n# Lamps\n\nSee references/oil.md.\n",
+    ),
+    ("skills/lamps/references/oil.md", "Two spoons a night.\n"),
+    ("secret.txt", "nobody may read this"),
+];
+
+impl Folders {
+    pub(crate) fn make() -> Result<Self, ConformanceError> {
+        let made = || -> std::io::Result<Self> {
+            let root = tempfile::Builder::new().prefix("hermes-conformance-").tempdir()?;
+            for (path, content) in FILES {
+                let path = root.path().join(path);
+                if let Some(folder) = path.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                fs::write(path, content)?;
+            }
+            Ok(Self { root })
+        };
+        made().map_err(|error| ConformanceError::Surroundings(error.to_string()))
+    }
+
+    /// For whatever else needs a folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The folder of a root by its name.
+    pub(crate) fn of(&self, root: &str) -> PathBuf {
+        self.root.path().join(if root == "skills" { "skills" } else { "workspace" })
+    }
+
+    /// What lies outside of every root and must never be told.
+    pub(crate) const SECRET: &str = FILES[4].1;
+}

@@ -1,0 +1,95 @@
+//! `hooks`: told of what they asked for, and stopping nothing but a tool's call.
+
+use hermes_bindings::exports::hermes::plugin::hooks::Notice;
+use hermes_conversation::Usage;
+use hermes_plugins::{Event, ToolDone, ToolEvent, Verdict as Word, model_answered};
+
+use crate::arguments::UNICODE;
+use crate::error::ConformanceError;
+use crate::report::{Checks, Fail, Verdict};
+use crate::stand::{Ill, Stand, Worker};
+
+const GROUP: &str = "hooks";
+const KNOWN: [&str; 4] = ["before-tool", "after-tool", "before-model", "after-model"];
+
+pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let worker = stand.put_on(&stand.scene())?;
+    let fix = "name events as the contract does: before-tool, after-tool, before-model, after-model";
+    checks.add(GROUP, "is interested in events that there are, the same each time", fix, interests(&worker).await);
+    let fix = "answer every event with a verdict; what is of no interest with `proceed`";
+    checks.add(GROUP, "has a verdict for every event", fix, events(&worker).await);
+    Ok(())
+}
+
+pub(crate) async fn exercise(worker: &Worker<'_>) -> Result<(), Ill> {
+    worker.ask("interests", worker.instance.interests()).await?;
+    for (_, event) in all("read_file", r#"{"path":"README.md"}"#, "# Harbour\n") {
+        worker.ask("on-event", worker.instance.on_event(event)).await?;
+    }
+    Ok(())
+}
+
+async fn interests(worker: &Worker<'_>) -> Verdict {
+    let first = worker.ask("interests", worker.instance.interests()).await.map_err(Fail::from)?;
+    let second = worker.ask("interests", worker.instance.interests()).await.map_err(Fail::from)?;
+    if first != second {
+        return Err(format!("first {first:?}, then {second:?}").into());
+    }
+    if let Some(unknown) = first.iter().find(|interest| !KNOWN.contains(&interest.as_str())) {
+        return Err(format!("`{unknown}` is no event").into());
+    }
+    if first.is_empty() {
+        return Err("it is interested in nothing, so it is never called".into());
+    }
+    Ok(first.join(", "))
+}
+
+/// Every event with one tool, and whether a verdict other than `proceed` counts there.
+fn all(tool: &str, arguments: &str, content: &str) -> Vec<(bool, Event)> {
+    let event = ToolEvent { call_id: "call-1".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
+    let done = |failed| {
+        Event::AfterTool(ToolDone { event: event.clone(), content: content.to_owned(), failed, elapsed_ms: 12 })
+    };
+    let usage = Usage { input: u32::MAX, output: 7, cache_read: 3, ..Usage::default() };
+    let notice = Event::Other(Notice { name: "a-later-one".to_owned(), json: r#"{"n":1}"#.to_owned() });
+    vec![
+        (true, Event::BeforeTool(event.clone())),
+        (false, done(false)),
+        (false, done(true)),
+        (false, Event::BeforeModel(tool.to_owned())),
+        (false, Event::AfterModel(model_answered(tool, usage, 900))),
+        (false, notice),
+    ]
+}
+
+async fn events(worker: &Worker<'_>) -> Verdict {
+    let huge = "ü".repeat(200_000);
+    let mut tried = 0;
+    for (tool, arguments, content) in [
+        ("read_file", r#"{"path":"README.md"}"#, "# Harbour\n"),
+        ("terminal", r#"{"command":"rm -rf /"}"#, ""),
+        ("", "", ""),
+        (UNICODE, UNICODE, UNICODE),
+        ("write_file", "not json", &huge),
+        ("write_file", &huge, ""),
+    ] {
+        for (counts, event) in all(tool, arguments, content) {
+            let shown: String = format!("{event:?}").chars().take(100).collect();
+            let word = worker.ask("on-event", worker.instance.on_event(event)).await;
+            tried += 1;
+            match word.map_err(|ill| Fail::from(format!("{shown}: {ill}")))? {
+                Word::Proceed => {}
+                _ if !counts => {
+                    return Err(
+                        format!("{shown}: only `before-tool` can be stopped, `proceed` is the answer here").into()
+                    );
+                }
+                Word::Block(text) | Word::Ask(text) if text.trim().is_empty() => {
+                    return Err(format!("{shown}: it is stopped without a word why").into());
+                }
+                Word::Block(_) | Word::Ask(_) => {}
+            }
+        }
+    }
+    Ok(format!("{tried} events"))
+}

@@ -1,0 +1,257 @@
+//! What is examined: a component, a plugin's folder, or a Rust project that was built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hermes_plugins::Manifest;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::ConformanceError;
+
+const MANIFEST: &str = "plugin.yaml";
+const TARGET: &str = "wasm32-wasip2";
+
+/// A plugin that nothing of has run yet.
+#[derive(Debug)]
+pub struct Subject {
+    /// Its manifest; for a bare component one that asks for nothing.
+    pub manifest: Manifest,
+    pub(crate) manifest_text: String,
+    /// JSON Schema of its configuration, where the manifest has one.
+    pub(crate) schema: Option<Value>,
+    /// Its component.
+    pub component: Vec<u8>,
+    /// Where that was found.
+    pub path: PathBuf,
+}
+
+/// What of a manifest concerns the configuration.
+#[derive(Deserialize)]
+struct Configured {
+    #[serde(default)]
+    config: Option<Value>,
+}
+
+impl Subject {
+    /// From a `.wasm` file with or without a `plugin.yaml` beside it, a folder with both, or a Rust project.
+    ///
+    /// # Errors
+    ///
+    /// Where no component, several, or a manifest that is no good is found.
+    pub fn find(path: &Path) -> Result<Self, ConformanceError> {
+        if !path.exists() {
+            return Err(ConformanceError::Missing(path.to_owned()));
+        }
+        let path = std::path::absolute(path).map_err(|source| unread(path, source))?;
+        if path.is_dir() {
+            let manifest = manifest_in(&path)?;
+            let named = manifest.as_ref().and_then(|(manifest, _)| manifest.component.clone());
+            let component = component_in(&path, named.as_deref())?;
+            return Self::of(component, manifest);
+        }
+        let manifest = path.parent().map(manifest_in).transpose()?.flatten();
+        Self::of(path, manifest)
+    }
+
+    fn of(path: PathBuf, manifest: Option<(Manifest, String)>) -> Result<Self, ConformanceError> {
+        let component = fs::read(&path).map_err(|source| unread(&path, source))?;
+        let (manifest, manifest_text) = match manifest {
+            Some(found) => found,
+            None => bare(&path)?,
+        };
+        Self::new(manifest, manifest_text, component, path)
+    }
+
+    /// From the texts of a manifest and the bytes of a component, such as those inside the binary.
+    ///
+    /// # Errors
+    ///
+    /// A manifest that is no good.
+    pub fn of_parts(manifest: &str, component: &[u8]) -> Result<Self, ConformanceError> {
+        let path = PathBuf::from(MANIFEST);
+        let parsed = Manifest::parse(manifest)
+            .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
+        Self::new(parsed, manifest.to_owned(), component.to_vec(), path)
+    }
+
+    fn new(manifest: Manifest, text: String, component: Vec<u8>, path: PathBuf) -> Result<Self, ConformanceError> {
+        let configured: Configured = serde_saphyr::from_str(&text)
+            .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
+        Ok(Self { manifest, manifest_text: text, schema: configured.config, component, path })
+    }
+
+    /// The configuration that the schema's defaults make; none without a schema.
+    pub(crate) fn defaults(&self) -> Option<Value> {
+        let schema = self.schema.as_ref()?;
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let given = properties.into_iter().flatten().filter_map(|(name, property)| {
+            let default = property.get("default")?;
+            Some((name.clone(), default.clone()))
+        });
+        Some(Value::Object(given.collect()))
+    }
+}
+
+fn unread(path: &Path, source: std::io::Error) -> ConformanceError {
+    ConformanceError::Read { path: path.to_owned(), source }
+}
+
+fn manifest_in(folder: &Path) -> Result<Option<(Manifest, String)>, ConformanceError> {
+    let path = folder.join(MANIFEST);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&path).map_err(|source| unread(&path, source))?;
+    let manifest =
+        Manifest::parse(&text).map_err(|error| ConformanceError::Manifest { path, why: error.to_string() })?;
+    Ok(Some((manifest, text)))
+}
+
+/// A manifest for a component without one: it asks for nothing.
+fn bare(component: &Path) -> Result<(Manifest, String), ConformanceError> {
+    let stem = component.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let kept = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+    let name: String = stem.chars().map(kept).take(64).collect();
+    let name = name.trim_matches('-');
+    let text = format!("name: {}\nversion: 0.0.0\n", if name.is_empty() { "unnamed" } else { name });
+    let manifest = Manifest::parse(&text)
+        .map_err(|error| ConformanceError::Manifest { path: component.to_owned(), why: error.to_string() })?;
+    Ok((manifest, text))
+}
+
+/// The component of a folder: as named or the only one, beside the manifest or where cargo builds it.
+fn component_in(folder: &Path, named: Option<&str>) -> Result<PathBuf, ConformanceError> {
+    let own = folder.join("target").join(TARGET);
+    let mut places = vec![folder.to_owned()];
+    let package = package(folder);
+    if package.is_some() {
+        // A target folder that is set may be shared with others.
+        let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set).join(TARGET));
+        let targets = set.into_iter().chain([own.clone()]);
+        places.extend(targets.flat_map(|target| ["release", "debug"].map(|profile| target.join(profile))));
+    }
+    for place in places {
+        let wanted = [named.map(str::to_owned), package.clone()].into_iter().flatten().map(|file| place.join(file));
+        if let Some(found) = wanted.into_iter().find(|path| path.is_file()) {
+            return Ok(found);
+        }
+        let mut found = components(&place)?;
+        // What else lies in a target folder may be another package's.
+        let is_own = place == *folder || place.starts_with(&own);
+        match found.len() {
+            1 if is_own => return Ok(found.remove(0)),
+            0 | 1 => {}
+            _ if is_own => {
+                let names = found.iter().filter_map(|path| path.file_name());
+                let found = names.map(|name| name.to_string_lossy().into_owned()).collect();
+                return Err(ConformanceError::Several { folder: place, found });
+            }
+            _ => {}
+        }
+    }
+    Err(ConformanceError::NoComponent { folder: folder.to_owned(), target: own })
+}
+
+/// What cargo names the component of the package in a folder; none where there is no package.
+fn package(folder: &Path) -> Option<String> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+    let named = manifest.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "name").then(|| value.trim().trim_matches('"').replace('-', "_"))
+    });
+    Some(format!("{}.wasm", named.unwrap_or_default()))
+}
+
+fn components(folder: &Path) -> Result<Vec<PathBuf>, ConformanceError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(unread(folder, source)),
+    };
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file() && path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_component_is_found_where_it_lies() {
+        let yaml = "name: mine\nversion: 1.2.3\n";
+        for (files, path, expected) in [
+            (vec![("plugin.yaml", yaml), ("mine.wasm", "x")], "", "mine.wasm"),
+            (vec![("plugin.yaml", yaml), ("mine.wasm", "x")], "mine.wasm", "mine.wasm"),
+            (
+                vec![("plugin.yaml", yaml), ("Cargo.toml", ""), ("target/wasm32-wasip2/release/mine.wasm", "x")],
+                "",
+                "target/wasm32-wasip2/release/mine.wasm",
+            ),
+            (
+                vec![
+                    ("plugin.yaml", yaml),
+                    ("Cargo.toml", "[package]\nname = \"my-own\"\n"),
+                    ("target/wasm32-wasip2/release/my_own.wasm", "x"),
+                    ("target/wasm32-wasip2/release/other.wasm", "y"),
+                ],
+                "",
+                "target/wasm32-wasip2/release/my_own.wasm",
+            ),
+            (vec![("plugin.yaml", "name: mine\ncomponent: b.wasm\n"), ("a.wasm", "x"), ("b.wasm", "x")], "", "b.wasm"),
+        ] {
+            let folder = folder(&files);
+            let subject = Subject::find(&folder.path().join(path)).unwrap();
+            assert_eq!((subject.manifest.name.as_str(), &subject.component[..]), ("mine", &b"x"[..]));
+            assert!(subject.path.ends_with(expected), "{}", subject.path.display());
+        }
+    }
+
+    #[test]
+    fn a_bare_component_is_named_after_its_file_and_asks_for_nothing() {
+        let folder = folder(&[("My Plugin.wasm", "x")]);
+        let subject = Subject::find(&folder.path().join("My Plugin.wasm")).unwrap();
+        assert_eq!(subject.manifest.name, "my-plugin");
+        assert!(subject.schema.is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_examined_says_what_to_do() {
+        let empty = folder(&[("plugin.yaml", "name: mine\n"), ("Cargo.toml", "")]);
+        let two = folder(&[("plugin.yaml", "name: mine\n"), ("a.wasm", ""), ("b.wasm", "")]);
+        let wrong = folder(&[("plugin.yaml", "name: No Name\n"), ("a.wasm", "")]);
+        for (path, part) in [
+            (empty.path().join("nowhere"), "is not there"),
+            (empty.path().to_owned(), "cargo build --release --target wasm32-wasip2"),
+            (two.path().to_owned(), "a.wasm, b.wasm"),
+            (wrong.path().to_owned(), "No Name"),
+        ] {
+            let error = Subject::find(&path).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_read_off_the_schema() {
+        let yaml = "name: mine\nconfig:\n  type: object\n  properties:\n    keep: {type: integer, default: 3}\n    key: {type: string}\n";
+        let subject = Subject::of_parts(yaml, b"").unwrap();
+        assert_eq!(subject.defaults().unwrap(), serde_json::json!({ "keep": 3 }));
+        assert!(Subject::of_parts("name: mine\n", b"").unwrap().defaults().is_none());
+    }
+}

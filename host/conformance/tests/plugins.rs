@@ -1,0 +1,148 @@
+//! The bundled plugins keep the contract, and defects that were planted are found.
+//!
+//! `cargo xtask plugins` stages what is examined here; where it is not staged, these tests are skipped.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use hermes_conformance::{Report, Settings, Subject, examine};
+
+/// A staged plugin, or none where nothing is staged.
+fn staged(place: &str) -> Option<Subject> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(place);
+    if !folder.is_dir() {
+        eprintln!("skipped: {place} is not staged, run `cargo xtask plugins`");
+        return None;
+    }
+    Some(Subject::find(&folder).unwrap())
+}
+
+fn settings(config: Option<String>) -> Settings {
+    Settings {
+        conversations: 40,
+        seed: 1,
+        turns: None,
+        config,
+        code: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("code"),
+        jobs: 2,
+    }
+}
+
+fn told(report: &Report) -> String {
+    let line = |check: &hermes_conformance::Check| {
+        format!("{} {}: {} — {}\n", if check.passed { "✓" } else { "✗" }, check.group, check.what, check.seen)
+    };
+    report.checks.iter().map(line).collect()
+}
+
+fn passes(place: &str) {
+    let Some(subject) = staged(place) else { return };
+    let report = examine(&subject, &settings(None), &|_| ()).unwrap();
+    assert!(report.passed(), "{place}\n{}", told(&report));
+    let memory = report.memory.unwrap();
+    assert!(memory.enough_mib <= memory.limit_mib && !report.calls.is_empty());
+}
+
+#[test]
+fn the_compressor_keeps_the_contract() {
+    passes("bundled/context_engine/compressor");
+}
+
+#[test]
+fn the_lossless_engine_keeps_the_contract() {
+    passes("bundled/context_engine/lossless");
+}
+
+#[test]
+fn the_builtin_memory_keeps_the_contract() {
+    passes("bundled/memory/builtin");
+}
+
+#[test]
+fn the_file_tools_keep_the_contract() {
+    passes("bundled/tools/files");
+}
+
+#[test]
+fn the_local_skills_keep_the_contract() {
+    passes("bundled/skills/local");
+}
+
+#[test]
+fn the_audit_hooks_keep_the_contract() {
+    passes("bundled/hooks/audit");
+}
+
+/// A flaw that was planted, and the check that must find it.
+const FLAWS: &[(&str, &str, &str)] = &[
+    ("configure-panics", "lifecycle", "is configured as given"),
+    ("unwraps-imports", "imports", "lives on where every import is denied"),
+    ("end-panics", "lifecycle", "ends a session"),
+    ("catalog-changes", "tools", "offers the same tools each time it is asked"),
+    ("tool-twice", "tools", "names and describes its tools"),
+    ("schema-is-none", "tools", "has a JSON Schema for each tool's arguments"),
+    ("any-tool", "tools", "answers a name that it does not have with an error"),
+    ("slices-bytes", "tools", "answers wrong, empty, huge and strange arguments"),
+    ("index-turns", "skills", "has the same index each time it is asked"),
+    ("any-skill", "skills", "answers what is not there with an error"),
+    ("any-path", "skills", "shows nothing outside of its skills"),
+    ("odd-interest", "hooks", "is interested in events that there are, the same each time"),
+    ("blocks-late", "hooks", "has a verdict for every event"),
+    ("hook-panics", "hooks", "has a verdict for every event"),
+    ("prompt-counts", "memory", "has the same text for the prompt each time"),
+    ("over-budget", "memory", "recalls within the budget"),
+    ("one-key", "memory", "has a key of its own for each recollection"),
+    ("takes-twice", "memory", "takes a turn that comes twice once"),
+    ("subtracts", "context engine", "assesses every moment, from empty to overfull"),
+    ("odd-status", "context engine", "has a status that is a JSON object"),
+    ("never-done", "context engine", "prepares in steps that end"),
+    ("quotes-beyond", "context assist", "quotes what was said, twice the same"),
+    ("loses", "plans", "keep the rules that the host checks"),
+    ("splits-calls", "plans", "keep the rules that the host checks"),
+    ("never-proposes", "plans", "make room in a full window"),
+];
+
+fn flawed(flaw: &str) -> Option<Report> {
+    let subject = staged("test-guests/flawed")?;
+    let settings = Settings { conversations: 12, ..settings(Some(format!(r#"{{"flaw":"{flaw}"}}"#))) };
+    Some(examine(&subject, &settings, &|_| ()).unwrap())
+}
+
+#[test]
+fn a_plugin_of_every_kind_without_a_flaw_passes() {
+    let Some(report) = flawed("none") else { return };
+    assert!(report.passed(), "{}", told(&report));
+    assert_eq!(report.kinds.len(), 7);
+}
+
+#[test]
+fn every_flaw_that_was_planted_is_found_with_why_and_a_remedy() {
+    for (flaw, group, what) in FLAWS {
+        let Some(report) = flawed(flaw) else { return };
+        let found = report.failures().find(|check| check.group == *group && check.what == *what);
+        let found = found.unwrap_or_else(|| panic!("{flaw} was not found\n{}", told(&report)));
+        assert!(!found.seen.is_empty() && found.fix.is_some(), "{found:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_breaks_a_rule_is_found_again_by_its_seed() {
+    let Some(report) = flawed("splits-calls") else { return };
+    let check = report.failures().find(|check| check.group == "plans").unwrap();
+    let subject = staged("test-guests/flawed").unwrap();
+    let settings = Settings {
+        conversations: 1,
+        seed: check.seed.unwrap(),
+        ..settings(Some(r#"{"flaw":"splits-calls"}"#.to_owned()))
+    };
+    let again = examine(&subject, &settings, &|_| ()).unwrap();
+    assert!(again.failures().any(|found| found.seen == check.seen), "{}", told(&again));
+}
+
+#[test]
+fn what_is_no_component_fails_one_check_with_the_reason() {
+    let subject = Subject::of_parts("name: none\n", b"\0asm\x01\0\0\0").unwrap();
+    let report = examine(&subject, &settings(None), &|_| ()).unwrap();
+    assert_eq!((report.checks.len(), report.passed()), (1, false));
+    assert!(report.checks[0].seen.contains("core module"), "{:?}", report.checks);
+}

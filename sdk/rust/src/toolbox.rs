@@ -1,0 +1,204 @@
+//! Typed tools: name, schema and function of each in one place, so that none can stray from the others.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Error;
+use crate::tools::{Effect, Invocation, Output, Tool};
+
+type Run<P> = Box<dyn Fn(&mut P, &Invocation) -> Result<Output, Error>>;
+
+/// The tools of a plugin `P`.
+///
+/// Each takes arguments of a type that is marked with [`arguments`](crate::arguments): its doc comment is what the model reads
+/// of the tool, those of its fields describe the arguments. What does not fit is answered before the function is called.
+pub struct Toolbox<P> {
+    toolset: String,
+    tools: Vec<(Tool, Run<P>)>,
+}
+
+impl<P> Toolbox<P> {
+    /// None yet; those to come belong to this toolset, the group by which users enable them.
+    pub fn new(toolset: impl Into<String>) -> Self {
+        Self { toolset: toolset.into(), tools: Vec::new() }
+    }
+
+    /// Adds one that is taken to change things and runs alone until told otherwise.
+    #[must_use]
+    pub fn tool<A, O>(mut self, name: &str, run: impl Fn(&mut P, A) -> Result<O, Error> + 'static) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        O: Into<Output>,
+    {
+        let (description, parameters) = described::<A>();
+        let tool = Tool::new(name, description, parameters).toolset(&self.toolset);
+        let run: Run<P> = Box::new(move |plugin, invocation| run(plugin, invocation.parse()?).map(Into::into));
+        self.tools.push((tool, run));
+        self
+    }
+
+    /// What a call of the tool just added does to the world.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        if let Some((tool, _)) = self.tools.last_mut() {
+            tool.effect = effect;
+        }
+        self
+    }
+
+    /// Whether the tool just added may run beside other calls, on an instance of its own.
+    #[must_use]
+    pub fn parallel(mut self, parallel: bool) -> Self {
+        if let Some((tool, _)) = self.tools.last_mut() {
+            tool.parallel = parallel;
+        }
+        self
+    }
+
+    /// For [`Tools::catalog`](crate::Tools::catalog).
+    pub fn catalog(&self) -> Vec<Tool> {
+        self.tools.iter().map(|(tool, _)| tool.clone()).collect()
+    }
+
+    /// For [`Tools::call`](crate::Tools::call).
+    pub fn call(&self, plugin: &mut P, invocation: &Invocation) -> Result<Output, Error> {
+        let found = self.tools.iter().find(|(tool, _)| tool.schema.name == invocation.name);
+        let (_, run) = found.ok_or_else(|| invocation.unknown())?;
+        run(plugin, invocation)
+    }
+}
+
+/// Description and schema of a type, the schema as plain as models and providers like it: whole, and without what only
+/// programs in Rust would make something of.
+fn described<A: JsonSchema>() -> (String, Value) {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.meta_schema = None;
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<A>();
+    RecursiveTransform(plain).transform(&mut schema);
+    let description = schema.remove("description");
+    let description = description.as_ref().and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
+    schema.remove("title");
+    // A type without fields describes itself by less than providers ask for.
+    if schema.get("type").and_then(Value::as_str) != Some("null") {
+        schema.insert("type".to_owned(), "object".into());
+    }
+    (description, schema.to_value())
+}
+
+/// Takes out the sizes of Rust's numbers, and `null` beside another type: what may be left out is not required.
+fn plain(schema: &mut Schema) {
+    let is_of_rust = |format: &str| {
+        matches!(format, "float" | "double")
+            || format.trim_start_matches('u').trim_start_matches("int").parse::<u8>().is_ok()
+    };
+    if schema.get("format").and_then(Value::as_str).is_some_and(is_of_rust) {
+        schema.remove("format");
+    }
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    let types = schema.get_mut("type").and_then(Value::as_array_mut);
+    let only = types.and_then(|types| {
+        types.retain(|name| name != "null");
+        if types.len() == 1 { types.pop() } else { None }
+    });
+    if let Some(only) = only {
+        schema.insert("type".to_owned(), only);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, dead_code)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ErrorKind, arguments};
+
+    /// Trim the
+    /// wicks.
+    #[arguments]
+    struct Trim {
+        /// Which lamps.
+        lamps: Vec<Lamp>,
+        /// By how much.
+        how: How,
+        /// Millimetres.
+        by: Option<u32>,
+        #[serde(default)]
+        slowly: bool,
+    }
+
+    #[arguments]
+    struct Lamp {
+        /// Painted on it.
+        number: u8,
+    }
+
+    #[arguments]
+    #[serde(rename_all = "lowercase")]
+    enum How {
+        Short,
+        Long,
+    }
+
+    struct Keeper(u32);
+
+    fn tools() -> Toolbox<Keeper> {
+        let trim = |keeper: &mut Keeper, trim: Trim| {
+            keeper.0 += trim.lamps.iter().map(|lamp| u32::from(lamp.number)).sum::<u32>();
+            Ok(format!("{} of {}", keeper.0, trim.by.unwrap_or(3)))
+        };
+        Toolbox::new("lamps").tool("trim", trim).effect(Effect::Dangerous)
+    }
+
+    fn call(arguments: &str) -> Result<String, Error> {
+        let invocation =
+            Invocation { id: "1".into(), name: "trim".into(), arguments: arguments.into(), extra: Vec::new() };
+        tools().call(&mut Keeper(1), &invocation).map(|output| output.content)
+    }
+
+    #[test]
+    fn a_schema_is_read_off_the_type_with_its_doc_comments() {
+        let [tool] = &tools().catalog()[..] else { panic!("one tool") };
+        assert_eq!((tool.toolset.as_str(), tool.effect, tool.parallel), ("lamps", Effect::Dangerous, false));
+        assert_eq!(tool.schema.description, "Trim the wicks.");
+        let schema: Value = serde_json::from_str(&tool.schema.parameters).unwrap();
+        assert_eq!(
+            schema,
+            json!({
+                "type": "object",
+                "properties": {
+                    "lamps": {
+                        "description": "Which lamps.",
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "number": { "description": "Painted on it.", "type": "integer", "minimum": 0, "maximum": 255 },
+                            },
+                            "required": ["number"],
+                        },
+                    },
+                    "how": { "description": "By how much.", "type": "string", "enum": ["short", "long"] },
+                    "by": { "description": "Millimetres.", "type": "integer", "minimum": 0 },
+                    "slowly": { "type": "boolean", "default": false },
+                },
+                "required": ["lamps", "how"],
+            })
+        );
+    }
+
+    #[test]
+    fn arguments_that_fit_reach_the_function_and_others_are_told() {
+        assert_eq!(call(r#"{"lamps":[{"number":4},{"number":5}],"how":"short"}"#).unwrap(), "10 of 3");
+        for (arguments, part) in [("{}", "lamps"), (r#"{"lamps":[],"how":"wide"}"#, "wide"), ("[]", "trim")] {
+            let error = call(arguments).unwrap_err();
+            assert!(error.is(ErrorKind::InvalidInput) && error.message.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What is folded, and into what: plain functions, which `cargo test` runs natively.
+
+use hermes_plugin::{Header, Message, Role};
+
+/// Characters that are left of a message.
+const LINE: usize = 80;
+/// Lines of a digest: of what is older only the number is told.
+const LINES: usize = 200;
+
+/// How many messages are folded, so that the newest turns stay. Whole turns only: then no call is parted from its results.
+pub fn folded(headers: &[Header], keep_turns: u32) -> usize {
+    let Some(newest) = headers.last() else { return 0 };
+    headers.iter().take_while(|header| header.turn.saturating_add(keep_turns) <= newest.turn).count()
+}
+
+/// A line for each message.
+pub fn text(messages: &[Message]) -> String {
+    let told = &messages[messages.len().saturating_sub(LINES)..];
+    let left_out = messages.len() - told.len();
+    let begin = if left_out > 0 { format!("({left_out} earlier messages)\n") } else { String::new() };
+    begin + &told.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn line(message: &Message) -> String {
+    let who = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => message.tool_name.as_deref().unwrap_or("tool"),
+    };
+    let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
+    let calls = if calls.is_empty() { String::new() } else { format!(" [calls {}]", calls.join(", ")) };
+    let words = message.content.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = words.chars().take(LINE).collect();
+    format!("#{} {who}: {short}{calls}", message.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_plugin::ToolCall;
+
+    use super::*;
+
+    fn header(id: u64, turn: u32) -> Header {
+        Header {
+            id,
+            role: Role::User,
+            turn,
+            group: id,
+            tool_name: None,
+            tokens: 10,
+            bytes: 30,
+            images: 0,
+            created_at: 0,
+        }
+    }
+
+    fn message(id: u64, role: Role, content: &str) -> Message {
+        Message {
+            id,
+            role,
+            content: content.into(),
+            images: 0,
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+            tokens: 10,
+            created_at: 0,
+            extra: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn whole_turns_are_folded_and_the_newest_stay() {
+        let headers = [header(1, 1), header(2, 1), header(5, 2), header(6, 3), header(7, 3)];
+        assert_eq!(folded(&headers, 1), 3);
+        assert_eq!(folded(&headers, 2), 2);
+        assert_eq!(folded(&headers, 3), 0);
+        assert_eq!(folded(&[], 1), 0);
+    }
+
+    #[test]
+    fn a_message_is_a_line_with_its_calls() {
+        let mut caller = message(7, Role::Assistant, "I read\n\nit.");
+        caller.tool_calls = vec![ToolCall { id: "a".into(), name: "read_file".into(), arguments: "{}".into() }];
+        let long = message(8, Role::User, &"ü".repeat(500));
+        let text = text(&[caller, long]);
+        let (first, second) = text.split_once('\n').unwrap_or_default();
+        assert_eq!(first, "#7 assistant: I read it. [calls read_file]");
+        assert_eq!(second.chars().count(), "#8 user: ".len() + LINE);
+    }
+
+    #[test]
+    fn a_long_digest_tells_of_the_newest() {
+        let messages: Vec<Message> = (0..300).map(|id| message(id, Role::User, "x")).collect();
+        let text = text(&messages);
+        assert!(text.starts_with("(100 earlier messages)\n#100 user: x\n") && text.ends_with("#299 user: x"));
+    }
+}

@@ -1,0 +1,90 @@
+//! A tool for the model: counts what a text has.
+//!
+//! The schema that the model sees is read off the type of the arguments, and their doc comments are its descriptions.
+
+use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
+use hermes_plugin::{Error, Plugin, Toolbox, Tools, arguments};
+
+struct Counter;
+
+impl Plugin for Counter {
+    fn configure(_config: &str) -> Result<Self, Error> {
+        Ok(Self)
+    }
+}
+
+/// Counts the lines, words or characters of a text. Use it instead of counting yourself.
+#[arguments]
+struct Count {
+    /// The text.
+    text: String,
+    /// What is counted; words where it is left out.
+    unit: Option<Unit>,
+}
+
+#[arguments]
+#[serde(rename_all = "lowercase")]
+enum Unit {
+    Lines,
+    Words,
+    Characters,
+}
+
+impl Counter {
+    fn tools() -> Toolbox<Self> {
+        // One more tool is one more line. It runs in parallel with others, since it changes nothing.
+        Toolbox::new("text").tool("count", Self::count).effect(Effect::Reads).parallel(true)
+    }
+
+    fn count(&mut self, arguments: Count) -> Result<String, Error> {
+        if arguments.text.is_empty() {
+            // Goes to the model, so it says how to do better.
+            return Err(Error::invalid("text is empty: give the text itself, not a file's name"));
+        }
+        let (number, unit) = match arguments.unit.unwrap_or(Unit::Words) {
+            Unit::Lines => (arguments.text.lines().count(), "lines"),
+            Unit::Words => (arguments.text.split_whitespace().count(), "words"),
+            Unit::Characters => (arguments.text.chars().count(), "characters"),
+        };
+        Ok(format!("{number} {unit}"))
+    }
+}
+
+impl Tools for Counter {
+    fn catalog(&self) -> Vec<Tool> {
+        Self::tools().catalog()
+    }
+
+    fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+        Self::tools().call(self, invocation)
+    }
+}
+
+hermes_plugin::export!(Counter: Tools);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(arguments: &str) -> Result<String, Error> {
+        let invocation =
+            Invocation { id: "1".into(), name: "count".into(), arguments: arguments.into(), extra: Vec::new() };
+        Counter.call(&invocation).map(|output| output.content)
+    }
+
+    #[test]
+    fn it_counts_what_it_is_asked_for() {
+        assert_eq!(call(r#"{"text":"two lamps\nünlit"}"#), Ok("3 words".to_owned()));
+        assert_eq!(call(r#"{"text":"two lamps\nünlit","unit":"lines"}"#), Ok("2 lines".to_owned()));
+        assert_eq!(call(r#"{"text":"ünlit","unit":"characters"}"#), Ok("5 characters".to_owned()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_to_the_model() {
+        for (arguments, part) in
+            [("{}", "text"), (r#"{"text":""}"#, "empty"), (r#"{"text":"x","unit":"feet"}"#, "feet")]
+        {
+            assert!(call(arguments).is_err_and(|error| error.message.contains(part)), "{arguments}");
+        }
+    }
+}

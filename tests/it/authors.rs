@@ -1,0 +1,142 @@
+//! What an author does: begin a plugin, build it, test it, use it.
+//!
+//! Building needs the crates of the SDK, from the registry or from cargo's cache, and some minutes: the kinds share one target
+//! folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hermes_tests::{Home, Reply, Server};
+use serde_json::{Value, json};
+
+const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
+
+/// Cargo in a project, with a target folder that all tests share.
+fn cargo(project: &Path, arguments: &[&str]) -> Result<(), String> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(project).env("CARGO_TARGET_DIR", &target);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let of_the_outer = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if of_the_outer || matches!(name.as_str(), "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS" | "RUSTC_WORKSPACE_WRAPPER")
+        {
+            command.env_remove(name);
+        }
+    }
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// The component of a project that was built.
+fn component(project: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors/wasm32-wasip2/release");
+    target.join(format!("{}.wasm", project.replace('-', "_")))
+}
+
+/// Makes a plugin a folder of manifest and component, as it is installed.
+fn folder_of(home: &Home, project: &str, place: &str) -> PathBuf {
+    let from = home.workspace().join(project);
+    let folder = home.workspace().join(place);
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(from.join("plugin.yaml"), folder.join("plugin.yaml")).unwrap();
+    fs::copy(component(project), folder.join(format!("{project}.wasm"))).unwrap();
+    folder
+}
+
+#[test]
+fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract() {
+    let home = Home::new();
+    for kind in KINDS {
+        let project = format!("new-{kind}");
+        let made = home.hermes(&["plugins", "new", &project, "--kind", kind]).run().success();
+        assert!(made.stdout.contains("cargo build --release --target wasm32-wasip2"), "{made}");
+        let folder = home.workspace().join(&project);
+        for arguments in [&["test", "--quiet"][..], &["build", "--quiet", "--release", "--target", "wasm32-wasip2"]] {
+            if let Err(why) = cargo(&folder, arguments) {
+                // Without a network and without the crates in cargo's cache nothing can be built.
+                if ["download", "registry", "network", "index.crates.io"].iter().any(|part| why.contains(part)) {
+                    eprintln!("skipped: the crates of the SDK cannot be had: {why}");
+                    return;
+                }
+                panic!("{kind}: cargo {arguments:?} failed\n{why}");
+            }
+        }
+        let place = folder_of(&home, &project, &format!("built-{kind}"));
+        let place = place.to_str().unwrap();
+        let tested = home.hermes(&["plugins", "test", place, "--json", "--conversations", "30"]).run();
+        let report: Value = serde_json::from_str(&tested.stdout).unwrap_or_else(|error| panic!("{error}\n{tested}"));
+        assert!(tested.status.success(), "{kind}\n{report:#}");
+        assert!(report["kinds"].as_array().unwrap().contains(&json!(kind)), "{report:#}");
+    }
+}
+
+#[test]
+fn a_new_plugin_is_not_written_over_what_is_there_and_needs_a_name() {
+    let home = Home::new();
+    home.write_workspace("mine/notes.txt", "precious");
+    let refused = home.hermes(&["plugins", "new", "mine", "--kind", "tools"]).run();
+    assert!(!refused.status.success() && refused.stderr.contains("nothing is overwritten"), "{refused}");
+    assert_eq!(fs::read_dir(home.workspace().join("mine")).unwrap().count(), 1);
+    let refused = home.hermes(&["plugins", "new", "My Plugin", "--kind", "tools"]).run();
+    assert_eq!(refused.status.code(), Some(2), "{refused}");
+    assert!(refused.stderr.contains("`M` is none of lower-case letters"), "{refused}");
+}
+
+#[test]
+fn a_plugin_that_breaks_the_contract_is_told_why_and_what_to_do() {
+    let home = Home::new();
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-guests/flawed");
+    let arguments =
+        ["plugins", "test", guest.to_str().unwrap(), "--conversations", "3", "--config", r#"{"flaw":"any-tool"}"#];
+    let tested = home.hermes(&arguments).run();
+    assert_eq!(tested.status.code(), Some(1), "{tested}");
+    for part in ["✗ answers a name that it does not have with an error", "why: ", "fix: ", "1 of ", "✓ "] {
+        assert!(tested.stdout.contains(part), "{part}\n{tested}");
+    }
+}
+
+/// An engine that was built by hand into a folder: `sdk/examples/c/build.sh` and `sdk/examples/python/build.sh` say with what.
+fn built(language: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/examples").join(language).join("build");
+    if !folder.join("engine.wasm").is_file() {
+        eprintln!("skipped: sdk/examples/{language}/build.sh was not run here");
+        return None;
+    }
+    Some(folder)
+}
+
+/// Keeps the contract, and folds a session in which every reply is long.
+fn engine_at_work(language: &str, name: &str) {
+    let Some(folder) = built(language) else { return };
+    let home = Home::new();
+    let tested = home.hermes(&["plugins", "test", folder.to_str().unwrap(), "--conversations", "40"]).run();
+    assert!(tested.status.success(), "{tested}");
+
+    let server =
+        Server::answering(|_, number| Reply::text(crate::journal::long_text("answer", number)).in_steps_of(200));
+    let home = Home::with(&server);
+    for file in ["plugin.yaml", "engine.wasm"] {
+        home.write(&format!("plugins/{name}/{file}"), fs::read(folder.join(file)).unwrap());
+    }
+    home.set("context.engine", json!(name));
+    home.set("model.context_length", json!(12_000));
+    for number in 0..10 {
+        let text = crate::journal::long_text("turn", number);
+        let output = home.hermes(&["-z", text.as_str(), "--continue"]).run().success();
+        assert!(!output.stderr.contains("refused"), "{output}");
+    }
+    let last = server.last_turn().body.to_string();
+    assert!(last.contains(": turn") || last.contains("user: "), "the digest stands in the last request");
+}
+
+#[test]
+fn an_engine_in_c_keeps_the_contract_and_folds_a_session() {
+    engine_at_work("c", "c-engine");
+}
+
+#[test]
+fn an_engine_in_python_keeps_the_contract_and_folds_a_session() {
+    engine_at_work("python", "python-engine");
+}
