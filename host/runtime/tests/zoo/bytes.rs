@@ -44,7 +44,7 @@ fn what_is_no_plugin_of_this_contract_is_refused_with_the_reason() {
         ("half a component", component[..component.len() / 2].to_vec(), &[]),
         ("one without its last byte", component[..component.len() - 1].to_vec(), &["no WebAssembly component"]),
         ("one with something behind it", [&component[..], b"more"].concat(), &["no WebAssembly component"]),
-        ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["nothing of hermes:plugin"]),
+        ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["anything of hermes:plugin"]),
         ("one of an old contract", old, &["hermes:plugin 0.0.9", "update the plugin"]),
         ("one of a newer contract", newer, &["hermes:plugin 0.2.0", "update Hermes"]),
         ("one of no kind", Shell::of("plugin").build(), &["exports none of"]),
