@@ -401,10 +401,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_and_what_is_read_is_read_back(text in "[ -~]{0,40}|(oci|git\\+https|https|ssh|file)://[a-z.:@/#-]{0,30}") {
-            if let Ok(source) = read(&text) {
-                if !source.is_local() {
-                    prop_assert_eq!(read(&source.to_string()), Ok(source));
-                }
+            if let Ok(source) = read(&text) && !source.is_local() {
+                prop_assert_eq!(read(&source.to_string()), Ok(source));
             }
         }
     }
