@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hermes_plugins::Limits;
+use hermes_plugins::{Limit, LimitSet, Limits};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 
@@ -128,12 +128,12 @@ async fn by_kind(
 
 /// How much memory the usual questions need: found by giving less and less.
 async fn least_memory(stand: &Stand<'_>) -> Result<Option<Memory>, ConformanceError> {
-    let limit = Limits::standard().memory;
+    let limit = Limits::standard().get(Limit::Memory);
     let mut enough = None;
     let mut given = limit;
     while given >= 1 << 20 {
         let mut scene = stand.scene();
-        scene.limits.memory = given;
+        scene.limits = scene.limits.with(&LimitSet::default().and(Limit::Memory, given));
         if lifecycle::exercise(stand, &scene).await?.is_err() {
             break;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Refusal, Summary, View, plan};
 use hermes_lab::verify::{self, Trial};
-use hermes_plugins::{Bundled, Catalog, Moment, Outcome, Plugins, Progress, Selection, Timing};
+use hermes_plugins::{Bundled, Catalog, Moment, Outcome, Plugins, Progress, Selection, Timing, Variables};
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;
 
@@ -231,6 +231,8 @@ fn selected(runtime: &Runtime, stand: &Stand<'_>) -> Result<Plugins, String> {
         enabled: Vec::new(),
         disabled: off.filter(|off| *off != name).collect(),
         entries: HashMap::from([(name, config)]),
+        variables: Variables::none(),
+        settings: HashMap::new(),
     };
     let catalog = Catalog::find(&[bundled], &stand.folders.path().join("plugins"));
     Plugins::select(runtime, &catalog, &selection, &|_| ()).map_err(|error| error.to_string())

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use hermes_plugins::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
 use hermes_runtime::files::{Root, Roots};
-use hermes_runtime::{Instance, Limits, Loaded, Recipe, Services};
+use hermes_runtime::http::{Http, Rights as WebRights, SystemResolver};
+use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services};
 
 use crate::conversation::{SESSION, Spoken, short};
 use crate::error::ConformanceError;
@@ -108,6 +109,8 @@ impl<'a> Stand<'a> {
             start: scene.start.clone(),
             services: self.services(scene)?,
             limits: scene.limits,
+            tally: Arc::default(),
+            lanes: Lanes::new(&scene.limits),
         });
         Ok(Worker { stand: self, instance: Instance::new(Arc::clone(&recipe)), recipe })
     }
@@ -127,12 +130,18 @@ impl<'a> Stand<'a> {
             reporter: Arc::new(Deaf),
             clock: Arc::new(Frozen),
             models: Arc::new(Scripted { away: scene.rights == Rights::ModelAway }),
-            may_ask: granted && (permissions.llm || selected),
+            may_ask: granted && (permissions.llm.is_some() || selected),
             history: scene.history.clone(),
             may_read: granted && (permissions.history || selected),
             documents: if granted { vec![Arc::clone(&scene.kept.documents)] } else { Vec::new() },
             files: Arc::new(Roots::new(roots)),
             database: (granted && permissions.sql).then(|| Arc::clone(&scene.kept.database)),
+            // A plugin under test reaches nobody: the web and programs answer as if they were not granted.
+            http: Arc::new(Http::new(
+                WebRights { grants: Vec::new(), secrets: Vec::new(), denial: "denied while it is tested".to_owned() },
+                Arc::new(SystemResolver),
+            )),
+            programs: None,
         })
     }
 
@@ -183,12 +192,17 @@ impl Worker<'_> {
         let mut noted = self.stand.noted();
         noted.micros.entry(name).or_default().push(micros);
         answer.map_err(|error| match error.cause {
-            Cause::Fault(fault) => Ill::Answered(*fault),
+            Cause::Fault(fault) | Cause::Start(fault) => Ill::Answered(*fault),
             cause => {
                 let why = format!("`{name}`: {cause}");
                 // What it was allowed less than usual does not count against it.
-                let usual = Limits::standard().memory;
-                if matches!(cause, Cause::Deadline(_)) || matches!(cause, Cause::Memory { limit } if limit == usual) {
+                let usual = Limits::standard();
+                let ran_over = match cause {
+                    Cause::Deadline { .. } => true,
+                    Cause::Limit { limit, value } => value == usual.get(limit),
+                    _ => false,
+                };
+                if ran_over {
                     noted.overruns.push(why.clone());
                 }
                 Ill::Died(why)
