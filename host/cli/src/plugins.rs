@@ -4,12 +4,12 @@ mod bar;
 mod consent;
 pub(crate) mod grant;
 pub(crate) mod install;
+pub(crate) mod new;
 pub(crate) mod remove;
+pub(crate) mod test;
 pub(crate) mod update;
 mod variables;
 mod verify;
-pub(crate) mod new;
-pub(crate) mod test;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,9 +81,7 @@ pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode
         PluginsCommand::Remove(arguments) => remove::run(arguments, console),
         PluginsCommand::Grant(arguments) => grant::run(arguments, console),
         PluginsCommand::Revoke { name, rights } => grant::revoke(name, rights, console),
-        PluginsCommand::Approvals { forget, json } => {
-            listing::run(&Home::locate()?, forget.as_deref(), *json, console)
-        }
+        PluginsCommand::Approvals { forget, json } => listing::run(&Home::locate()?, forget.as_deref(), *json, console),
         PluginsCommand::Verify { json } => verify::run(*json, console),
         PluginsCommand::New(arguments) => new::run(arguments, console),
         PluginsCommand::Test(arguments) => test::run(arguments, console),

@@ -20,9 +20,9 @@ pub mod record;
 mod session;
 mod settings;
 mod storage;
+mod supervision;
 mod variables;
 mod web;
-mod supervision;
 
 pub use catalog::{Bundled, Catalog, Found, MANIFEST, Origin, Problem, Standing, Ungranted, component_in, manifest_in};
 pub use digest::Digest;
@@ -42,5 +42,5 @@ pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, R
 pub use session::{Approvals, Identity, Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings};
 pub use storage::{Memory, Storage};
-pub use variables::Variables;
 pub use supervision::Halt;
+pub use variables::Variables;

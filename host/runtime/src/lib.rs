@@ -33,6 +33,6 @@ pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
 pub use instance::{Instance, Lanes, PARALLEL_CALLS, Recipe};
 pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};
 pub use services::Services;
-pub use tally::{Figures, Tally};
 pub use stamp::OFFERED as CONTRACT;
+pub use tally::{Figures, Tally};
 pub use types::*;
