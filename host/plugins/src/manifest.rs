@@ -160,7 +160,7 @@ pub enum Wrong {
     Config(String),
     /// A limit that there is not, or a value that it cannot have.
     #[error("{0}")]
-    Limit(hermes_runtime::LimitError),
+    Limit(Box<hermes_runtime::LimitError>),
     /// It claims to be what there is not.
     #[error("`provides` names `{0}`, and there is no such kind; there are: {1}")]
     Kind(String, String),

@@ -135,7 +135,7 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     }
     let mut limits = LimitSet::default();
     for (name, value) in &raw.limits {
-        limits.set(name, &value.value).map_err(|why| at(value, Wrong::Limit(why)))?;
+        limits.set(name, &value.value).map_err(|why| at(value, Wrong::Limit(Box::new(why))))?;
     }
     if let Some(claim) = raw.provides.iter().find(|claim| !KINDS.contains(&claim.value.as_str())) {
         return Err(at(claim, Wrong::Kind(claim.value.clone(), KINDS.join(", "))));
