@@ -4,7 +4,6 @@
 //! knows is a warning, since a later version or another program may know it.
 
 pub(crate) mod auxiliary;
-#[allow(dead_code)]
 pub(crate) mod edit;
 mod keys;
 pub(crate) mod redaction;

@@ -1,5 +1,10 @@
 //! `hermes plugins`: which there are, what they are by their exports, and whether they are on.
 
+mod logs;
+mod pick;
+mod switch;
+
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -57,22 +62,72 @@ impl State {
     }
 }
 
-pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode, Failure> {
-    let PluginsCommand::List { json } = command;
-    let setup = Setup::read()?;
-    setup.warn(console);
-    let catalog = setup.catalog();
-    let selection = setup.selection(&ModelArguments::default());
-    let code = Code::of(&setup.home)?;
-    let runtime = Runtime::new(code.folder());
-    let listed: Vec<Listed> = catalog.all().iter().map(|found| look_at(found, &runtime, &selection)).collect();
-    for problem in catalog.problems() {
+/// The plugins that there are, and which of them sessions have.
+pub(crate) struct Known {
+    setup: Setup,
+    catalog: Catalog,
+    selection: Selection,
+    runtime: Runtime,
+    _code: Code,
+}
+
+impl Known {
+    fn read(console: Console) -> Result<Self, Failure> {
+        let setup = Setup::read()?;
+        setup.warn(console);
+        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelArguments::default()));
+        let code = Code::of(&setup.home)?;
+        Ok(Self { runtime: Runtime::new(code.folder()), setup, catalog, selection, _code: code })
+    }
+
+    fn look(&self) -> Vec<Listed> {
+        self.catalog.all().iter().map(|found| look_at(found, &self.runtime, &self.selection)).collect()
+    }
+
+    /// What a plugin exports.
+    fn kinds(&self, name: &str) -> Result<Vec<&'static str>, Failure> {
+        let Some(found) = self.catalog.get(name) else {
+            let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
+            let why = format!("there are: {}", names.join(", "));
+            let fix = "`hermes plugins install SOURCE` brings others";
+            return Err(Failure::new(Kind::Usage, format!("there is no plugin `{name}`"), why, fix));
+        };
+        let listed = look_at(found, &self.runtime, &self.selection);
+        match listed.why {
+            None => Ok(listed.kinds),
+            Some(why) => {
+                let fix = "`hermes plugins doctor` says what to do";
+                Err(Failure::new(Kind::Plugin, format!("the plugin `{name}` cannot be used"), why, fix))
+            }
+        }
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        state(name, &self.selection) != State::Off
+    }
+}
+
+pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<ExitCode, Failure> {
+    match command {
+        Some(PluginsCommand::List { json }) => list(*json, console),
+        Some(PluginsCommand::Enable { name }) => switch::enable(name, console),
+        Some(PluginsCommand::Disable { name }) => switch::disable(name, console),
+        Some(PluginsCommand::Logs { name, lines, follow, json }) => logs::run(name, *lines, *follow, *json, console),
+        None if console.screen && std::io::stdin().is_terminal() => pick::run(console),
+        None => list(false, console),
+    }
+}
+
+fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let known = Known::read(console)?;
+    for problem in known.catalog.problems() {
         console.warning(&problem.to_string());
     }
-    for missing in missing(&selection, &catalog) {
+    for missing in missing(&known.selection, &known.catalog) {
         console.warning(&missing);
     }
-    if *json {
+    let listed = known.look();
+    if json {
         let value = serde_json::json!(listed);
         print(&format!("{value:#}\n"))?;
     } else {
