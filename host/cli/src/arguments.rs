@@ -119,10 +119,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Plugins that there are
+    /// Plugins: install, choose, look into them
+    ///
+    /// Without a command, on a terminal: choose the context engine, the memory provider and the plugins that are on.
     Plugins {
         #[command(subcommand)]
-        command: PluginsCommand,
+        command: Option<PluginsCommand>,
     },
     /// The configuration in force
     Config {
@@ -291,6 +293,44 @@ pub(crate) enum PluginsCommand {
     New(NewArguments),
     /// Put one through the contract of its kind, in the real runtime
     Test(TestArguments),
+    /// What one is, what it may do and how it fared
+    Info {
+        /// Its name
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// How all of them fared: calls, time, memory, what they used
+    Stats {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Turn one on: an engine and a memory provider take the place of the one before
+    Enable {
+        /// Its name
+        name: String,
+    },
+    /// Turn one off
+    Disable {
+        /// Its name
+        name: String,
+    },
+    /// What one said about itself
+    Logs {
+        /// Its name
+        name: String,
+        /// How many lines, the newest ones
+        #[arg(long, short = 'n', default_value_t = 40)]
+        lines: usize,
+        /// Wait for more
+        #[arg(long, short)]
+        follow: bool,
+        /// The lines as they stand in the file, a JSON object each
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -76,7 +76,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
         Some(Command::Lab { command }) => lab::run(&command, console),
         Some(Command::Context { id, json }) => context::run(id.as_deref(), json, console),
-        Some(Command::Plugins { command }) => plugins::run(&command, console),
+        Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),
     }

@@ -3,14 +3,19 @@
 mod bar;
 mod consent;
 pub(crate) mod grant;
+mod info;
 pub(crate) mod install;
+mod logs;
 pub(crate) mod new;
+mod pick;
 pub(crate) mod remove;
+mod switch;
 pub(crate) mod test;
 pub(crate) mod update;
 mod variables;
 mod verify;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -72,9 +77,68 @@ impl State {
     }
 }
 
-pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode, Failure> {
+/// The plugins that there are, and which of them sessions have.
+pub(crate) struct Known {
+    setup: Setup,
+    catalog: Catalog,
+    selection: Selection,
+    runtime: Runtime,
+    _code: Code,
+}
+
+impl Known {
+    fn read(console: Console) -> Result<Self, Failure> {
+        let setup = Setup::read()?;
+        setup.warn(console);
+        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelArguments::default()));
+        let code = Code::of(&setup.home)?;
+        Ok(Self { runtime: Runtime::new(code.folder()), setup, catalog, selection, _code: code })
+    }
+
+    fn look(&self) -> Vec<Listed> {
+        self.catalog.all().iter().map(|found| look_at(found, &self.runtime, &self.selection)).collect()
+    }
+
+    fn found(&self, name: &str) -> Result<&Found, Failure> {
+        self.catalog.get(name).ok_or_else(|| {
+            let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
+            let why = format!("there are: {}", names.join(", "));
+            let fix = "`hermes plugins install SOURCE` brings others";
+            Failure::new(Kind::Usage, format!("there is no plugin `{name}`"), why, fix)
+        })
+    }
+
+    /// What a plugin exports.
+    fn kinds(&self, name: &str) -> Result<Vec<&'static str>, Failure> {
+        let found = self.found(name)?;
+        let listed = look_at(found, &self.runtime, &self.selection);
+        match listed.why {
+            None => Ok(listed.kinds),
+            Some(why) => {
+                let fix =
+                    "`hermes plugins info NAME` shows what is known of it, `hermes plugins grant NAME` lets it run";
+                Err(Failure::new(Kind::Plugin, format!("the plugin `{name}` cannot be used"), why, fix))
+            }
+        }
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        state(name, &self.selection) != State::Off
+    }
+}
+
+pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<ExitCode, Failure> {
+    let Some(command) = command else {
+        let can_choose = console.screen && std::io::stdin().is_terminal();
+        return if can_choose { pick::run(console) } else { list(false, console) };
+    };
     match command {
         PluginsCommand::List { json } => list(*json, console),
+        PluginsCommand::Info { name, json } => info::run(name, *json, console),
+        PluginsCommand::Stats { json } => info::stats(*json, console),
+        PluginsCommand::Logs { name, lines, follow, json } => logs::run(name, *lines, *follow, *json, console),
+        PluginsCommand::Enable { name } => switch::enable(name, console),
+        PluginsCommand::Disable { name } => switch::disable(name, console),
         PluginsCommand::Install(arguments) => install::run(arguments, console),
         PluginsCommand::Update(arguments) => update::run(arguments, console),
         PluginsCommand::Rollback { name } => update::roll_back(name, console),
@@ -89,24 +153,20 @@ pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode
 }
 
 fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
-    let catalog = setup.catalog();
-    let selection = setup.selection(&ModelArguments::default());
-    let code = Code::of(&setup.home)?;
-    let runtime = Runtime::new(code.folder());
-    let listed: Vec<Listed> = catalog.all().iter().map(|found| look_at(found, &runtime, &selection)).collect();
-    for problem in catalog.problems() {
+    let known = Known::read(console)?;
+    for problem in known.catalog.problems() {
         console.warning(&problem.to_string());
     }
-    for (found, field) in
-        catalog.all().iter().flat_map(|found| found.manifest.unknown.iter().map(move |field| (found, field)))
-    {
-        console.warning(&format!("plugin.yaml of `{}` has a field that nobody knows: {field}", found.manifest.name));
+    for found in known.catalog.all() {
+        for field in &found.manifest.unknown {
+            let name = &found.manifest.name;
+            console.warning(&format!("plugin.yaml of `{name}` has a field that nobody knows: {field}"));
+        }
     }
-    for missing in missing(&selection, &catalog) {
+    for missing in missing(&known.selection, &known.catalog) {
         console.warning(&missing);
     }
+    let listed = known.look();
     if json {
         let value = serde_json::json!(listed);
         print(&format!("{value:#}\n"))?;

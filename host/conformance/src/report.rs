@@ -58,9 +58,9 @@ pub struct Calls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// The smallest power of two, in MiB, under which every call was answered.
-    pub enough_mib: usize,
+    pub enough_mib: u64,
     /// What it may have.
-    pub limit_mib: usize,
+    pub limit_mib: u64,
 }
 
 impl Report {
