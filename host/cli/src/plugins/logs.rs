@@ -44,13 +44,15 @@ pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: C
     for line in newest {
         print(&shown(&line, json, console))?;
     }
-    while follow {
+    if !follow {
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
         match next(&mut file).map_err(|error| unreadable(&path, &error))? {
             Some(line) => print(&shown(&line, json, console))?,
             None => std::thread::sleep(PAUSE),
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn wait_for(path: &std::path::Path) -> Result<BufReader<File>, Failure> {
