@@ -13,12 +13,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
 use hermes_runtime::files::Roots;
+use hermes_runtime::http::{Http, Rights, SystemResolver};
 use hermes_runtime::process::{Folder, ProgramGrant, Programs, Run};
 use hermes_runtime::services::{
     Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
 };
 use hermes_runtime::{
-    CallError, Cause, Fault, FaultKind, Invocation, Limits, Recipe, Runtime, Services, SessionInfo, Start,
+    CallError, Cause, Fault, FaultKind, Invocation, Lanes, Limit, LimitSet, Limits, Recipe, Runtime, Services,
+    SessionInfo, Start,
 };
 use serde_json::{Value, json};
 
@@ -136,8 +138,8 @@ impl Ground {
             variables: Vec::new(),
             folders: vec![Folder { name: "workspace".to_owned(), path: folder.path().to_owned(), denied: Vec::new() }],
         };
-        let mut limits = Limits::standard();
-        limits.deadlines.tool = PATIENCE;
+        let patience = u64::try_from(PATIENCE.as_millis()).unwrap();
+        let limits = Limits::standard().with(&LimitSet::default().and(Limit::ToolTime, patience));
         let recipe = Arc::new(Recipe {
             plugin: "runner".into(),
             version: "0.1.0".into(),
@@ -163,9 +165,15 @@ impl Ground {
                 documents: Vec::new(),
                 files: Arc::new(Roots::new(Vec::new())),
                 database: None,
+                http: Arc::new(Http::new(
+                    Rights { grants: Vec::new(), secrets: Vec::new(), denial: "denied".into() },
+                    Arc::new(SystemResolver),
+                )),
                 programs: granted.then(|| Programs::new(grant, person.clone())),
             },
             limits,
+            tally: Arc::default(),
+            lanes: Lanes::new(&limits),
         });
         Self { folder, person, recipe }
     }
@@ -252,6 +260,6 @@ async fn a_plugin_that_computes_on_after_the_answer_still_has_a_deadline() {
     match ground.run(json!(sleeps)).await {
         // Its programs are cut short one after the other, since no time is left for them.
         Ok(answers) => assert!(answers.iter().any(|answer| answer["end"] == "timed-out"), "{answers:?}"),
-        Err(error) => assert!(matches!(error.cause, Cause::Deadline(_)), "{error}"),
+        Err(error) => assert!(matches!(error.cause, Cause::Deadline { .. }), "{error}"),
     }
 }
