@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use hermes_plugins::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
 use hermes_runtime::files::{Root, Roots};
-use hermes_runtime::http::{Http, Rights as WebRights, SystemResolver};
+use hermes_runtime::http::Http;
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services};
 
 use crate::conversation::{SESSION, Spoken, short};
@@ -137,10 +137,7 @@ impl<'a> Stand<'a> {
             files: Arc::new(Roots::new(roots)),
             database: (granted && permissions.sql).then(|| Arc::clone(&scene.kept.database)),
             // A plugin under test reaches nobody: the web and programs answer as if they were not granted.
-            http: Arc::new(Http::new(
-                WebRights { grants: Vec::new(), secrets: Vec::new(), denial: "denied while it is tested".to_owned() },
-                Arc::new(SystemResolver),
-            )),
+            http: Arc::new(Http::closed()),
             programs: None,
         })
     }

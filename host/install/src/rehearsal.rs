@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::Roots;
-use hermes_runtime::http::{Http, Rights, SystemResolver};
+use hermes_runtime::http::Http;
 use hermes_runtime::services::{
     Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Reporter,
 };
@@ -66,10 +66,7 @@ pub(crate) async fn rehearse(
             documents: vec![Arc::new(Documents::in_memory())],
             files: Arc::new(Roots::new(Vec::new())),
             database: Some(Arc::new(Database::in_memory())),
-            http: Arc::new(Http::new(
-                Rights { grants: Vec::new(), secrets: Vec::new(), denial: "denied while it is tried".to_owned() },
-                Arc::new(SystemResolver),
-            )),
+            http: Arc::new(Http::closed()),
             programs: None,
         },
         tally: Arc::default(),

@@ -94,6 +94,8 @@ fn recipe(loaded: Arc<Loaded>) -> Arc<Recipe> {
             documents: Vec::new(),
             files: Arc::new(Roots::new(Vec::new())),
             database: None,
+            http: Arc::new(hermes_runtime::http::Http::closed()),
+            programs: None,
         },
         limits,
         tally: Arc::default(),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
 use hermes_runtime::files::Roots;
-use hermes_runtime::http::{Http, Rights, SystemResolver};
+use hermes_runtime::http::Http;
 use hermes_runtime::process::{Folder, ProgramGrant, Programs, Run};
 use hermes_runtime::services::{
     Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
@@ -165,10 +165,7 @@ impl Ground {
                 documents: Vec::new(),
                 files: Arc::new(Roots::new(Vec::new())),
                 database: None,
-                http: Arc::new(Http::new(
-                    Rights { grants: Vec::new(), secrets: Vec::new(), denial: "denied".into() },
-                    Arc::new(SystemResolver),
-                )),
+                http: Arc::new(Http::closed()),
                 programs: granted.then(|| Programs::new(grant, person.clone())),
             },
             limits,

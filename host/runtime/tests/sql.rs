@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
 use hermes_runtime::files::Roots;
-use hermes_runtime::http::{Http, Rights, SystemResolver};
+use hermes_runtime::http::Http;
 use hermes_runtime::services::{
     Clock, History, HistoryHit, HistoryQuery, Level, Matching, ModelReply, ModelRequest, Models, Reporter,
 };
@@ -111,10 +111,7 @@ fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Durati
             documents: Vec::new(),
             files: Arc::new(Roots::new(Vec::new())),
             database,
-            http: Arc::new(Http::new(
-                Rights { grants: Vec::new(), secrets: Vec::new(), denial: "denied".into() },
-                Arc::new(SystemResolver),
-            )),
+            http: Arc::new(Http::closed()),
             programs: None,
         },
         limits,

@@ -80,6 +80,12 @@ pub struct Http {
 }
 
 impl Http {
+    /// For a plugin that was granted nothing.
+    pub fn closed() -> Self {
+        let denial = "the plugin may not reach the web".to_owned();
+        Self::new(Rights { grants: Vec::new(), secrets: Vec::new(), denial }, Arc::new(super::SystemResolver))
+    }
+
     /// Nothing is asked of anybody before the first request.
     pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
         Self { rights, resolver, client: Mutex::default(), redaction: OnceLock::new(), meter: Meter::default() }
