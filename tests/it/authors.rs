@@ -120,6 +120,7 @@ fn engine_at_work(language: &str, name: &str) {
     for file in ["plugin.yaml", "engine.wasm"] {
         home.write(&format!("plugins/{name}/{file}"), fs::read(folder.join(file)).unwrap());
     }
+    home.grant(name);
     home.set("context.engine", json!(name));
     home.set("model.context_length", json!(12_000));
     for number in 0..10 {

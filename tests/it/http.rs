@@ -56,6 +56,7 @@ fn home(server: &Server, permissions: Value, config: Value) -> Home {
         json!({ "name": "courier", "version": "0.1.0", "component": "courier.wasm", "permissions": permissions });
     // JSON is YAML.
     home.write("plugins/courier/plugin.yaml", manifest.to_string());
+    home.grant("courier");
     home.set("plugins.enabled", json!(["courier"]));
     home
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 fn keep(home: &Home, name: &str, component: &[u8]) {
     home.write(&format!("plugins/{name}/plugin.yaml"), format!("name: {name}\nversion: 0.1.0\ndescription: a beast\n"));
     home.write(&format!("plugins/{name}/{name}.wasm"), component);
+    home.grant(name);
     home.set("plugins.enabled", json!([name]));
     // Nobody should have to wait for what is slow on purpose.
     home.set(&format!("plugins.settings.{name}.limits"), json!({"cpu": "300ms", "start_time": "5s"}));
