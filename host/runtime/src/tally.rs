@@ -70,9 +70,9 @@ impl Tally {
         self.tokens_out.fetch_add(tokens_out, Ordering::Relaxed);
     }
 
-    /// A request of it left the machine.
-    pub fn sent(&self, bytes: u64) {
-        self.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+    /// So many bytes have left the machine for it by now.
+    pub(crate) fn sent(&self, so_far: u64) {
+        self.bytes_out.fetch_max(so_far, Ordering::Relaxed);
     }
 }
 

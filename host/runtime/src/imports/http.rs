@@ -18,7 +18,10 @@ impl wit::Host for Context {
         let wit::Request { method, url, body, timeout_ms, .. } = request;
         let http = self.services.http.clone();
         let sent = async { Ok(http.send(Request { method, url, headers, body, timeout_ms }).await?) };
-        let response = self.call.bounded(sent).await.map_err(fault)?;
+        let response = self.call.bounded(sent).await.map_err(fault);
+        // Whatever came of it, it went out.
+        self.tally.sent(self.services.http.traffic().sent);
+        let response = response?;
         Ok(wit::Response { status: response.status, headers: response.headers, body: response.body, url: response.url })
     }
 
