@@ -71,7 +71,7 @@ impl Tally {
     }
 
     /// So many bytes have left the machine for it by now.
-    pub(crate) fn sent(&self, so_far: u64) {
+    pub fn sent(&self, so_far: u64) {
         self.bytes_out.fetch_max(so_far, Ordering::Relaxed);
     }
 }
