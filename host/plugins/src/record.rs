@@ -277,7 +277,7 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..6 {
                         recorder.failed(&crash(number));
-                        recorder.tally.sent(100 * (u64::from(number) + 1));
+                        recorder.tally.sent(100 * (number as u64 + 1));
                         recorder.write();
                     }
                 });
