@@ -46,7 +46,7 @@ pub(crate) fn run(name: &str, json: bool, console: Console) -> Result<ExitCode, 
     ];
     lines.extend(about.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| (label, text.clone())));
     if let (Some(size), Some(digest)) = (size, digest) {
-        lines.push(("component", format!("{}, blake3 {digest}", text::bytes(size))));
+        lines.push(("component", format!("{}, {digest}", text::bytes(size))));
     }
     lines.extend(granted.lines().into_iter().map(|line| ("may", line)));
     lines.extend(missing.lines().into_iter().map(|line| ("may not", format!("{line} (asked for, not granted)"))));
