@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_line_is_told_in_words_and_steers_no_terminal() {
         let line = r#"{"time":"2026-11-22T10:00:00.5Z","level":"warn","session":"s","text":"odd \u001b[2J","n":3}"#;
-        assert_eq!(shown(line, false, Console::plain(true)), "2026-11-22 10:00:00 warn  odd   n=3\n");
+        assert_eq!(shown(line, false, Console::plain(true)), "2026-11-22 10:00:00 warn  odd n=3\n");
         assert_eq!(shown("no json", false, Console::plain(true)), "no json\n");
     }
 

@@ -150,7 +150,7 @@ mod tests {
         };
         let console = Console::plain(true);
         let failed = line(&check(false), &arguments, console);
-        let expected = "  ✗ keep the rules\n      why: message 3[2J is lost\n      fix: cover it\n      again: hermes \
+        let expected = "  ✗ keep the rules\n      why: message 3 is lost\n      fix: cover it\n      again: hermes \
                         plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}'\n";
         assert_eq!(failed.replace('\u{fffd}', ""), expected);
         assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3"));
