@@ -318,7 +318,7 @@ mod tests {
     use crate::lock::Pin;
 
     const TEXT: &str =
-        "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5}\n";
+        "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5000}\n";
 
     /// A home with one plugin, and the catalog of it under a lock.
     fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
@@ -335,7 +335,7 @@ mod tests {
             digest: digest::of_folder(&folder).unwrap(),
             signer: None,
             granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
-            limits: AskedLimits::from([("memory".to_owned(), "1GiB".into()), ("handles".to_owned(), 4.into())]),
+            limits: AskedLimits::from([("memory".to_owned(), "1GiB".into()), ("handles".to_owned(), 4_000.into())]),
             native: false,
         };
         let mut lock = Lock::default();
