@@ -35,13 +35,14 @@ fn listed(home: &Home, name: &str) -> Option<Value> {
     plugins.into_iter().find(|plugin| plugin["name"] == name)
 }
 
-/// What plugins leave in a home: everything but logs, conversations and compiled code.
+/// What plugins leave in a home: everything but logs, conversations, compiled code and how the others fared meanwhile.
 fn kept(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
     let passing = |path: &Path| {
         path.starts_with("logs")
             || path.starts_with("locks")
             || path.starts_with("cache")
             || path.to_string_lossy().starts_with("state.db")
+            || path.file_stem().is_some_and(|name| name == "record")
     };
     home.snapshot().into_iter().filter(|(path, _)| !passing(path)).collect()
 }
