@@ -107,7 +107,8 @@ fn a_hook_that_always_asks_lets_nothing_run_that_nobody_allowed() {
     home.write_workspace("notes.txt", "still here");
     keep(&home, "beast", &hermes_zoo::asking_hook());
     home.hermes(&["-z", "Go."]).run().success();
-    assert!(results(&server).iter().all(|result| result.contains("are you sure")), "{:?}", results(&server));
+    let refused = |result: &String| result.contains("needs the user's approval") && result.contains("beast/read_file");
+    assert!(results(&server).iter().all(refused), "{:?}", results(&server));
 }
 
 #[test]
