@@ -305,6 +305,7 @@ fn an_update_of_the_plugin_asks_again() {
     let mut component = std::fs::read(&path).unwrap();
     component.extend([0, 5, 4, b'm', b'o', b'r', b'e']);
     std::fs::write(&path, component).unwrap();
+    home.grant("runner");
     home.hermes(&["-z", "Go."]).run().success().says(&["approvals.allow: [runner/wipe]"]);
 }
 
