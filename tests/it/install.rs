@@ -215,5 +215,7 @@ fn killed_at_any_moment_it_is_the_old_version_or_the_new_one() {
     }
     assert_eq!(old + new, 16);
     home.hermes(&["plugins", "remove", "keeper"]).run().success();
-    assert!(!home.path().join("plugins").exists(), "something is left of it");
+    // A folder without anything in it may be left of what was cut off.
+    let left = home.snapshot().into_iter().map(|(path, _)| path).find(|path| path.starts_with("plugins"));
+    assert_eq!(left, None, "something is left of it");
 }
