@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugins::{
-    AskedLimits, Catalog, Digest, Entry, Found, Manifest, Permissions, Pin, component_in, digest, manifest_in,
+    Catalog, Digest, Entry, Found, LimitSet, Manifest, Permissions, Pin, component_in, digest, manifest_in,
 };
 use serde::Serialize;
 
@@ -85,14 +85,14 @@ impl Installer {
             digest: now,
             signer: unchanged.and_then(|entry| entry.pin.signer.clone()),
             granted: None,
-            limits: AskedLimits::new(),
+            limits: LimitSet::default(),
             native: false,
         };
         Ok(Granting { manifest, pin, before })
     }
 
     /// Writes a grant down. What else the lock knows of the plugin stays.
-    pub fn grant(&self, granting: &Granting, granted: Permissions, limits: AskedLimits) -> Result<(), InstallError> {
+    pub fn grant(&self, granting: &Granting, granted: Permissions, limits: LimitSet) -> Result<(), InstallError> {
         let name = &granting.manifest.name;
         let _turn = self.turn()?;
         let mut lock = self.lock()?;
@@ -120,7 +120,7 @@ impl Installer {
         };
         entry.pin.granted.clone_from(&left);
         if left.is_none() {
-            entry.pin.limits.clear();
+            entry.pin.limits = LimitSet::default();
         }
         write_lock(&lock, &self.places.lock())?;
         Ok(left)

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{AskedLimits, Digest, Entry, Lock, Manifest, Permissions, Pin, digest, manifest_in};
+use hermes_plugins::{Digest, Entry, LimitSet, Lock, Manifest, Permissions, Pin, digest, manifest_in};
 use hermes_runtime::Runtime;
 
 use crate::archive::Caps;
@@ -95,7 +95,7 @@ impl Installer {
             digest: digest::of_folder(&folder).at(&folder)?,
             signer,
             granted: None,
-            limits: AskedLimits::new(),
+            limits: LimitSet::default(),
             native: false,
         };
         if before.is_none() {
@@ -123,7 +123,7 @@ impl Installer {
         &self,
         prepared: &Prepared,
         granted: Permissions,
-        limits: AskedLimits,
+        limits: LimitSet,
         steps: Steps<'_>,
     ) -> Result<Entry, InstallError> {
         let name = &prepared.manifest.name;
@@ -278,29 +278,28 @@ impl Prepared {
     }
 
     /// Limits that it wants raised and nobody was asked about before.
-    pub fn wider_limits(&self) -> AskedLimits {
-        let answered = |name: &String, value: &serde_json::Value| {
-            let agreed = self.before.as_ref().and_then(|before| before.pin.limits.get(name));
-            let asked = self.asked_before.as_ref().and_then(|manifest| manifest.limits.get(name));
-            self.granted_before().is_some() && (agreed == Some(value) || asked == Some(value))
-        };
-        let asked = self.manifest.limits.iter().filter(|(name, value)| !answered(name, value));
-        asked.map(|(name, value)| (name.clone(), value.clone())).collect()
+    pub fn wider_limits(&self) -> LimitSet {
+        if self.granted_before().is_none() {
+            return self.manifest.limits.clone();
+        }
+        let answered = self.asked_before.as_ref().map(|manifest| manifest.limits.clone()).unwrap_or_default();
+        self.manifest.limits.widening(&self.limits_before()).widening(&answered)
     }
 
     /// What it has from now on: what it still asks for of what was granted before, and more if the user agreed to that.
-    pub fn granted(&self, with_more: bool) -> (Permissions, AskedLimits) {
+    pub fn granted(&self, with_more: bool) -> (Permissions, LimitSet) {
         let mut granted =
             self.granted_before().map(|granted| self.manifest.permissions.within(granted)).unwrap_or_default();
-        let before = self.before.as_ref().map(|before| &before.pin.limits);
-        let kept = |name: &String, value: &serde_json::Value| before.and_then(|limits| limits.get(name)) == Some(value);
-        let asked = self.manifest.limits.iter().filter(|(name, value)| kept(name, value));
-        let mut limits: AskedLimits = asked.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut limits = self.manifest.limits.within(&self.limits_before());
         if with_more {
             granted = granted.and(&self.widening());
-            limits.extend(self.wider_limits());
+            limits = self.wider_limits().iter().fold(limits, |limits, (limit, value)| limits.and(limit, value));
         }
         (granted, limits)
+    }
+
+    fn limits_before(&self) -> LimitSet {
+        self.before.as_ref().map(|before| before.pin.limits.clone()).unwrap_or_default()
     }
 
     fn granted_before(&self) -> Option<&Permissions> {

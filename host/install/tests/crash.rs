@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hermes_install::{InstallError, Installer, Rewrite, Silent, Source, State, Wanted};
-use hermes_plugins::{AskedLimits, Catalog, Digest, Permissions};
+use hermes_plugins::{Catalog, Digest, LimitSet, Permissions};
 
 const CHILD: &str = "HERMES_TEST_INSTALL_CHILD";
 
@@ -54,7 +54,7 @@ fn bring(home: &Path, from: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), 
     let wanted = Wanted { source: Source::Folder(from.to_owned()), name: None, insecure: false, key: None };
     let prepared = runtime.block_on(installer(home).prepare(&wanted, &Silent))?;
     steps("prepared");
-    installer(home).commit(&prepared, Permissions::default(), AskedLimits::new(), steps).map(drop)
+    installer(home).commit(&prepared, Permissions::default(), LimitSet::default(), steps).map(drop)
 }
 
 const CONFIGURATION: (&str, &str) = ("# mine\nplugins: {enabled: [mine]}\n", "# mine\n");
@@ -222,7 +222,7 @@ fn what_changed_while_somebody_was_asked_is_not_overwritten() {
     let wanted = Wanted { source: Source::Folder(from.clone()), name: None, insecure: false, key: None };
     let prepared = runtime.block_on(installer(&home).prepare(&wanted, &Silent)).unwrap();
     bring(&home, &from, &|_| ()).unwrap();
-    let late = installer(&home).commit(&prepared, Permissions::default(), AskedLimits::new(), &|_| ());
+    let late = installer(&home).commit(&prepared, Permissions::default(), LimitSet::default(), &|_| ());
     assert!(matches!(late, Err(InstallError::Raced(_))), "{late:?}");
     drop(prepared);
     assert_eq!(look(&home).1, [State::Ok]);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use hermes_install::{InstallError, Installer, Prepared, Silent, Source, State, Wanted, only};
-use hermes_plugins::{AskedLimits, Catalog, Permissions};
+use hermes_plugins::{Catalog, Limit, LimitSet, Permissions};
 
 fn prepare(home: &Path, from: &Path, version: &str, rights: &str) -> Prepared {
     fs::create_dir_all(from).unwrap();
@@ -29,7 +29,7 @@ fn only_what_widens_is_asked_and_what_was_denied_stays_denied() {
     let first = prepare(&home, &from, "1.0.0", "permissions: {sql: true, history: true}");
     assert_eq!(first.widening(), rights(r#"{"sql": true, "history": true}"#));
     let some = only(&first.manifest.permissions, &["sql".to_owned()], "mine").unwrap();
-    installer.commit(&first, some, AskedLimits::new(), &|_| ()).unwrap();
+    installer.commit(&first, some, LimitSet::default(), &|_| ()).unwrap();
 
     let second = prepare(&home, &from, "1.1.0", "permissions: {sql: true, history: true}");
     assert!(second.widening().is_empty());
@@ -39,14 +39,14 @@ fn only_what_widens_is_asked_and_what_was_denied_stays_denied() {
 
     let third = prepare(&home, &from, "1.2.0", "permissions: {history: true, process: [git]}\nlimits: {memory: 1GiB}");
     assert_eq!(third.widening(), rights(r#"{"process": ["git"]}"#));
-    assert_eq!(third.wider_limits().len(), 1);
+    assert_eq!(third.wider_limits(), LimitSet::default().and(Limit::Memory, 1 << 30));
     // Neither what it does not ask for any more, nor what was denied.
     assert_eq!(third.granted(true).0, rights(r#"{"process": ["git"]}"#));
     assert!(third.granted(false).0.is_empty() && third.granted(false).1.is_empty());
     let (granted, limits) = third.granted(true);
     installer.commit(&third, granted, limits, &|_| ()).unwrap();
     let fourth = prepare(&home, &from, "1.3.0", "limits: {memory: 2GiB}");
-    assert_eq!(fourth.wider_limits()["memory"], "2GiB");
+    assert_eq!(fourth.wider_limits(), LimitSet::default().and(Limit::Memory, 2 << 30));
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn a_grant_by_hand_is_for_the_bytes_that_were_looked_at() {
     let catalog = || Catalog::find(&[], &home.join("plugins"));
     let granting = installer.granting("mine", &catalog()).unwrap();
     fs::write(folder.join("mine.wasm"), "other code").unwrap();
-    let raced = installer.grant(&granting, granting.manifest.permissions.clone(), AskedLimits::new());
+    let raced = installer.grant(&granting, granting.manifest.permissions.clone(), LimitSet::default());
     assert!(matches!(raced, Err(InstallError::Raced(_))), "{raced:?}");
     let granting = installer.granting("mine", &catalog()).unwrap();
-    installer.grant(&granting, granting.manifest.permissions.clone(), AskedLimits::new()).unwrap();
+    installer.grant(&granting, granting.manifest.permissions.clone(), LimitSet::default()).unwrap();
     assert!(catalog().get("mine").unwrap().permissions().sql);
     assert_eq!(installer.revoke("mine", &["sql".to_owned()]).unwrap(), Some(Permissions::default()));
     assert!(!catalog().get("mine").unwrap().permissions().sql && catalog().get("mine").unwrap().component().is_ok());

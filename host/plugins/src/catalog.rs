@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{Contents, Digest};
+use hermes_runtime::LimitSet;
+
 use crate::error::PluginsError;
-use crate::lock::{AskedLimits, Entry, Lock, LockError};
+use crate::lock::{Entry, Lock, LockError};
 use crate::manifest::Manifest;
 use crate::permission::Permissions;
 
@@ -136,15 +138,11 @@ impl Found {
     }
 
     /// Limits that its manifest asks to have raised, where the user agreed to just these.
-    pub fn limits(&self) -> AskedLimits {
+    pub fn limits(&self) -> LimitSet {
         match &self.standing {
             Standing::Trusted => self.manifest.limits.clone(),
-            Standing::Granted(entry) => {
-                let asked = self.manifest.limits.iter();
-                let agreed = asked.filter(|(name, value)| entry.pin.limits.get(*name) == Some(*value));
-                agreed.map(|(name, value)| (name.clone(), value.clone())).collect()
-            }
-            Standing::Ungranted(_) => AskedLimits::new(),
+            Standing::Granted(entry) => self.manifest.limits.within(&entry.pin.limits),
+            Standing::Ungranted(_) => LimitSet::default(),
         }
     }
 
@@ -313,6 +311,8 @@ fn standing(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> Standing 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_runtime::Limit;
+
     use super::*;
     use crate::digest;
     use crate::lock::Pin;
@@ -335,7 +335,7 @@ mod tests {
             digest: digest::of_folder(&folder).unwrap(),
             signer: None,
             granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
-            limits: AskedLimits::from([("memory".to_owned(), "1GiB".into()), ("handles".to_owned(), 4_000.into())]),
+            limits: LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 9_000),
             native: false,
         };
         let mut lock = Lock::default();
@@ -352,7 +352,8 @@ mod tests {
         assert_eq!(&*found.component().unwrap(), b"code");
         let may = found.permissions();
         assert!(may.sql && !may.history && may.process.is_empty());
-        assert_eq!(found.limits().keys().collect::<Vec<_>>(), ["memory"]);
+        let limits = LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 5_000);
+        assert_eq!(found.limits(), limits, "neither more than was granted nor more than it asks for");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use hermes_runtime::{
     Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use lock::{AskedLimits, Entry, Lock, LockError, Pin, sync_folder, write_whole};
+pub use lock::{Entry, Lock, LockError, Pin, sync_folder, write_whole};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use session::{Approvals, Identity, Plugins, Reporters, Selection, SessionPlugins, Surroundings};

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use hermes_runtime::LimitSet;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -26,9 +27,6 @@ pub struct Lock {
     #[serde(default)]
     pub plugins: BTreeMap<String, Entry>,
 }
-
-/// Limits that a manifest asks to have raised, by name.
-pub type AskedLimits = BTreeMap<String, serde_json::Value>;
 
 /// One plugin as it was installed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,8 +61,8 @@ pub struct Pin {
     /// What it may do; none where it may not run.
     pub granted: Option<Permissions>,
     /// Limits that were raised for it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: AskedLimits,
+    #[serde(default, skip_serializing_if = "LimitSet::is_empty")]
+    pub limits: LimitSet,
     /// Whether it may run as a native library.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
@@ -209,7 +207,7 @@ mod tests {
             digest: Digest::of(b"f"),
             signer: None,
             granted: Some(Permissions { history: true, ..Permissions::default() }),
-            limits: AskedLimits::new(),
+            limits: LimitSet::default(),
             native: false,
         }
     }

@@ -8,10 +8,10 @@ mod schema;
 
 use std::collections::BTreeMap;
 
+use hermes_runtime::LimitSet;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::lock::AskedLimits;
 use crate::permission::{EnvironmentName, Permissions};
 
 pub(crate) use reading::is_name;
@@ -44,7 +44,7 @@ pub struct Manifest {
     /// Variables that it cannot do without.
     pub requires_env: Vec<RequiredVariable>,
     /// Limits that it needs raised.
-    pub limits: AskedLimits,
+    pub limits: LimitSet,
     /// What it claims to export; what it is, is read off its exports.
     pub provides: Vec<String>,
     /// The publisher's minisign key, of which the component is signed.

@@ -405,17 +405,7 @@ impl Selected {
     fn limits(&self, around: &Surroundings) -> Limits {
         let exports = self.loaded.exports();
         let tier = if exports.context_engine || exports.memory_provider { Tier::Session } else { Tier::Tools };
-        Limits::of(tier).with(&around.limits).with(&self.granted_limits()).with(&self.settings.limits)
-    }
-
-    /// What is in the binary gets what it asks for, a folder what the user granted.
-    fn granted_limits(&self) -> LimitSet {
-        let mut limits = LimitSet::default();
-        for (name, value) in &self.found.limits() {
-            // What the manifest asks for was checked when it was read.
-            let _ = limits.set(name, value);
-        }
-        limits
+        Limits::of(tier).with(&around.limits).with(&self.found.limits()).with(&self.settings.limits)
     }
 
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.

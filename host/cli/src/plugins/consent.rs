@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::{Args, ValueEnum};
 use hermes_install::{InstallError, Prepared};
-use hermes_plugins::{AskedLimits, Manifest, Permissions, Pin};
+use hermes_plugins::{LimitSet, Manifest, Permissions, Pin};
 
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
@@ -72,7 +72,7 @@ pub(super) fn show(manifest: &Manifest, pin: &Pin, console: Console) {
 }
 
 /// Says what it wants to do, beyond what was granted before where there was such a thing.
-pub(super) fn show_rights(asked: &Permissions, limits: &AskedLimits, is_update: bool, console: Console) {
+pub(super) fn show_rights(asked: &Permissions, limits: &LimitSet, is_update: bool, console: Console) {
     let (lines, more) = (asked.lines(), if is_update { "it now also wants to" } else { "it wants to" });
     if lines.is_empty() && limits.is_empty() {
         let told = if is_update { "asks for nothing that is not granted" } else { "asks for no rights" };
@@ -80,8 +80,9 @@ pub(super) fn show_rights(asked: &Permissions, limits: &AskedLimits, is_update: 
         return;
     }
     console.line(&format!("{} {more}", console.faint(&format!("{:>11}", "rights"))));
-    let limits = limits.iter().map(|(name, value)| {
-        format!("have the limit `{name}` at {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    let limits = limits.iter().map(|(limit, value)| {
+        let (name, meaning) = (limit.name(), limit.definition().meaning);
+        format!("have the limit `{name}` at {} ({meaning})", limit.show(value))
     });
     for right in lines.into_iter().chain(limits) {
         console.line(&format!("{:>11} {}", "-", console.warned(&text::line(&right))));
@@ -93,10 +94,10 @@ pub(super) fn agreed(
     consent: Consent,
     prepared: &Prepared,
     question: &str,
-) -> Result<Option<(Permissions, AskedLimits)>, Failure> {
+) -> Result<Option<(Permissions, LimitSet)>, Failure> {
     match consent.grant {
         Some(Grant::All) => return Ok(Some((prepared.manifest.permissions.clone(), prepared.manifest.limits.clone()))),
-        Some(Grant::None) => return Ok(Some((Permissions::default(), AskedLimits::new()))),
+        Some(Grant::None) => return Ok(Some((Permissions::default(), LimitSet::default()))),
         None if consent.yes => return Ok(Some(prepared.granted(true))),
         None => {}
     }

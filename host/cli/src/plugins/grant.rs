@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::only;
-use hermes_plugins::{AskedLimits, Permissions};
+use hermes_plugins::{LimitSet, Permissions};
 
 use super::consent::{ask, show, show_rights};
 use crate::console::Console;
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCo
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
     let before = kept.and_then(|before| before.pin.granted.clone()).unwrap_or_default();
     let (granted, limits) = if arguments.none {
-        (Permissions::default(), AskedLimits::new())
+        (Permissions::default(), LimitSet::default())
     } else if arguments.rights.is_empty() {
         (manifest.permissions.clone(), manifest.limits.clone())
     } else {

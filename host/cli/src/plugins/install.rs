@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::{Installer, Prepared, Shown, Source, State, Wanted};
-use hermes_plugins::{AskedLimits, Permissions};
+use hermes_plugins::{LimitSet, Permissions};
 use hermes_runtime::Runtime;
 use serde_json::{Value, json};
 
@@ -125,7 +125,7 @@ async fn finish(
     installer: &Installer,
     prepared: &Prepared,
     granted: Permissions,
-    limits: AskedLimits,
+    limits: LimitSet,
     setup: &Setup,
     console: Console,
 ) -> Result<ExitCode, Failure> {

@@ -126,7 +126,7 @@ fn told(name: &str, prepared: &Prepared) -> String {
     }
     let lines = prepared.widening().lines();
     parts.extend((!lines.is_empty()).then(|| format!("also wants to {}", lines.join(", "))));
-    let limits: Vec<String> = prepared.wider_limits().keys().cloned().collect();
+    let limits: Vec<&str> = prepared.wider_limits().iter().map(|(limit, _)| limit.name()).collect();
     parts.extend((!limits.is_empty()).then(|| format!("wants limits raised: {}", limits.join(", "))));
     format!("{}\n", text::line(&parts.join("; ")))
 }

@@ -157,7 +157,7 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
         permissions,
         config: raw.config.map(|config| config.value),
         requires_env: raw.requires_env,
-        limits: raw.limits.into_iter().map(|(name, value)| (name, value.value)).collect(),
+        limits,
         provides: raw.provides.into_iter().map(|claim| claim.value).collect(),
         publisher_key: raw.publisher_key.map(|key| key.value.trim().to_owned()),
         unknown,

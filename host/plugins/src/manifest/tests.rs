@@ -51,7 +51,7 @@ fn every_field_is_read_and_fits_the_published_schema() {
     let manifest = Manifest::parse(FULL).unwrap();
     assert!(manifest.permissions.sql && !manifest.permissions.history);
     assert_eq!(manifest.permissions.files[0].access, crate::permission::Access::Write);
-    assert_eq!(manifest.limits["memory"], json!("512MiB"));
+    assert_eq!(manifest.limits.get(hermes_runtime::Limit::Memory), Some(512 << 20));
     assert_eq!(manifest.claims_beyond(&["tools", "hooks"]), Vec::<String>::new());
     assert_eq!(manifest.claims_beyond(&["hooks"]), ["tools"]);
     let needs = &manifest.requires_env;
