@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hermes_conversation::{SessionId, closing};
 use hermes_plugins::services::History;
 use hermes_plugins::{
-    ContextAssist, ContextEngine, Limits, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start, Storage,
-    Surroundings,
+    ContextAssist, ContextEngine, Generations, Hooks, Limits, MemoryEvents, MemoryProvider, SessionInfo,
+    SessionPlugins, Start, Storage, Surroundings,
 };
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
@@ -36,6 +36,8 @@ pub(crate) struct Plugged {
     pub(crate) memory_events: Vec<Arc<dyn MemoryEvents>>,
     pub(crate) toolbox: Toolbox,
     pub(crate) watchers: Arc<Watchers>,
+    pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    pub(crate) generations: Generations,
     pub(crate) voice: Voice,
 }
 
@@ -73,7 +75,7 @@ impl Plugged {
     ) -> Result<(Self, Ear), AgentError> {
         let (voice, ear) = report::channel(&host.home, session.id.as_str());
         let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice))?;
-        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks } = plugins;
+        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations } = plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
         let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers)).await;
@@ -81,7 +83,19 @@ impl Plugged {
             voice.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
-        Ok((Self { engine, engine_version, assist, memories, memory_events, toolbox, watchers, voice }, ear))
+        let plugged = Self {
+            engine,
+            engine_version,
+            assist,
+            memories,
+            memory_events,
+            toolbox,
+            watchers,
+            hooks,
+            generations,
+            voice,
+        };
+        Ok((plugged, ear))
     }
 }
 
@@ -155,7 +169,13 @@ fn switched(before: &str, now: &str, journal: &Journal) -> String {
     )
 }
 
-fn surroundings(host: &Host, session: &Session, fresh: bool, history: Arc<dyn History>, voice: &Voice) -> Surroundings {
+pub(crate) fn surroundings(
+    host: &Host,
+    session: &Session,
+    fresh: bool,
+    history: Arc<dyn History>,
+    voice: &Voice,
+) -> Surroundings {
     let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
     let start = match parent {
         Some(parent) if fresh => Start::Continued(parent.id.to_string()),

@@ -74,6 +74,11 @@ impl Toolbox {
         (Self { offered, shelf, watchers, whole }, notices)
     }
 
+    /// Other watchers from here on.
+    pub(crate) fn watch_with(&mut self, watchers: Arc<Watchers>) {
+        self.watchers = watchers;
+    }
+
     /// Whether every plugin could say what it offers.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole

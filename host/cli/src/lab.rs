@@ -16,6 +16,7 @@ use hermes_lab::{Contestant, Engine, LabError, Prices, Recording, Report, StandI
 use hermes_plugins::{Plugins, Selection};
 use hermes_runtime::Runtime;
 
+use crate::compile::{self, Compiling};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -192,7 +193,7 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
     names.extend(unnamed.collect::<Vec<_>>());
     report::check_names(names.iter().copied()).map_err(given)?;
     report::check_names(externals.iter().map(|(name, _)| *name)).map_err(given)?;
-    let runtime = Runtime::new(setup.home.code());
+    let runtime = compile::runtime(&setup.home);
     let filler = |name: &str| -> Result<Filler, Failure> {
         if let Some((_, command)) = externals.iter().find(|(external, _)| *external == name) {
             return Ok(Filler::External((*command).to_owned()));
@@ -221,7 +222,8 @@ fn select(
     if !configured {
         selection.entries.clear();
     }
-    let compiling = |name: &str| console.note(&format!("compiling the plugin `{name}` for its first use"));
+    let compiling = Compiling::new(console);
+    let compiling = |name: &str, elapsed| compiling.tell(name, elapsed);
     Ok(Plugins::select(runtime, &setup.catalog(), &selection, &compiling)?)
 }
 
@@ -266,7 +268,7 @@ fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Fai
         return Err(Failure::new(Kind::Usage, "there is nothing to try", "`none` is no engine: it folds nothing", fix));
     }
     let setup = Setup::read()?;
-    let runtime = Runtime::new(setup.home.code());
+    let runtime = compile::runtime(&setup.home);
     let plugins = select(&arguments.engine, false, &runtime, &setup, console)?;
     let other = arguments.other.as_deref().map(|name| select(name, false, &runtime, &setup, console)).transpose()?;
     let scratch = scratch()?;

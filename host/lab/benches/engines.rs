@@ -73,5 +73,5 @@ fn select(runtime: &Runtime, catalog: &Catalog, engine: &str) -> Result<Plugins>
         disabled: off.collect(),
         entries: Default::default(),
     };
-    Plugins::select(runtime, catalog, &selection, &|_| ()).context("`cargo xtask plugins` stages the engines")
+    Plugins::select(runtime, catalog, &selection, &|_, _| std::ops::ControlFlow::Continue(())).context("`cargo xtask plugins` stages the engines")
 }

@@ -30,7 +30,7 @@ fn plugins(engine: &str) -> Option<Plugins> {
         disabled: off.collect(),
         entries: Default::default(),
     };
-    Some(Plugins::select(&runtime, &Catalog::find(&[], &staged), &selection, &|_| ()).unwrap())
+    Some(Plugins::select(&runtime, &Catalog::find(&[], &staged), &selection, &|_, _| std::ops::ControlFlow::Continue(())).unwrap())
 }
 
 /// A window of 200,000 tokens: what engines are made for.

@@ -23,6 +23,18 @@ pub enum Origin {
     Bundled,
     /// In a folder.
     Installed(PathBuf),
+    /// In the slot that `hermes plugins dev` keeps for it, as long as that runs: whoever runs it grants by the path given there.
+    Dev(PathBuf),
+}
+
+impl Origin {
+    /// The folder that it lies in.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Bundled => None,
+            Self::Installed(folder) | Self::Dev(folder) => Some(folder),
+        }
+    }
 }
 
 impl std::fmt::Display for Origin {
@@ -30,6 +42,7 @@ impl std::fmt::Display for Origin {
         match self {
             Self::Bundled => f.write_str("bundled"),
             Self::Installed(folder) => folder.display().fmt(f),
+            Self::Dev(folder) => write!(f, "{} (under development)", folder.display()),
         }
     }
 }
@@ -51,6 +64,11 @@ enum Component {
 }
 
 impl Found {
+    /// A digest of all that it is made of: of its component, and of what its manifest says.
+    pub(crate) fn made(&self) -> Result<[u8; 32], PluginsError> {
+        Ok(made(&self.manifest, blake3::hash(&self.component()?).as_bytes()))
+    }
+
     /// The bytes of its component.
     pub fn component(&self) -> Result<Cow<'static, [u8]>, PluginsError> {
         match &self.component {
@@ -60,6 +78,14 @@ impl Found {
             }
         }
     }
+}
+
+/// As [`Found::made`], where the digest of the component is known.
+pub(crate) fn made(manifest: &Manifest, component: &[u8; 32]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(component);
+    hasher.update(format!("{manifest:?}").as_bytes());
+    *hasher.finalize().as_bytes()
 }
 
 /// A folder that holds no usable plugin, and why.
@@ -76,8 +102,10 @@ impl Catalog {
     /// Looks into the bundled set and below `folder`, at `<name>` and `<kind>/<name>`.
     pub fn find(bundled: &[Bundled], folder: &Path) -> Self {
         let mut catalog = Self { found: Vec::new(), problems: Vec::new(), folder: folder.to_owned() };
+        catalog.look_into_slots(&folder.join(SLOTS));
         for plugin in bundled {
             match Manifest::parse(plugin.manifest) {
+                Ok(manifest) if catalog.is_developed(&manifest.name) => {}
                 Ok(manifest) => catalog.found.push(Found {
                     manifest,
                     origin: Origin::Bundled,
@@ -90,6 +118,22 @@ impl Catalog {
         }
         catalog.look_into(folder, 2);
         catalog
+    }
+
+    /// Those under development stand before all others of their names.
+    fn look_into_slots(&mut self, slots: &Path) {
+        let mut slots: Vec<PathBuf> = fs::read_dir(slots).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        slots.sort();
+        for slot in slots.into_iter().filter(|slot| is_held(slot) && slot.join("plugin.yaml").exists()) {
+            match self.read(&slot) {
+                Ok(found) => self.found.push(Found { origin: Origin::Dev(slot), ..found }),
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+    }
+
+    fn is_developed(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|found| matches!(found.origin, Origin::Dev(_)))
     }
 
     fn look_into(&mut self, folder: &Path, depth: usize) {
@@ -123,7 +167,7 @@ impl Catalog {
         let text = fs::read_to_string(&path).map_err(|source| PluginsError::Read { path: path.clone(), source })?;
         let manifest =
             Manifest::parse(&text).map_err(|source| PluginsError::Manifest { path: path.clone(), source })?;
-        if let Some(other) = self.get(&manifest.name) {
+        if let Some(other) = self.get(&manifest.name).filter(|other| !matches!(other.origin, Origin::Dev(_))) {
             return Err(PluginsError::Twice { path, name: manifest.name, other: other.origin.to_string() });
         }
         let component = match &manifest.component {
@@ -148,10 +192,26 @@ impl Catalog {
         &self.problems
     }
 
+    /// What is wrong with what lies in a folder.
+    pub(crate) fn problem_in(&self, folder: &Path) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.place().is_some_and(|place| place.starts_with(folder)))
+    }
+
     /// Where installed plugins lie.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// Where plugins under development lie, below the folder of plugins, by name.
+pub const SLOTS: &str = ".dev";
+/// The file of a slot that is locked as long as somebody develops there.
+pub const HELD: &str = "held";
+
+/// Whether somebody develops there at this moment: what one who was killed left behind does not run.
+fn is_held(slot: &Path) -> bool {
+    fs::File::open(slot.join(HELD))
+        .is_ok_and(|held| matches!(held.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 fn only_component(folder: &Path) -> Result<PathBuf, PluginsError> {

@@ -9,12 +9,15 @@
 mod catalog;
 mod component;
 mod error;
+mod generations;
 pub mod kinds;
 mod manifest;
+mod rehearsal;
+mod reload;
 mod session;
 mod storage;
 
-pub use catalog::{Bundled, Catalog, Found, Origin, Problem};
+pub use catalog::{Bundled, Catalog, Found, HELD, Origin, Problem, SLOTS};
 pub use error::PluginsError;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
@@ -25,5 +28,6 @@ pub use hermes_runtime::{
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use manifest::{Access, Manifest, ManifestError, Permissions, Root};
-pub use session::{Plugins, Reporters, Selection, SessionPlugins, Surroundings};
+pub use reload::{Change, Generations, Nursery, Taken};
+pub use session::{Compiling, Plugins, Reporters, Selection, SessionPlugins, Surroundings};
 pub use storage::{Memory, Storage};

@@ -1,8 +1,10 @@
 //! From what the user selected to what a session runs with.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
@@ -10,15 +12,16 @@ use hermes_runtime::services::{Clock, History, Models, Reporter};
 use hermes_runtime::sql::Database;
 use hermes_runtime::{Exports, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start};
 
-use crate::catalog::{Catalog, Found, Origin};
-use crate::component::SessionComponent;
+use crate::catalog::{Catalog, Found, Origin, made};
 use crate::error::PluginsError;
+use crate::generations::Slot;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::manifest::Access;
+use crate::reload::{Change, Generations, Nursery, Watch};
 use crate::storage::Storage;
 
 /// What the user's configuration says about plugins.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// `context.engine`.
     pub engine: String,
@@ -40,6 +43,26 @@ impl Selection {
     /// Tools and skills that are on by default.
     pub const ON: &[&str] = &["files", "local"];
 
+    /// All that a session is to have, present or not.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let engine = std::iter::once(self.engine.as_str());
+        let others = Self::ON.iter().copied().chain([Self::MEMORY]).chain(self.enabled.iter().map(String::as_str));
+        engine.chain(self.memory.as_deref()).chain(others.filter(|name| self.is_on(name)))
+    }
+
+    /// Refuses what is not of the kind that it is selected for.
+    pub(crate) fn fits(&self, selected: Selected) -> Result<Selected, PluginsError> {
+        let (name, exports) = (selected.name(), selected.loaded.exports());
+        let kind = if name == self.engine && !exports.context_engine {
+            ENGINE_KIND
+        } else if self.memory.as_deref() == Some(name) && !exports.memory_provider {
+            MEMORY_KIND
+        } else {
+            return Ok(selected);
+        };
+        Err(PluginsError::NoLonger { kind, name: name.to_owned(), exports: exports.names() })
+    }
+
     fn is_on(&self, name: &str) -> bool {
         !self.disabled.iter().any(|disabled| disabled == name)
     }
@@ -47,6 +70,9 @@ impl Selection {
 
 /// Makes what takes a plugin's log lines, by the plugin's name.
 pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
+
+/// Told of a plugin that is being compiled, and how long that takes so far; `Break` stops it.
+pub type Compiling<'a> = &'a dyn Fn(&str, Duration) -> ControlFlow<()>;
 
 /// What surrounds a session: what its plugins may be given, each by its manifest.
 pub struct Surroundings {
@@ -78,12 +104,29 @@ pub struct Plugins {
     memories: Vec<Selected>,
     others: Vec<Selected>,
     notices: Vec<String>,
+    watch: Option<Watch>,
 }
 
-struct Selected {
-    found: Found,
-    loaded: Arc<Loaded>,
-    config: String,
+/// A plugin that is found, compiled and looked at.
+pub(crate) struct Selected {
+    pub(crate) found: Found,
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) config: String,
+}
+
+/// What a plugin is to its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The engine or a memory: who selects it hands it the conversation.
+    Serves,
+    /// Anything else.
+    Beside,
+}
+
+impl Role {
+    pub(crate) fn of(serves_the_session: bool) -> Self {
+        if serves_the_session { Self::Serves } else { Self::Beside }
+    }
 }
 
 /// What a session runs with. Everything is dropped with it.
@@ -102,6 +145,8 @@ pub struct SessionPlugins {
     pub skills: Vec<Arc<dyn Skills>>,
     /// Everything that watches.
     pub hooks: Vec<Arc<dyn Hooks>>,
+    /// All of them, as what each may give way to a newer one.
+    pub generations: Generations,
 }
 
 const ENGINE_KIND: &str = "context engine";
@@ -109,13 +154,13 @@ const MEMORY_KIND: &str = "memory provider";
 
 impl Plugins {
     /// Resolves a selection. An engine or a provider that is not there is an error; another plugin that
-    /// cannot be used is left out with a notice. `compiling` is told of each plugin whose first use this is: that takes
-    /// a moment.
+    /// cannot be used is left out with a notice. `compiling` is told of each plugin that has to be compiled first, several
+    /// times a second, and how long that takes so far.
     pub fn select(
         runtime: &Runtime,
         catalog: &Catalog,
         selection: &Selection,
-        compiling: &dyn Fn(&str),
+        compiling: Compiling<'_>,
     ) -> Result<Self, PluginsError> {
         let mut notices: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
         let select = Select { runtime, catalog, selection, compiling };
@@ -135,7 +180,40 @@ impl Plugins {
             }
         }
         let others = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
-        Ok(Self { engine, memories, others, notices })
+        Ok(Self { engine, memories, others, notices, watch: None })
+    }
+
+    /// From here on newer generations are looked for, until this is dropped. Must be called in a runtime.
+    pub fn watch(&mut self, nursery: Nursery) -> Result<(), PluginsError> {
+        let running: Vec<&Selected> = std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).collect();
+        self.watch = Some(Watch::start(nursery, &running)?);
+        Ok(())
+    }
+
+    /// What has changed since this was asked last. What was noticed and is being built is waited for, but no longer than
+    /// `patience`.
+    pub async fn changes(&self, patience: Duration) -> Vec<Change> {
+        match &self.watch {
+            Some(watch) => watch.changes(patience).await,
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes up what has changed before a session begins, whatever it changes; what is to be said of it.
+    pub async fn renew(&mut self, patience: Duration) -> Vec<String> {
+        let changes = self.changes(patience).await;
+        let mut lines = Vec::new();
+        for change in changes {
+            let line = change.settle(&mut |newer| {
+                let all = std::iter::once(&mut self.engine).chain(&mut self.memories).chain(&mut self.others);
+                match all.into_iter().find(|selected| selected.name() == newer.name()) {
+                    Some(selected) => *selected = newer,
+                    None => self.others.push(newer),
+                }
+            });
+            lines.extend(line);
+        }
+        lines
     }
 
     /// What the user should know: plugins that were left out, and why.
@@ -155,7 +233,7 @@ impl Plugins {
 
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
-        let engine = self.engine.start(surroundings, true)?;
+        let engine = self.engine.start(surroundings, Role::Serves)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
             assist: None,
@@ -164,6 +242,7 @@ impl Plugins {
             tools: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
+            generations: Generations { slots: vec![engine.clone()] },
         };
         let exports = self.engine.loaded.exports();
         if exports.context_assist {
@@ -171,26 +250,29 @@ impl Plugins {
         }
         session.add(engine, exports);
         for memory in &self.memories {
-            let component = memory.start(surroundings, true)?;
+            let component = memory.start(surroundings, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
             if exports.memory_events {
                 session.memory_events.push(component.clone());
             }
+            session.generations.slots.push(component.clone());
             session.add(component, exports);
         }
         for other in &self.others {
             let exports = other.loaded.exports();
             // An engine or a provider that is not the selected one does not offer its tools either.
             let tools = exports.tools && !exports.context_engine && !exports.memory_provider;
-            session.add(other.start(surroundings, false)?, Exports { tools, ..exports });
+            let component = other.start(surroundings, Role::Beside)?;
+            session.generations.slots.push(component.clone());
+            session.add(component, Exports { tools, ..exports });
         }
         Ok(session)
     }
 }
 
 impl SessionPlugins {
-    fn add(&mut self, component: Arc<SessionComponent>, exports: Exports) {
+    fn add(&mut self, component: Arc<Slot>, exports: Exports) {
         if exports.tools {
             self.tools.push(component.clone());
         }
@@ -203,11 +285,11 @@ impl SessionPlugins {
     }
 }
 
-struct Select<'a> {
-    runtime: &'a Runtime,
-    catalog: &'a Catalog,
-    selection: &'a Selection,
-    compiling: &'a dyn Fn(&str),
+pub(crate) struct Select<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) selection: &'a Selection,
+    pub(crate) compiling: Compiling<'a>,
 }
 
 impl Select<'_> {
@@ -238,13 +320,11 @@ impl Select<'_> {
         self.load(found).map_err(|error| notices.push(format!("{error}; it is left out"))).ok()
     }
 
-    fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
+    pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
         let name = &found.manifest.name;
         let component = found.component()?;
-        if !self.runtime.is_compiled(&component) {
-            (self.compiling)(name);
-        }
-        let loaded = self.runtime.load(&component).map_err(|source| PluginsError::Load {
+        let progress = |elapsed| (self.compiling)(name, elapsed);
+        let loaded = self.runtime.load_watched(&component, &progress).map_err(|source| PluginsError::Load {
             name: name.clone(),
             place: found.origin.to_string(),
             source,
@@ -269,11 +349,23 @@ impl Select<'_> {
 }
 
 impl Selected {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.found.manifest.name
     }
 
-    fn start(&self, around: &Surroundings, serves_the_session: bool) -> Result<Arc<SessionComponent>, PluginsError> {
+    /// As [`Found::made`].
+    pub(crate) fn made(&self) -> [u8; 32] {
+        made(&self.found.manifest, &self.loaded.source())
+    }
+
+    fn start(&self, around: &Surroundings, role: Role) -> Result<Arc<Slot>, PluginsError> {
+        let recipe = self.recipe(around, role)?;
+        Ok(Arc::new(Slot::new(recipe, self.loaded.exports(), role == Role::Serves)))
+    }
+
+    /// What its instances in a session are made of.
+    pub(crate) fn recipe(&self, around: &Surroundings, role: Role) -> Result<Recipe, PluginsError> {
+        let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let services = Services {
             reporter: (around.reporters)(&manifest.name),
@@ -291,7 +383,7 @@ impl Selected {
                 Storage::Memory(memory) => memory.of(self.name()).1,
             }),
         };
-        Ok(Arc::new(SessionComponent::new(Recipe {
+        Ok(Recipe {
             plugin: manifest.name.clone(),
             version: manifest.version.to_string(),
             loaded: self.loaded.clone(),
@@ -300,7 +392,7 @@ impl Selected {
             start: around.start.clone(),
             services,
             limits: around.limits,
-        })))
+        })
     }
 
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.

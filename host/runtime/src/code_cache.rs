@@ -62,6 +62,7 @@ pub(crate) struct CodeCache {
 /// Code that is ready, and the open file that keeps others from evicting it.
 pub(crate) struct Mapped {
     pub(crate) component: Component,
+    pub(crate) source: [u8; 32],
     pub(crate) lease: File,
 }
 
@@ -142,7 +143,7 @@ impl CodeCache {
             return refused(error.to_string());
         }
         match deserialize(engine, &file, &path) {
-            Ok(component) => Ok(Some(Mapped { component, lease: file })),
+            Ok(component) => Ok(Some(Mapped { component, source: *source.as_bytes(), lease: file })),
             Err(error) => refused(format!("{error:#}")),
         }
     }

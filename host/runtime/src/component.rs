@@ -60,6 +60,7 @@ pub struct Loaded {
     pub(crate) tools: Option<exported::tools::GuestIndices>,
     pub(crate) skills: Option<exported::skills::GuestIndices>,
     pub(crate) hooks: Option<exported::hooks::GuestIndices>,
+    source: [u8; 32],
     /// Keeps the code it is mapped from.
     _lease: File,
 }
@@ -108,12 +109,18 @@ impl Loaded {
             hooks: probe!(hooks, "hooks"),
             lifecycle: probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?,
             pre,
+            source: mapped.source,
             _lease: mapped.lease,
         };
         if loaded.exports().names().is_empty() {
             return Err(LoadError::NoKind);
         }
         Ok(loaded)
+    }
+
+    /// The blake3 digest of the component.
+    pub fn source(&self) -> [u8; 32] {
+        self.source
     }
 
     /// What it is.

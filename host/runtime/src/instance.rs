@@ -62,6 +62,20 @@ impl Recipe {
         answer.await.unwrap_or_else(|_| Err(self.error(name, Cause::Cancelled)))
     }
 
+    /// Makes an instance, has it read its configuration, and lets it go: whether it could serve, before it has to.
+    pub async fn rehearse(self: &Arc<Self>) -> Result<(), CallError> {
+        let deadline = self.limits.deadlines.start;
+        let mut slot = Slot { recipe: Arc::clone(self), live: None, start: Start::Resumed };
+        let made = tokio::time::timeout(deadline, slot.configured(Call::new(deadline))).await;
+        let cause = match made {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(Failure::Answer(cause))) => cause,
+            Ok(Err(Failure::Trap(error))) => Cause::Trap { why: first_line(&error) },
+            Err(_) => Cause::Deadline(deadline),
+        };
+        Err(self.error("configure", cause))
+    }
+
     pub(crate) fn error(&self, call: &'static str, cause: Cause) -> CallError {
         CallError { plugin: self.plugin.clone(), version: self.version.clone(), call, cause }
     }
@@ -234,6 +248,17 @@ impl Slot {
     }
 
     async fn make(&mut self, state: Call) -> Result<Live, Failure> {
+        let mut live = self.configured(state).await?;
+        let recipe = &self.recipe;
+        let session = convert::session(&recipe.session);
+        let started = live.lifecycle.call_session_start(&mut live.store, &session, &self.start).await;
+        let answer = started.map_err(|error| self.trapped(&live.store, error))?;
+        answer.map_err(|error| Failure::Answer(Cause::Fault(Box::new(convert::fault_back(error)))))?;
+        Ok(live)
+    }
+
+    /// An instance that knows its configuration and of no session.
+    async fn configured(&mut self, state: Call) -> Result<Live, Failure> {
         let recipe = &self.recipe;
         let loaded = &recipe.loaded;
         let context = Context::new(recipe.services.clone(), recipe.limits, state);
@@ -269,10 +294,6 @@ impl Slot {
         };
         let configured = live.lifecycle.call_configure(&mut live.store, &recipe.config).await;
         let answer = configured.map_err(|error| self.trapped(&live.store, error))?;
-        answer.map_err(|error| Failure::Answer(Cause::Fault(Box::new(convert::fault_back(error)))))?;
-        let session = convert::session(&recipe.session);
-        let started = live.lifecycle.call_session_start(&mut live.store, &session, &self.start).await;
-        let answer = started.map_err(|error| self.trapped(&live.store, error))?;
         answer.map_err(|error| Failure::Answer(Cause::Fault(Box::new(convert::fault_back(error)))))?;
         Ok(live)
     }

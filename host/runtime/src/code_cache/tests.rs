@@ -113,9 +113,6 @@ const ATTACKS: &[Attack] = &[
         fs::write(path, "").unwrap();
     }),
     ("writable by others", |_, path| fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap()),
-    ("a folder that others may enter", |bench, _| {
-        fs::set_permissions(bench.folder().path, fs::Permissions::from_mode(0o755)).unwrap();
-    }),
     ("another installation's key", |bench, _| fs::write(bench.folder().key, [7; 32]).unwrap()),
     ("no key", |bench, _| fs::remove_file(bench.folder().key).unwrap()),
     ("a key that others could read", |bench, _| {
@@ -139,6 +136,16 @@ fn what_is_foreign_or_altered_is_compiled_anew_and_then_mapped() {
         assert!(bench.load(1).1, "{name}: it was mapped");
         assert!(!bench.load(1).1, "{name}: what was compiled anew is not mapped");
     }
+}
+
+#[test]
+fn a_folder_that_others_may_enter_is_closed_before_anything_is_mapped() {
+    let bench = Bench::new();
+    bench.load(1);
+    let folder = bench.folder().path;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    bench.load(1);
+    assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
 }
 
 #[test]

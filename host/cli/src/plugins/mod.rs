@@ -1,13 +1,15 @@
 //! `hermes plugins`: which there are, what they are by their exports, and whether they are on.
 
-use std::path::PathBuf;
+pub(crate) mod dev;
+
 use std::process::ExitCode;
 
 use hermes_plugins::{Catalog, Found, Selection};
-use hermes_runtime::Runtime;
+use hermes_runtime::{CodeFolder, Runtime};
 use serde::Serialize;
 
 use crate::arguments::{ModelArguments, PluginsCommand};
+use crate::compile;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::home::Home;
@@ -58,13 +60,16 @@ impl State {
 }
 
 pub(crate) fn run(command: &PluginsCommand, console: Console) -> Result<ExitCode, Failure> {
-    let PluginsCommand::List { json } = command;
+    let json = match command {
+        PluginsCommand::List { json } => json,
+        PluginsCommand::Dev(dev) => return crate::wait(dev::run(dev, console)),
+    };
     let setup = Setup::read()?;
     setup.warn(console);
     let catalog = setup.catalog();
     let selection = setup.selection(&ModelArguments::default());
     let code = Code::of(&setup.home)?;
-    let runtime = Runtime::new(code.folder());
+    let runtime = code.runtime(&setup.home);
     let listed: Vec<Listed> = catalog.all().iter().map(|found| look_at(found, &runtime, &selection)).collect();
     for problem in catalog.problems() {
         console.warning(&problem.to_string());
@@ -143,14 +148,14 @@ fn line(plugin: &Listed, console: Console) -> String {
 /// Where compiled code goes for a command that must not make anything in the home: its folder if that is there, else
 /// one that is gone afterwards.
 pub(crate) enum Code {
-    InHome(PathBuf),
+    InHome,
     Passing(tempfile::TempDir),
 }
 
 impl Code {
     pub(crate) fn of(home: &Home) -> Result<Self, Failure> {
         if home.code().is_dir() {
-            return Ok(Self::InHome(home.code()));
+            return Ok(Self::InHome);
         }
         let folder = tempfile::Builder::new().prefix("hermes-").tempdir().map_err(|error| {
             let fix = "set TMPDIR to a folder that can be written";
@@ -159,10 +164,11 @@ impl Code {
         Ok(Self::Passing(folder))
     }
 
-    pub(crate) fn folder(&self) -> PathBuf {
+    /// One that keeps code there.
+    pub(crate) fn runtime(&self, home: &Home) -> Runtime {
         match self {
-            Self::InHome(folder) => folder.clone(),
-            Self::Passing(folder) => folder.path().join("code"),
+            Self::InHome => compile::runtime(home),
+            Self::Passing(folder) => Runtime::with(CodeFolder::alone(folder.path().join("code")), compile::compiler()),
         }
     }
 }

@@ -1,0 +1,398 @@
+//! Newer generations of plugins: noticed on disk, built and checked beside the running one, and handed over between two
+//! turns.
+//!
+//! A [`Watch`] only builds. What becomes of a change is decided by [`Generations::take_over`], which whoever runs a
+//! session calls when no turn is under way; what would change what the session's requests begin with waits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hermes_runtime::Runtime;
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::{Notify, watch};
+
+use crate::catalog::Catalog;
+use crate::error::PluginsError;
+use crate::generations::Slot;
+use crate::kinds::{Hooks, MemoryProvider, Skills, Tools};
+use crate::rehearsal;
+use crate::session::{Role, Select, Selected, Selection, Surroundings};
+
+/// A change is looked at when nothing has changed for so long: files are written in pieces.
+const QUIET: Duration = Duration::from_millis(200);
+/// It is looked at after so long in any case.
+const RESTLESS: Duration = Duration::from_secs(2);
+
+/// Where newer generations come from.
+pub struct Nursery {
+    /// Compiles and loads them.
+    pub runtime: Arc<Runtime>,
+    /// Looks which plugins there are.
+    pub find: Box<dyn Fn() -> Catalog + Send + Sync>,
+    /// The folder below which they lie; it is watched.
+    pub folder: PathBuf,
+    /// Those that matter.
+    pub selection: Selection,
+}
+
+/// What became of a plugin on disk.
+pub struct Change {
+    name: String,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Built, checked, ready to take over.
+    Ready(Box<Selected>),
+    /// It is there and cannot be used.
+    Broken(String),
+    /// It is gone.
+    Removed,
+}
+
+/// A digest of what a plugin is made of.
+type Made = [u8; 32];
+
+/// Watches plugin folders as long as it lives.
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    worker: tokio::task::JoinHandle<()>,
+    _watcher: RecommendedWatcher,
+}
+
+struct Shared {
+    nursery: Nursery,
+    /// Changes on disk so far.
+    noticed: AtomicU64,
+    stir: Notify,
+    /// Changes on disk that were looked at.
+    handled: watch::Sender<u64>,
+    pending: Mutex<BTreeMap<String, Kind>>,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+/// What is known of a plugin that the session wants.
+#[derive(Clone, Default)]
+struct Known {
+    /// What runs; none where it was not there.
+    running: Option<Made>,
+    /// What was looked at last.
+    seen: Option<Made>,
+    /// Where it lay.
+    folder: Option<PathBuf>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.worker.abort();
+    }
+}
+
+impl Watch {
+    /// Must be called in a runtime.
+    pub(crate) fn start(nursery: Nursery, running: &[&Selected]) -> Result<Self, PluginsError> {
+        let folder = nursery.folder.clone();
+        let failed = |error: notify::Error| PluginsError::Watch { folder: folder.clone(), why: error.to_string() };
+        let mut known: HashMap<String, Known> =
+            nursery.selection.names().map(|name| (name.to_owned(), Known::default())).collect();
+        for selected in running {
+            let made = Some(selected.made());
+            let folder = selected.found.origin.folder().map(Path::to_owned);
+            known.insert(selected.name().to_owned(), Known { running: made, seen: made, folder });
+        }
+        let shared = Arc::new(Shared {
+            nursery,
+            noticed: AtomicU64::new(0),
+            stir: Notify::new(),
+            handled: watch::Sender::new(0),
+            pending: Mutex::default(),
+            known: Mutex::new(known),
+        });
+        let told = Arc::downgrade(&shared);
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let Some(shared) = told.upgrade() else { return };
+            // An error may stand for events that were lost.
+            if event.map_or(true, |event| matters(&event.kind)) {
+                shared.noticed.fetch_add(1, Ordering::AcqRel);
+                shared.stir.notify_one();
+            }
+        })
+        .map_err(failed)?;
+        watcher.watch(&folder, RecursiveMode::Recursive).map_err(failed)?;
+        let worker = tokio::spawn(Arc::clone(&shared).work());
+        Ok(Self { shared, worker, _watcher: watcher })
+    }
+
+    /// What has changed since this was asked last. Where a change was noticed and is being looked at, it is waited for, but
+    /// no longer than `patience`.
+    pub(crate) async fn changes(&self, patience: Duration) -> Vec<Change> {
+        let noticed = self.shared.noticed.load(Ordering::Acquire);
+        let mut handled = self.shared.handled.subscribe();
+        // What is not ready by then is taken up another time.
+        let _ = tokio::time::timeout(patience, handled.wait_for(|handled| *handled >= noticed)).await;
+        let pending = std::mem::take(&mut *lock(&self.shared.pending));
+        let mut known = lock(&self.shared.known);
+        pending
+            .into_iter()
+            .map(|(name, kind)| {
+                if let (Kind::Ready(selected), Some(known)) = (&kind, known.get_mut(&name)) {
+                    known.running = Some(selected.made());
+                }
+                Change { name, kind }
+            })
+            .collect()
+    }
+}
+
+/// Reading a file is no change.
+fn matters(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    async fn work(self: Arc<Self>) {
+        loop {
+            self.stir.notified().await;
+            let begun = Instant::now();
+            let noticed = loop {
+                let noticed = self.noticed.load(Ordering::Acquire);
+                tokio::time::sleep(QUIET).await;
+                if self.noticed.load(Ordering::Acquire) == noticed || begun.elapsed() > RESTLESS {
+                    break noticed;
+                }
+            };
+            let looking = Arc::clone(&self);
+            // Reading, compiling and mapping block.
+            let looked = tokio::task::spawn_blocking(move || looking.look()).await.unwrap_or_default();
+            for (name, kind) in looked {
+                let kind = match kind {
+                    Kind::Ready(selected) => match rehearsal::rehearse(&selected, &self.nursery.folder).await {
+                        Ok(()) => Kind::Ready(selected),
+                        Err(error) => Kind::Broken(error.to_string()),
+                    },
+                    other => other,
+                };
+                tracing::info!(plugin = name, change = kind.word(), "a plugin has changed on disk");
+                lock(&self.pending).insert(name, kind);
+            }
+            self.handled.send_replace(noticed);
+        }
+    }
+
+    /// What is another than it was when it was looked at last.
+    fn look(&self) -> Vec<(String, Kind)> {
+        let catalog = (self.nursery.find)();
+        let mut known = lock(&self.known).clone();
+        let compiling = |_: &str, _| ControlFlow::Continue(());
+        let select = Select {
+            runtime: &self.nursery.runtime,
+            catalog: &catalog,
+            selection: &self.nursery.selection,
+            compiling: &compiling,
+        };
+        let mut changes = Vec::new();
+        for (name, known) in &mut known {
+            let Some(found) = catalog.get(name) else {
+                if known.seen.is_some() {
+                    known.seen = None;
+                    lock(&self.pending).remove(name);
+                    let problem = known.folder.as_ref().and_then(|folder| catalog.problem_in(folder));
+                    if known.running.is_some() {
+                        changes.push((
+                            name.clone(),
+                            problem.map_or(Kind::Removed, |problem| Kind::Broken(problem.to_string())),
+                        ));
+                    }
+                }
+                continue;
+            };
+            known.folder = found.origin.folder().map(Path::to_owned);
+            let Ok(made) = found.made() else { continue };
+            if known.seen == Some(made) {
+                continue;
+            }
+            known.seen = Some(made);
+            // What was noticed before is overtaken.
+            lock(&self.pending).remove(name);
+            if known.running == Some(made) {
+                continue;
+            }
+            let kind = match select.load(found).and_then(|selected| self.nursery.selection.fits(selected)) {
+                Ok(selected) => Kind::Ready(Box::new(selected)),
+                Err(error) => Kind::Broken(error.to_string()),
+            };
+            changes.push((name.clone(), kind));
+        }
+        // Whoever asked for changes meanwhile has noted what runs.
+        let mut kept = lock(&self.known);
+        for (name, looked) in known {
+            let kept = kept.entry(name).or_default();
+            (kept.seen, kept.folder) = (looked.seen, looked.folder);
+        }
+        changes
+    }
+}
+
+impl Kind {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Ready(_) => "ready",
+            Self::Broken(_) => "broken",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl Change {
+    /// Takes it up where no session has begun yet: the one that it replaces, where there is one, and what is to be said.
+    pub(crate) fn settle(self, into: &mut dyn FnMut(Selected)) -> Option<String> {
+        let Self { name, kind } = self;
+        match kind {
+            Kind::Ready(selected) => {
+                into(*selected);
+                None
+            }
+            Kind::Broken(why) => Some(broken(&name, &why)),
+            Kind::Removed => Some(removed(&name)),
+        }
+    }
+}
+
+fn broken(name: &str, why: &str) -> String {
+    format!("the plugin `{name}` was changed and cannot be used: {why}; this session goes on with what it has")
+}
+
+fn removed(name: &str) -> String {
+    format!("the plugin `{name}` was removed; this session keeps it until it ends")
+}
+
+/// The plugins of a session, each of which can give way to a newer generation.
+pub struct Generations {
+    pub(crate) slots: Vec<Arc<Slot>>,
+}
+
+/// What a session has to know after some of its plugins gave way.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// A line for the user about each change.
+    pub lines: Vec<String>,
+    /// Name and version of the context engine, where it is another one now.
+    pub engine: Option<String>,
+    /// Whether hooks are to be asked again what they want to be told of.
+    pub hooks: bool,
+}
+
+impl Generations {
+    /// Between two turns: lets newer generations take over. What would change the tools of the session waits for the next
+    /// one, and so do texts for the system prompt.
+    pub async fn take_over(&self, changes: Vec<Change>, around: &Surroundings) -> Taken {
+        let mut taken = Taken::default();
+        for Change { name, kind } in changes {
+            let slot = self.slots.iter().find(|slot| slot.plugin() == name);
+            let line = match (kind, slot) {
+                (Kind::Broken(why), _) => broken(&name, &why),
+                (Kind::Removed, _) => removed(&name),
+                (Kind::Ready(_), None) => {
+                    format!("the plugin `{name}` is there now; sessions that begin from now on have it")
+                }
+                (Kind::Ready(selected), Some(slot)) => match take(slot, *selected, around).await {
+                    Ok(number) => {
+                        if slot.exports.context_engine && slot.serves_the_session && taken.engine.is_none() {
+                            taken.engine = Some(format!("{name}@{}", slot.version()));
+                        }
+                        taken.hooks |= slot.exports.hooks;
+                        number
+                    }
+                    Err(held) => held,
+                },
+            };
+            taken.lines.push(line);
+        }
+        taken
+    }
+}
+
+/// Puts a newer generation into its slot; what to say of it, or why it was left out.
+async fn take(slot: &Slot, selected: Selected, around: &Surroundings) -> Result<String, String> {
+    let name = selected.name().to_owned();
+    let version = selected.found.manifest.version.to_string();
+    let waits = |what: &str| {
+        format!("the plugin `{name}` was changed: {what}, so it stays as it was until the next session begins")
+    };
+    let exports = selected.loaded.exports();
+    if exports != slot.exports {
+        return Err(waits(&format!(
+            "it exports {} in place of {}",
+            exports.names().join(", "),
+            slot.exports.names().join(", ")
+        )));
+    }
+    let cannot = |error: &dyn std::fmt::Display| broken(&name, &error.to_string());
+    let recipe = selected.recipe(around, Role::of(slot.serves_the_session)).map_err(|error| cannot(&error))?;
+    let component = Arc::new(crate::component::SessionComponent::new(recipe.clone()));
+    if let Some(before) = slot.offered() {
+        let now = component.catalog().await.map_err(|error| cannot(&error))?;
+        if let Some(differs) = difference(before, &now) {
+            return Err(waits(&format!("{differs}, and the tools of a session are those that it began with")));
+        }
+    } else if exports.hooks {
+        component.interests().await.map_err(|error| cannot(&error))?;
+    }
+    let old = slot.component();
+    let mut later = Vec::new();
+    if slot.serves_the_session
+        && exports.memory_provider
+        && let (Ok(before), now) = (old.system_prompt().await, component.system_prompt().await)
+        && before != now.map_err(|error| cannot(&error))?
+    {
+        later.push("its part of the system prompt");
+    }
+    if exports.skills
+        && let (Ok(before), now) = (old.index().await, component.index().await)
+        && before != now.map_err(|error| cannot(&error))?
+    {
+        later.push("its index of skills");
+    }
+    let number = slot.take_over(component, recipe);
+    let waiting = match later.is_empty() {
+        true => String::new(),
+        false => format!("; {} is taken up by the next session, or by a compaction", later.join(" and ")),
+    };
+    Ok(format!(
+        "the plugin `{name}` was changed: its generation {number} ({version}) serves this session from here on{waiting}"
+    ))
+}
+
+/// What differs between two lists of tools, in words.
+fn difference(before: &[hermes_runtime::Tool], now: &[hermes_runtime::Tool]) -> Option<String> {
+    let names = |tools: &[hermes_runtime::Tool], of: &[hermes_runtime::Tool]| -> Vec<String> {
+        let missing = tools.iter().filter(|tool| !of.iter().any(|other| other.schema.name == tool.schema.name));
+        missing.map(|tool| format!("`{}`", tool.schema.name)).collect()
+    };
+    let (gone, new) = (names(before, now), names(now, before));
+    let changed: Vec<String> = before
+        .iter()
+        .filter(|tool| now.iter().any(|other| other.schema.name == tool.schema.name && other != *tool))
+        .map(|tool| format!("`{}`", tool.schema.name))
+        .collect();
+    let parts = [("new", new), ("gone", gone), ("changed", changed)];
+    let told: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(word, names)| format!("{word}: {}", names.join(", ")))
+        .collect();
+    (!told.is_empty()).then(|| format!("its tools are others ({})", told.join("; ")))
+}
