@@ -1,6 +1,6 @@
 //! Compiling plugins: the child that does it, and what the parent shows meanwhile.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Read, Write};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -86,12 +86,13 @@ fn end_with_parent() {
 /// Shows that a plugin is compiled: a line that counts the seconds on a terminal, else one line.
 pub(crate) struct Compiling {
     console: Console,
-    shown: Cell<bool>,
+    /// The plugin that was told of last.
+    shown: RefCell<Option<String>>,
 }
 
 impl Compiling {
     pub(crate) fn new(console: Console) -> Self {
-        Self { console, shown: Cell::new(false) }
+        Self { console, shown: RefCell::new(None) }
     }
 
     /// To be called while a plugin is compiled.
@@ -103,8 +104,8 @@ impl Compiling {
                 "{frame} compiling the plugin `{name}` for its first use, {} s",
                 elapsed.as_secs()
             ));
-            self.shown.set(true);
-        } else if elapsed.is_zero() || !self.shown.replace(true) {
+            self.shown.replace(Some(name.to_owned()));
+        } else if self.shown.replace(Some(name.to_owned())).as_deref() != Some(name) {
             self.console.note(&format!("compiling the plugin `{name}` for its first use"));
         }
         ControlFlow::Continue(())
@@ -118,7 +119,7 @@ impl Compiling {
 
 impl Drop for Compiling {
     fn drop(&mut self) {
-        if self.console.steers_stderr() && self.shown.get() {
+        if self.console.steers_stderr() && self.shown.take().is_some() {
             self.overwrite("");
         }
     }
