@@ -310,7 +310,8 @@ impl Generations {
                 }
                 (Kind::Ready(selected), Some(slot)) => match take(slot, *selected, around).await {
                     Ok(number) => {
-                        if slot.exports.context_engine && slot.serves_the_session && taken.engine.is_none() {
+                        // The engine's is the first.
+                        if self.slots.first().is_some_and(|first| Arc::ptr_eq(first, slot)) {
                             taken.engine = Some(format!("{name}@{}", slot.version()));
                         }
                         taken.hooks |= slot.exports.hooks;

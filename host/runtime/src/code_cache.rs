@@ -7,7 +7,7 @@
 mod artifact;
 mod eviction;
 mod key;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
 use std::fs::{self, File, TryLockError};

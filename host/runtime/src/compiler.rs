@@ -81,13 +81,13 @@ impl CompilerProcess {
     fn compile(&self, bytes: &[u8], into: &File, progress: Progress<'_>) -> Result<(), LoadError> {
         let failed = |what: &str, error: io::Error| LoadError::Compile { why: format!("{what}: {error}") };
         let output = into.try_clone().map_err(|error| failed("its output cannot be opened", error))?;
-        let mut child = Command::new(&self.program)
-            .args(&self.arguments)
-            .stdin(Stdio::piped())
-            .stdout(output)
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(&format!("{} cannot be run", self.program.display()), error))?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
+        // A ctrl-c that stops a turn is not meant for what is compiled beside it; it ends with its parent in any case.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child =
+            command.spawn().map_err(|error| failed(&format!("{} cannot be run", self.program.display()), error))?;
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         std::thread::scope(|scope| {
             // Held open until the child has ended: it takes the end of its input for the end of its parent.

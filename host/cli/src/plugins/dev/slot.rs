@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hermes_plugins::{HELD, Manifest, SLOTS};
 
@@ -24,7 +25,14 @@ impl Slot {
         };
         create_private(&folder).map_err(failed)?;
         let held = File::options().create(true).append(true).open(folder.join(HELD)).map_err(failed)?;
-        if let Err(fs::TryLockError::WouldBlock) = held.try_lock() {
+        // A session that looks whether somebody is here holds it for a moment.
+        let is_taken = (0..10).all(|attempt| {
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            matches!(held.try_lock(), Err(fs::TryLockError::WouldBlock))
+        });
+        if is_taken {
             return Err(Failure::new(
                 Kind::InUse,
                 format!("`{name}` is under development already"),
