@@ -199,8 +199,7 @@ fn made(said: &str, manifest: &Path) -> Option<PathBuf> {
         .filter(|message| message["manifest_path"].as_str().map(Path::new) == Some(manifest))
         .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
-        .filter(|file| file.extension().is_some_and(|extension| extension == "wasm"))
-        .next_back()
+        .rfind(|file| file.extension().is_some_and(|extension| extension == "wasm"))
 }
 
 #[cfg(test)]
