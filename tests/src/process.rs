@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct Hermes {
     command: Command,
     stdin: Option<Vec<u8>>,
+    talks: bool,
     timeout: Duration,
 }
 
@@ -25,7 +26,7 @@ impl Hermes {
         command.args(arguments).current_dir(workspace).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", user).env("HERMES_HOME", home).env("TZ", "UTC").env("LANG", "C.UTF-8");
-        Self { command, stdin: None, timeout: PATIENCE }
+        Self { command, stdin: None, talks: false, timeout: PATIENCE }
     }
 
     /// Sets a variable.
@@ -64,6 +65,12 @@ impl Hermes {
         crate::terminal::Terminal::spawn(command, timeout)
     }
 
+    /// Keeps standard input open, for [`Running::say`].
+    pub fn talking(mut self) -> Self {
+        self.talks = true;
+        self
+    }
+
     /// Runs it to its end.
     #[track_caller]
     pub fn run(self) -> Output {
@@ -73,32 +80,52 @@ impl Hermes {
     /// Starts it.
     #[track_caller]
     pub fn spawn(mut self) -> Running {
-        self.command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdin(if self.stdin.is_some() || self.talks { Stdio::piped() } else { Stdio::null() });
         let mut child = self
             .command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.command.get_program().display()));
+        let input = if self.talks { child.stdin.take() } else { None };
         if let (Some(text), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
             // A program that does not read its input to the end breaks the pipe, and may.
             std::thread::spawn(move || drop(pipe.write_all(&text)));
         }
         let stdout = Capture::of(child.stdout.take().expect("stdout is piped"));
         let stderr = Capture::of(child.stderr.take().expect("stderr is piped"));
-        Running { child, stdout, stderr, deadline: Instant::now() + self.timeout }
+        Running { child, input, stdout, stderr, deadline: Instant::now() + self.timeout }
     }
 }
 
 /// A process at work; killed when dropped.
 pub struct Running {
     child: Child,
+    input: Option<ChildStdin>,
     stdout: Capture,
     stderr: Capture,
     deadline: Instant,
 }
 
 impl Running {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes a line to its standard input.
+    #[track_caller]
+    pub fn say(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("it was started to be talked to");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("it reads what it is told");
+    }
+
+    /// Waits until the text has been written to standard error so many times.
+    #[track_caller]
+    pub fn wait_for_stderr_times(&self, text: &str, times: usize) {
+        self.stderr.wait_for(text, times, self.deadline);
+    }
+
     /// Waits until the text has been written to standard output.
     #[track_caller]
     pub fn wait_for_stdout(&self, text: &str) {
@@ -130,6 +157,8 @@ impl Running {
     /// Waits for its end.
     #[track_caller]
     pub fn wait(mut self) -> Output {
+        // The end of its input is the end of the talk.
+        drop(self.input.take());
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return self.output(status);
@@ -296,7 +325,7 @@ mod tests {
     fn shell(script: &str) -> Hermes {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Hermes { command, stdin: None, timeout: PATIENCE }
+        Hermes { command, stdin: None, talks: false, timeout: PATIENCE }
     }
 
     #[test]

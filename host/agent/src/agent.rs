@@ -22,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::live::{Live, Plugged};
 use crate::outgoing::Ephemeral;
-use crate::turn;
+use crate::{reload, turn};
 
 /// What the loop obeys.
 #[derive(Debug, Clone)]
@@ -232,7 +232,9 @@ impl Agent {
         let live = match &mut self.live {
             Some(live) => live,
             None => {
+                let lines = self.host.plugins.renew(reload::PATIENCE).await;
                 let live = self.create(None).await?;
+                lines.into_iter().for_each(|line| live.plugged.voice.notice(line));
                 self.live.insert(live)
             }
         };

@@ -122,7 +122,7 @@ pub(crate) struct Gate {
     rules: ApprovalRules,
     kept: Kept,
     for_session: Mutex<HashSet<Right>>,
-    identities: HashMap<String, Identity>,
+    identities: Mutex<HashMap<String, Identity>>,
     /// Held while the user is asked.
     asking: tokio::sync::Mutex<()>,
     can_ask: bool,
@@ -135,6 +135,10 @@ const HOST: &str = "hermes";
 const NO_OTHER_WAY: &str =
     "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";
 
+fn by_name(identities: impl IntoIterator<Item = Identity>) -> HashMap<String, Identity> {
+    identities.into_iter().map(|identity| (identity.name.clone(), identity)).collect()
+}
+
 impl Gate {
     pub(crate) fn new(
         approvals: &Approvals,
@@ -146,7 +150,7 @@ impl Gate {
             rules: approvals.rules.clone(),
             kept: Kept::in_home(home),
             for_session: Mutex::default(),
-            identities: identities.into_iter().map(|identity| (identity.name.clone(), identity)).collect(),
+            identities: Mutex::new(by_name(identities)),
             asking: tokio::sync::Mutex::default(),
             can_ask: approvals.approver.is_some(),
             voice,
@@ -248,8 +252,14 @@ impl Gate {
         Ok(())
     }
 
+    /// These run another generation from here on: what was allowed to the one before is not allowed to them.
+    pub(crate) fn renew(&self, newer: impl IntoIterator<Item = Identity>) {
+        self.identities.lock().unwrap_or_else(PoisonError::into_inner).extend(by_name(newer));
+    }
+
     fn identity(&self, plugin: &str) -> Identity {
-        self.identities.get(plugin).cloned().unwrap_or_else(|| Identity {
+        let identities = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        identities.get(plugin).cloned().unwrap_or_else(|| Identity {
             name: plugin.to_owned(),
             version: String::new(),
             digest: String::new(),

@@ -53,6 +53,11 @@ impl Assistant {
         Self { patience, ..self }
     }
 
+    /// Another generation of the engine serves from here on: it is consulted, whatever the one before it did.
+    pub fn engine_renewed(&mut self) {
+        self.failures = 0;
+    }
+
     /// Another view is in force: what was brought back may be gone again.
     pub fn view_changed(&mut self) {
         self.given.clear();

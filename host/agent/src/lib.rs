@@ -20,6 +20,7 @@ mod journal;
 mod live;
 mod memory;
 mod outgoing;
+mod reload;
 mod report;
 mod skills;
 mod toolbox;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hermes_conversation::{SessionId, closing};
 use hermes_plugins::services::History;
 use hermes_plugins::{
-    ContextAssist, ContextEngine, Halt, LimitSet, MemoryEvents, MemoryProvider, SessionInfo, SessionPlugins, Start,
-    Storage, Surroundings,
+    ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
+    SessionPlugins, Start, Storage, Surroundings,
 };
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
@@ -37,6 +37,9 @@ pub(crate) struct Plugged {
     pub(crate) memory_events: Vec<Arc<dyn MemoryEvents>>,
     pub(crate) toolbox: Toolbox,
     pub(crate) watchers: Arc<Watchers>,
+    pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    pub(crate) generations: Generations,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) voice: Voice,
     /// Says when the turn must end because of a plugin that failed for good.
     pub(crate) halt: Halt,
@@ -77,15 +80,31 @@ impl Plugged {
         let (voice, ear) = report::channel(&host.home, session.id.as_str(), host.approvals.approver.clone());
         let gate = Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), voice.clone()));
         let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice, &gate))?;
-        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, halt } = plugins;
+        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
+            plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
-        let (toolbox, notices) = Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), gate).await;
+        let (toolbox, notices) =
+            Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), Arc::clone(&gate)).await;
         for notice in unwatched.into_iter().chain(notices) {
             voice.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
-        Ok((Self { engine, engine_version, assist, memories, memory_events, toolbox, watchers, voice, halt }, ear))
+        let plugged = Self {
+            engine,
+            engine_version,
+            assist,
+            memories,
+            memory_events,
+            toolbox,
+            watchers,
+            hooks,
+            generations,
+            gate,
+            voice,
+            halt,
+        };
+        Ok((plugged, ear))
     }
 }
 
@@ -159,7 +178,7 @@ fn switched(before: &str, now: &str, journal: &Journal) -> String {
     )
 }
 
-fn surroundings(
+pub(crate) fn surroundings(
     host: &Host,
     session: &Session,
     fresh: bool,

@@ -77,6 +77,11 @@ impl Toolbox {
         (Self { offered, shelf, watchers, gate, whole }, notices)
     }
 
+    /// Other watchers from here on.
+    pub(crate) fn watch_with(&mut self, watchers: Arc<Watchers>) {
+        self.watchers = watchers;
+    }
+
     /// Whether every plugin could say what it offers.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole

@@ -15,7 +15,7 @@ use crate::event::{Event, Observer};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::outgoing::Departed;
-use crate::{assist, memory, toolbox};
+use crate::{assist, memory, reload, toolbox};
 
 /// How often a request that the provider finds too long is folded and sent again.
 const OVERFLOWS: u32 = 3;
@@ -39,6 +39,7 @@ pub(crate) async fn run(
     observer: &mut dyn Observer,
     interrupt: &Interrupt,
 ) -> Result<TurnEnd, AgentError> {
+    reload::take_over(host, live).await?;
     live.compactor.turn_begins();
     let changed = [live.switched.take(), live.drift.take()].into_iter().flatten();
     if let Some(told) = changed.reduce(|engine, prompt| format!("{engine}; {prompt}")) {

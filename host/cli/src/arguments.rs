@@ -131,6 +131,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Compile a component: what other processes of this program start
+    #[command(hide = true)]
+    CompilePlugin {
+        /// Most memory that it may take, in bytes
+        #[arg(long, value_name = "BYTES", default_value_t = crate::compile::MEMORY)]
+        memory: u64,
+    },
     /// Look for what is wrong
     Doctor {
         #[command(flatten)]
@@ -245,6 +252,8 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
+    /// Build a plugin's project at every change and let running sessions take it over, until ctrl-c
+    Dev(crate::plugins::dev::DevArguments),
     /// All of them, with what they are and whether they are on
     #[command(visible_alias = "ls")]
     List {
@@ -410,6 +419,7 @@ impl Command {
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
             Self::Config { .. } => "config",
+            Self::CompilePlugin { .. } => "compile-plugin",
             Self::Doctor { .. } => "doctor",
         }
     }

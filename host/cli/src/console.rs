@@ -51,6 +51,11 @@ impl Console {
         Self { screen, stderr: false, colour: false }
     }
 
+    /// Whether a line on standard error can be written over.
+    pub(crate) fn steers_stderr(self) -> bool {
+        self.stderr && self.colour
+    }
+
     /// A text for standard output.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         painted(self.screen && self.colour, tone, text)

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hermes_models::{Route, Source, WindowSource};
-use hermes_plugins::Plugins;
-use hermes_runtime::Runtime;
+use hermes_plugins::{Plugins, QUIETLY};
 use hermes_store::{Depth, Store};
 use serde::Serialize;
 
@@ -263,8 +262,8 @@ fn plugins(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
         Ok(code) => code,
         Err(failure) => return vec![Check::fail("plugins", &failure)],
     };
-    let runtime = Runtime::new(code.folder());
-    match Plugins::select(&runtime, &setup.catalog(), &setup.selection(flags), &|_| {}) {
+    let runtime = code.runtime(&setup.home);
+    match Plugins::select(&runtime, &setup.catalog(), &setup.selection(flags), QUIETLY) {
         Err(error) => vec![Check::fail("plugins", &error.into())],
         Ok(plugins) => {
             let fix = "correct or remove it; `hermes plugins list` shows all";

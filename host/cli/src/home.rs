@@ -56,6 +56,11 @@ impl Home {
     pub(crate) fn code(&self) -> PathBuf {
         self.0.join("cache").join("code")
     }
+
+    /// The key of their tags, where a cache that was brought in from elsewhere does not reach.
+    pub(crate) fn code_key(&self) -> PathBuf {
+        self.0.join("code.key")
+    }
 }
 
 fn failure(why: &str, fix: &str) -> Failure {

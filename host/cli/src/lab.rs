@@ -16,6 +16,7 @@ use hermes_lab::{Contestant, Engine, LabError, Prices, Recording, Report, StandI
 use hermes_plugins::{Plugins, Selection};
 use hermes_runtime::Runtime;
 
+use crate::compile::{self, Compiling};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -192,7 +193,7 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
     names.extend(unnamed.collect::<Vec<_>>());
     report::check_names(names.iter().copied()).map_err(given)?;
     report::check_names(externals.iter().map(|(name, _)| *name)).map_err(given)?;
-    let runtime = Runtime::new(setup.home.code());
+    let runtime = compile::runtime(&setup.home);
     let filler = |name: &str| -> Result<Filler, Failure> {
         if let Some((_, command)) = externals.iter().find(|(external, _)| *external == name) {
             return Ok(Filler::External((*command).to_owned()));
@@ -214,14 +215,11 @@ fn select(
     console: Console,
 ) -> Result<Plugins, Failure> {
     let flags = crate::arguments::ModelArguments { engine: Some(name.to_owned()), ..Default::default() };
-    let mut selection = setup.selection(&flags);
-    let off = Selection::ON.iter().copied().chain([Selection::MEMORY]).map(str::to_owned);
-    selection.disabled.extend(off);
-    (selection.memory, selection.enabled) = (None, Vec::new());
-    if !configured {
-        selection.entries.clear();
-    }
-    let compiling = |name: &str| console.note(&format!("compiling the plugin `{name}` for its first use"));
+    let Selection { entries, variables, settings, .. } = setup.selection(&flags);
+    let entries = if configured { entries } else { Default::default() };
+    let selection = Selection { entries, variables, settings, ..Selection::only(name) };
+    let compiling = Compiling::new(console);
+    let compiling = |name: &str, elapsed| compiling.tell(name, elapsed);
     Ok(Plugins::select(runtime, &setup.catalog(), &selection, &compiling)?)
 }
 
@@ -266,7 +264,7 @@ fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Fai
         return Err(Failure::new(Kind::Usage, "there is nothing to try", "`none` is no engine: it folds nothing", fix));
     }
     let setup = Setup::read()?;
-    let runtime = Runtime::new(setup.home.code());
+    let runtime = compile::runtime(&setup.home);
     let plugins = select(&arguments.engine, false, &runtime, &setup, console)?;
     let other = arguments.other.as_deref().map(|name| select(name, false, &runtime, &setup, console)).transpose()?;
     let scratch = scratch()?;

@@ -9,7 +9,7 @@ use hermes_agent::{
 };
 use hermes_install::Installer;
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
-use hermes_plugins::{Catalog, Manifest, Plugins, Selection, Variables};
+use hermes_plugins::{Catalog, Manifest, Nursery, Plugins, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;
@@ -17,13 +17,14 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{ModelArguments, SessionArguments};
 use crate::bundled::BUNDLED;
+use crate::compile::{self, Compiling};
 use crate::config::Config;
 use crate::config::auxiliary::Auxiliary;
 use crate::console::Console;
 use crate::environment::Environment;
 use crate::ephemeral;
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
+use crate::home::{Home, create_private};
 use crate::logging;
 
 /// What every command that looks into the home begins with.
@@ -233,11 +234,12 @@ pub(crate) struct Launcher {
     approvals: Approvals,
     route: Route,
     store: Arc<Store>,
-    runtime: Runtime,
-    catalog: Catalog,
+    runtime: Arc<Runtime>,
     provider: Arc<dyn Provider>,
     workspace: PathBuf,
     console: Console,
+    /// Whether a session lasts long enough for plugins to change in it.
+    watches: bool,
 }
 
 impl Launcher {
@@ -278,8 +280,8 @@ impl Launcher {
             selection: setup.selection(flags),
             settings: setup.settings(one_shot, &auxiliary)?,
             approvals: setup.approvals()?,
-            runtime: Runtime::new(setup.home.code()),
-            catalog: setup.catalog(),
+            runtime: Arc::new(compile::runtime(&setup.home)),
+            watches: !one_shot,
             setup,
             route,
             store,
@@ -317,8 +319,17 @@ impl Launcher {
 
     /// What an agent works with.
     pub(crate) fn host(&self) -> Result<Host, Failure> {
-        let compiling = |name: &str| self.console.note(&format!("compiling the plugin `{name}` for its first use"));
-        let plugins = Plugins::select(&self.runtime, &self.catalog, &self.selection, &compiling)?;
+        let mut plugins = {
+            let shown = Compiling::new(self.console);
+            let compiling = |name: &str, elapsed| shown.tell(name, elapsed);
+            // Looked for anew: a session begins with what there is by then.
+            Plugins::select(&self.runtime, &self.setup.catalog(), &self.selection, &compiling)?
+        };
+        if self.watches
+            && let Err(error) = self.watch(&mut plugins)
+        {
+            self.console.warning(&error);
+        }
         for notice in plugins.notices() {
             self.console.warning(notice);
         }
@@ -332,6 +343,22 @@ impl Launcher {
             settings: self.settings.clone(),
             approvals: self.approvals.clone(),
         })
+    }
+
+    /// Looks for newer generations of plugins as long as the session lasts.
+    fn watch(&self, plugins: &mut Plugins) -> Result<(), String> {
+        let folder = self.setup.home.plugins();
+        create_private(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+        let nursery = Nursery {
+            runtime: Arc::clone(&self.runtime),
+            find: {
+                let folder = folder.clone();
+                Box::new(move || Catalog::find(BUNDLED, &folder))
+            },
+            folder,
+            selection: self.selection.clone(),
+        };
+        plugins.watch(nursery).map_err(|error| error.to_string())
     }
 
     /// Which session the command line means.

@@ -11,6 +11,7 @@ mod bars;
 mod bundled;
 mod cache;
 mod chat;
+mod compile;
 mod config;
 mod console;
 mod context;
@@ -77,6 +78,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Lab { command }) => lab::run(&command, console),
         Some(Command::Context { id, json }) => context::run(id.as_deref(), json, console),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
+        Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),
     }

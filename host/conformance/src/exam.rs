@@ -1,7 +1,5 @@
 //! The examination: which checks are made, and in which order.
 
-use std::path::PathBuf;
-
 use hermes_plugins::{Limit, LimitSet, Limits};
 use hermes_runtime::Runtime;
 use serde_json::Value;
@@ -24,8 +22,6 @@ pub struct Settings {
     pub turns: Option<u32>,
     /// The plugin's section of the configuration, a JSON object; none for an empty one.
     pub config: Option<String>,
-    /// Where compiled code is kept.
-    pub code: PathBuf,
     /// Threads for conversations.
     pub jobs: usize,
 }
@@ -37,6 +33,7 @@ pub struct Settings {
 /// What keeps it from being examined; what is wrong with the plugin is in the report.
 pub fn examine(
     subject: &Subject,
+    runtime: &Runtime,
     settings: &Settings,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Report, ConformanceError> {
@@ -54,7 +51,6 @@ pub fn examine(
         calls: Vec::new(),
         memory: None,
     };
-    let runtime = Runtime::new(settings.code.clone());
     if !runtime.is_compiled(&subject.component) {
         progress("compiling");
     }
@@ -75,7 +71,7 @@ pub fn examine(
         if works && stand.exports.context_engine {
             progress("generated conversations");
             plans::check(&here, &stand, settings, &mut checks)?;
-            plans::losslessness(&runtime, &stand, settings, &mut checks)?;
+            plans::losslessness(runtime, &stand, settings, &mut checks)?;
         }
         let overruns = stand.overruns();
         let fix = "answer sooner or keep less: `prepare` and `sync-turn` have 180 s and run in the background; \

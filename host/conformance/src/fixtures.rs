@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{Model, Usage, tokens};
 use hermes_lab::{StandIn, Temper, Terms};
-use hermes_plugins::services::{Clock, Finish, Level, ModelReply, ModelRequest, Models, Reporter};
+use hermes_plugins::services::{Clock, Finish, ModelReply, ModelRequest, Models};
 use hermes_plugins::{Fault, FaultKind};
 use hermes_runtime::documents::Documents;
 use hermes_runtime::sql::Database;
@@ -62,15 +62,6 @@ impl Clock for Frozen {
     fn utc_offset(&self) -> i32 {
         60
     }
-}
-
-/// Nobody reads what a plugin says of itself here.
-pub(crate) struct Deaf;
-
-impl Reporter for Deaf {
-    fn log(&self, _: Level, _: &str) {}
-
-    fn progress(&self, _: &str) {}
 }
 
 /// What a plugin keeps. Sessions that share it find what they left there.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Refusal, Summary, View, plan};
 use hermes_lab::verify::{self, Trial};
-use hermes_plugins::{Bundled, Catalog, Moment, Outcome, Plugins, Progress, Selection, Timing, Variables};
+use hermes_plugins::{Bundled, Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;
 
@@ -224,16 +224,7 @@ fn selected(runtime: &Runtime, stand: &Stand<'_>) -> Result<Plugins, String> {
     };
     let name = subject.manifest.name.clone();
     let config = serde_json::from_str(&stand.config).map_err(|error| error.to_string())?;
-    let off = Selection::ON.iter().copied().chain([Selection::MEMORY]).map(str::to_owned);
-    let selection = Selection {
-        engine: name.clone(),
-        memory: None,
-        enabled: Vec::new(),
-        disabled: off.filter(|off| *off != name).collect(),
-        entries: HashMap::from([(name, config)]),
-        variables: Variables::none(),
-        settings: HashMap::new(),
-    };
+    let selection = Selection { entries: HashMap::from([(name.clone(), config)]), ..Selection::only(&name) };
     let catalog = Catalog::find(&[bundled], &stand.folders.path().join("plugins"));
-    Plugins::select(runtime, &catalog, &selection, &|_| ()).map_err(|error| error.to_string())
+    Plugins::select(runtime, &catalog, &selection, QUIETLY).map_err(|error| error.to_string())
 }

@@ -8,11 +8,12 @@ use std::time::Instant;
 use hermes_plugins::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
 use hermes_runtime::files::{Root, Roots};
 use hermes_runtime::http::Http;
+use hermes_runtime::services::Nobody;
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services};
 
 use crate::conversation::{SESSION, Spoken, short};
 use crate::error::ConformanceError;
-use crate::fixtures::{Deaf, Folders, Frozen, Kept, Scripted, model};
+use crate::fixtures::{Folders, Frozen, Kept, Scripted, model};
 use crate::report::Calls;
 use crate::rights::Rights;
 use crate::subject::Subject;
@@ -127,7 +128,7 @@ impl<'a> Stand<'a> {
             roots.push(root.map_err(|error| ConformanceError::Surroundings(error.to_string()))?);
         }
         Ok(Services {
-            reporter: Arc::new(Deaf),
+            reporter: Arc::new(Nobody),
             clock: Arc::new(Frozen),
             models: Arc::new(Scripted { away: scene.rights == Rights::ModelAway }),
             may_ask: granted && (permissions.llm.is_some() || selected),

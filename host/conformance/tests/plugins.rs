@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use hermes_conformance::{Report, Settings, Subject, examine};
+use hermes_runtime::Runtime;
 
 /// A staged plugin, or none where nothing is staged.
 fn staged(place: &str) -> Option<Subject> {
@@ -17,15 +18,12 @@ fn staged(place: &str) -> Option<Subject> {
     Some(Subject::find(&folder).unwrap())
 }
 
+fn runtime() -> Runtime {
+    Runtime::new(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("code"))
+}
+
 fn settings(config: Option<String>) -> Settings {
-    Settings {
-        conversations: 40,
-        seed: 1,
-        turns: None,
-        config,
-        code: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("code"),
-        jobs: 2,
-    }
+    Settings { conversations: 40, seed: 1, turns: None, config, jobs: 2 }
 }
 
 fn told(report: &Report) -> String {
@@ -37,7 +35,7 @@ fn told(report: &Report) -> String {
 
 fn passes(place: &str) {
     let Some(subject) = staged(place) else { return };
-    let report = examine(&subject, &settings(None), &|_| ()).unwrap();
+    let report = examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap();
     assert!(report.passed(), "{place}\n{}", told(&report));
     let memory = report.memory.unwrap();
     assert!(memory.enough_mib <= memory.limit_mib && !report.calls.is_empty());
@@ -105,7 +103,7 @@ const FLAWS: &[(&str, &str, &str)] = &[
 fn flawed(flaw: &str) -> Option<Report> {
     let subject = staged("test-guests/flawed")?;
     let settings = Settings { conversations: 12, ..settings(Some(format!(r#"{{"flaw":"{flaw}"}}"#))) };
-    Some(examine(&subject, &settings, &|_| ()).unwrap())
+    Some(examine(&subject, &runtime(), &settings, &|_| ()).unwrap())
 }
 
 #[test]
@@ -135,14 +133,14 @@ fn a_plan_that_breaks_a_rule_is_found_again_by_its_seed() {
         seed: check.seed.unwrap(),
         ..settings(Some(r#"{"flaw":"splits-calls"}"#.to_owned()))
     };
-    let again = examine(&subject, &settings, &|_| ()).unwrap();
+    let again = examine(&subject, &runtime(), &settings, &|_| ()).unwrap();
     assert!(again.failures().any(|found| found.seen == check.seen), "{}", told(&again));
 }
 
 #[test]
 fn what_is_no_component_fails_one_check_with_the_reason() {
     let subject = Subject::of_parts("name: none\n", b"\0asm\x01\0\0\0").unwrap();
-    let report = examine(&subject, &settings(None), &|_| ()).unwrap();
+    let report = examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap();
     assert_eq!((report.checks.len(), report.passed()), (1, false));
     assert!(report.checks[0].seen.contains("core module"), "{:?}", report.checks);
 }

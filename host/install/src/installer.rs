@@ -3,15 +3,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hermes_plugins::rehearsal::{Shown, rehearse};
 use hermes_plugins::{Digest, Entry, LimitSet, Lock, Manifest, Permissions, Pin, digest, manifest_in};
-use hermes_runtime::Runtime;
+use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime};
 
 use crate::archive::Caps;
 use crate::error::{At, InstallError};
 use crate::fetch::{Fetching, Progress, fetch};
 use crate::project::Project;
-use crate::rehearsal::{Shown, rehearse};
 use crate::signature::{Evidence, check};
 use crate::source::Source;
 use crate::stage::{Places, Stage, Turn};
@@ -342,31 +343,41 @@ impl Prepared {
         })
     }
 
-    /// Compiles it and starts it once, with the user's section for it, without any right.
-    pub async fn rehearse(&self, runtime: &Runtime, entry: &serde_json::Value) -> Result<Shown, InstallError> {
-        let broken = |why: String| InstallError::Broken {
-            name: self.manifest.name.clone(),
-            version: self.manifest.version.to_string(),
-            why,
-        };
+    fn broken(&self, why: String) -> InstallError {
+        InstallError::Broken { name: self.manifest.name.clone(), version: self.manifest.version.to_string(), why }
+    }
+
+    /// Compiles it, unless that was done before. Nothing of it runs.
+    pub fn load(&self, runtime: &Runtime, progress: CompileProgress<'_>) -> Result<Arc<Loaded>, InstallError> {
         let folder = self.stage.plugin();
         let component = match &self.manifest.component {
             Some(file) => folder.join(file),
             None => folder.join(format!("{}.wasm", self.manifest.name)),
         };
         let bytes = fs::read(&component).at(&component)?;
-        let loaded = runtime.load(&bytes).map_err(|error| broken(error.to_string()))?;
+        let loaded = runtime.load_watched(&bytes, progress).map_err(|error| self.broken(error.to_string()))?;
         let claims = self.manifest.claims_beyond(&loaded.exports().names());
         if !claims.is_empty() {
-            return Err(broken(format!(
+            return Err(self.broken(format!(
                 "plugin.yaml says that it provides {}, and it does not export that",
                 claims.join(", ")
             )));
         }
+        Ok(loaded)
+    }
+
+    /// Starts it once, with the user's section for it and the limits that were granted, without any right.
+    pub async fn rehearse(
+        &self,
+        loaded: Arc<Loaded>,
+        limits: &LimitSet,
+        entry: &serde_json::Value,
+    ) -> Result<Shown, InstallError> {
         let misfits = self.manifest.misfits(entry);
         let version = self.manifest.version.to_string();
-        let shown = rehearse(&self.manifest.name, &version, loaded, entry.to_string()).await;
-        let mut shown = shown.map_err(|error| broken(error.to_string()))?;
+        let limits = Limits::of(loaded.exports().tier()).with(limits);
+        let shown = rehearse(&self.manifest.name, &version, loaded, entry.to_string(), limits).await;
+        let mut shown = shown.map_err(|error| self.broken(error.to_string()))?;
         if !misfits.is_empty() {
             shown.complaint = Some(misfits.join("; "));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use hermes_lab::pace;
 use hermes_lab::report::Timing;
-use hermes_plugins::{Catalog, Plugins, Selection};
+use hermes_plugins::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
 
 const ENGINES: [&str; 2] = ["lossless", "compressor"];
@@ -65,15 +65,6 @@ fn asked() -> Result<(Vec<String>, Vec<u64>)> {
 
 /// The engine alone.
 fn select(runtime: &Runtime, catalog: &Catalog, engine: &str) -> Result<Plugins> {
-    let off = Selection::ON.iter().copied().chain([Selection::MEMORY]).map(str::to_owned);
-    let selection = Selection {
-        engine: engine.to_owned(),
-        memory: None,
-        enabled: Vec::new(),
-        disabled: off.collect(),
-        entries: Default::default(),
-        variables: hermes_plugins::Variables::none(),
-        settings: Default::default(),
-    };
-    Plugins::select(runtime, catalog, &selection, &|_| ()).context("`cargo xtask plugins` stages the engines")
+    Plugins::select(runtime, catalog, &Selection::only(engine), QUIETLY)
+        .context("`cargo xtask plugins` stages the engines")
 }

@@ -10,7 +10,7 @@ use hermes_conversation::{Conversation, Draft, Item, MessageId, Shown, Summary, 
 use hermes_lab::replay::{self, Answer, Column, Due, Remains};
 use hermes_lab::session::Format;
 use hermes_lab::{Contestant, Engine, Figures, Recording, StandIn, Temper, Terms};
-use hermes_plugins::{Catalog, Plugins, Selection};
+use hermes_plugins::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
 use serde_json::json;
 
@@ -22,17 +22,7 @@ fn plugins(engine: &str) -> Option<Plugins> {
         return None;
     }
     let runtime = Runtime::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("code"));
-    let off = Selection::ON.iter().copied().chain([Selection::MEMORY]).map(str::to_owned);
-    let selection = Selection {
-        engine: engine.to_owned(),
-        memory: None,
-        enabled: Vec::new(),
-        disabled: off.collect(),
-        entries: Default::default(),
-        variables: hermes_plugins::Variables::none(),
-        settings: Default::default(),
-    };
-    Some(Plugins::select(&runtime, &Catalog::vouched(&[], &staged), &selection, &|_| ()).unwrap())
+    Some(Plugins::select(&runtime, &Catalog::vouched(&[], &staged), &Selection::only(engine), QUIETLY).unwrap())
 }
 
 /// A session.

@@ -29,6 +29,19 @@ pub enum Origin {
     Bundled,
     /// In a folder.
     Installed(PathBuf),
+    /// In the slot that `hermes plugins dev` keeps for it, as long as that runs: whoever runs it grants by the path given
+    /// there.
+    Dev(PathBuf),
+}
+
+impl Origin {
+    /// The folder that it lies in.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Bundled => None,
+            Self::Installed(folder) | Self::Dev(folder) => Some(folder),
+        }
+    }
 }
 
 impl std::fmt::Display for Origin {
@@ -36,6 +49,7 @@ impl std::fmt::Display for Origin {
         match self {
             Self::Bundled => f.write_str("bundled"),
             Self::Installed(folder) => folder.display().fmt(f),
+            Self::Dev(folder) => write!(f, "{} (under development)", folder.display()),
         }
     }
 }
@@ -99,6 +113,11 @@ enum Component {
 }
 
 impl Found {
+    /// A digest of what it is in a session: of its component, of what its manifest says, and of what it was granted.
+    pub(crate) fn made(&self) -> Result<[u8; 32], PluginsError> {
+        Ok(made(self, blake3::hash(&self.component()?).as_bytes()))
+    }
+
     /// The bytes of its component, where it may run. What is checked against the grant is what is handed out.
     pub fn component(&self) -> Result<Cow<'static, [u8]>, PluginsError> {
         let (folder, name) = match &self.component {
@@ -146,13 +165,18 @@ impl Found {
         }
     }
 
-    /// The folder of an installed one.
+    /// The folder that it lies in, where it is none of the bundled ones.
     pub fn folder(&self) -> Option<&Path> {
-        match &self.origin {
-            Origin::Bundled => None,
-            Origin::Installed(folder) => Some(folder),
-        }
+        self.origin.folder()
     }
+}
+
+/// As [`Found::made`], where the digest of the component is known.
+pub(crate) fn made(found: &Found, component: &[u8; 32]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(component);
+    hasher.update(format!("{:?}{:?}{:?}", found.manifest, found.permissions(), found.limits()).as_bytes());
+    *hasher.finalize().as_bytes()
 }
 
 /// A folder that holds no usable plugin, and why.
@@ -180,8 +204,10 @@ impl Catalog {
 
     fn look(bundled: &[Bundled], folder: &Path, lock: Option<Result<Lock, LockError>>) -> Self {
         let mut catalog = Self { found: Vec::new(), problems: Vec::new(), folder: folder.to_owned() };
+        catalog.look_into_slots(&folder.join(SLOTS));
         for plugin in bundled {
             match Manifest::parse(plugin.manifest) {
+                Ok(manifest) if catalog.is_developed(&manifest.name) => {}
                 Ok(manifest) => catalog.found.push(Found {
                     manifest,
                     origin: Origin::Bundled,
@@ -206,6 +232,22 @@ impl Catalog {
         catalog
     }
 
+    /// Those under development stand before all others of their names.
+    fn look_into_slots(&mut self, slots: &Path) {
+        let mut slots: Vec<PathBuf> = fs::read_dir(slots).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        slots.sort();
+        for slot in slots.into_iter().filter(|slot| is_held(slot) && slot.join(MANIFEST).exists()) {
+            match self.read(&slot, None) {
+                Ok(found) => self.found.push(Found { origin: Origin::Dev(slot), ..found }),
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+    }
+
+    fn is_developed(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|found| matches!(found.origin, Origin::Dev(_)))
+    }
+
     fn look_into(&mut self, folder: &Path, depth: usize, lock: Option<&Lock>) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -223,6 +265,7 @@ impl Catalog {
         for folder in folders {
             if folder.join("plugin.yaml").exists() {
                 match self.read(&folder, lock) {
+                    Ok(found) if self.is_developed(&found.manifest.name) => {}
                     Ok(found) => self.found.push(found),
                     Err(problem) => self.problems.push(problem),
                 }
@@ -234,7 +277,7 @@ impl Catalog {
 
     fn read(&self, folder: &Path, lock: Option<&Lock>) -> Result<Found, PluginsError> {
         let manifest = manifest_in(folder)?;
-        if let Some(other) = self.get(&manifest.name) {
+        if let Some(other) = self.get(&manifest.name).filter(|other| !matches!(other.origin, Origin::Dev(_))) {
             let path = folder.join(MANIFEST);
             return Err(PluginsError::Twice { path, name: manifest.name, other: other.origin.to_string() });
         }
@@ -262,10 +305,26 @@ impl Catalog {
         &self.problems
     }
 
+    /// What is wrong with what lies in a folder.
+    pub(crate) fn problem_in(&self, folder: &Path) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.place().is_some_and(|place| place.starts_with(folder)))
+    }
+
     /// Where installed plugins lie.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// Where plugins under development lie, below the folder of plugins, by name.
+pub const SLOTS: &str = ".dev";
+/// The file of a slot that is locked as long as somebody develops there.
+pub const HELD: &str = "held";
+
+/// Whether somebody develops there at this moment: what one who was killed left behind does not run.
+fn is_held(slot: &Path) -> bool {
+    fs::File::open(slot.join(HELD))
+        .is_ok_and(|held| matches!(held.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// What a manifest is called.

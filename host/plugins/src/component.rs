@@ -8,11 +8,12 @@ use hermes_conversation::{MessageRange, Model, Plan};
 use hermes_runtime::process::Programs;
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
-    Progress, Query, Quote, Recipe, Recollection, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
+    Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 
 use crate::flood;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+use crate::session::Role;
 use crate::supervision::{Manner, Supervisor};
 
 /// One plugin in one session: an instance that turns wait for, and one for work in the background, made when
@@ -31,6 +32,28 @@ impl SessionComponent {
         let recipe = Arc::new(recipe);
         let foreground = Instance::new(Arc::clone(&recipe));
         Self { foreground, background: OnceLock::new(), recipe, supervisor, effects: Mutex::default() }
+    }
+
+    /// The same without instances, which are made anew at the first call, and without its failures: to go back to.
+    pub(crate) fn again(&self) -> Self {
+        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+        Self { effects: Mutex::new(effects), ..Self::new(recipe, self.supervisor.again()) }
+    }
+
+    /// The same without any right but what its part in the session gives it.
+    pub(crate) fn without_rights(&self, role: Role) -> Self {
+        let again = self.again();
+        let mut recipe = Recipe::clone(&again.recipe);
+        let (serves, before) = (role == Role::Serves, recipe.services);
+        let Services { reporter, clock, models, history, .. } = before;
+        recipe.services =
+            Services { reporter, clock, models, history, may_ask: serves, may_read: serves, ..Services::nothing() };
+        Self::new(recipe, again.supervisor)
+    }
+
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.recipe
     }
 
     fn background(&self) -> &Instance {

@@ -37,6 +37,16 @@ pub enum PluginsError {
         /// Where others are looked for.
         folder: PathBuf,
     },
+    /// What was of a kind is not any more.
+    #[error("the plugin `{name}` is no {kind} any more: it exports {}", exports.join(", "))]
+    NoLonger {
+        /// What it was.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What it exports now.
+        exports: Vec<&'static str>,
+    },
     /// Its component cannot be used.
     #[error("the plugin `{name}` ({place}) does not load: {source}")]
     Load {
@@ -108,6 +118,14 @@ pub enum PluginsError {
         /// Where the other one lies.
         other: String,
     },
+    /// Nobody tells when a plugin changes.
+    #[error("{folder} cannot be watched, so plugins that change are taken up by the next start: {why}")]
+    Watch {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// It asks for a folder that cannot be opened.
     #[error("the folder `{root}` for the plugin `{name}` cannot be opened: {why}")]
     Folder {
@@ -118,6 +136,17 @@ pub enum PluginsError {
         /// Why.
         why: String,
     },
+}
+
+impl PluginsError {
+    /// The file or folder that it is about, where it is about one.
+    pub(crate) fn place(&self) -> Option<&std::path::Path> {
+        match self {
+            Self::Component { folder, .. } => Some(folder),
+            Self::Read { path, .. } | Self::Manifest { path, .. } | Self::Twice { path, .. } => Some(path),
+            _ => None,
+        }
+    }
 }
 
 fn list(kind: &str, found: &[String], folder: &std::path::Path) -> String {

@@ -12,11 +12,14 @@ mod component;
 pub mod digest;
 mod error;
 mod flood;
+mod generations;
 pub mod kinds;
 mod lock;
 mod manifest;
 mod permission;
 pub mod record;
+pub mod rehearsal;
+mod reload;
 mod session;
 mod settings;
 mod storage;
@@ -24,7 +27,9 @@ mod supervision;
 mod variables;
 mod web;
 
-pub use catalog::{Bundled, Catalog, Found, MANIFEST, Origin, Problem, Standing, Ungranted, component_in, manifest_in};
+pub use catalog::{
+    Bundled, Catalog, Found, HELD, MANIFEST, Origin, Problem, SLOTS, Standing, Ungranted, component_in, manifest_in,
+};
 pub use digest::Digest;
 pub use error::PluginsError;
 pub use hermes_runtime::process;
@@ -39,7 +44,10 @@ pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvide
 pub use lock::{Entry, Lock, LockError, Pin, sync_folder, write_whole};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
-pub use session::{Approvals, Identity, Plugins, Reporters, Selection, SessionPlugins, Surroundings};
+pub use reload::{Change, Generations, Nursery, Taken};
+pub use session::{
+    Approvals, Compiling, Identity, Plugins, QUIETLY, Reporters, Selection, SessionPlugins, Surroundings,
+};
 pub use settings::{OnFailure, PluginSettings};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;

@@ -1,24 +1,26 @@
 //! From what the user selected to what a session runs with.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermes_runtime::documents::Documents;
 use hermes_runtime::files::{Root as OpenRoot, Roots};
 use hermes_runtime::process::{Folder, ProgramGrant, Programs};
 use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
 use hermes_runtime::sql::Database;
-use hermes_runtime::{
-    Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tally, Tier,
-};
+use hermes_runtime::{Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tally};
 
-use crate::catalog::{Catalog, Found, Origin};
+use crate::catalog::{Catalog, Found, Origin, made};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
+use crate::generations::Slot;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::permission::{Access, Permissions};
 use crate::record::Recorder;
+use crate::reload::{Change, ChangeKind, Generations, Nursery, Watch};
 use crate::settings::{OnFailure, PluginSettings};
 use crate::storage::Storage;
 use crate::supervision::{Halt, Supervisor};
@@ -52,6 +54,40 @@ impl Selection {
     /// Tools and skills that are on by default.
     pub const ON: &[&str] = &["files", "local"];
 
+    /// An engine and nothing beside it.
+    pub fn only(engine: &str) -> Self {
+        let off = Self::ON.iter().copied().chain([Self::MEMORY]).filter(|name| *name != engine);
+        Self {
+            engine: engine.to_owned(),
+            memory: None,
+            enabled: Vec::new(),
+            disabled: off.map(str::to_owned).collect(),
+            entries: HashMap::new(),
+            variables: Variables::none(),
+            settings: HashMap::new(),
+        }
+    }
+
+    /// All that a session is to have, present or not.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let engine = std::iter::once(self.engine.as_str());
+        let others = Self::ON.iter().copied().chain([Self::MEMORY]).chain(self.enabled.iter().map(String::as_str));
+        engine.chain(self.memory.as_deref()).chain(others.filter(|name| self.is_on(name)))
+    }
+
+    /// Refuses what is not of the kind that it is selected for.
+    pub(crate) fn fits(&self, selected: Selected) -> Result<Selected, PluginsError> {
+        let (name, exports) = (selected.name(), selected.loaded.exports());
+        let kind = if name == self.engine && !exports.context_engine {
+            ENGINE_KIND
+        } else if self.memory.as_deref() == Some(name) && !exports.memory_provider {
+            MEMORY_KIND
+        } else {
+            return Ok(selected);
+        };
+        Err(PluginsError::NoLonger { kind, name: name.to_owned(), exports: exports.names() })
+    }
+
     fn is_on(&self, name: &str) -> bool {
         !self.disabled.iter().any(|disabled| disabled == name)
     }
@@ -73,6 +109,12 @@ pub struct Identity {
 
 /// Makes what says whether a plugin may run a program.
 pub type Approvals = Box<dyn Fn(&Identity) -> Arc<dyn Approval> + Send + Sync>;
+
+/// Told of a plugin that is being compiled, and how long that takes so far; `Break` stops it.
+pub type Compiling<'a> = &'a dyn Fn(&str, Duration) -> ControlFlow<()>;
+
+/// Tells nobody and stops nothing.
+pub const QUIETLY: Compiling<'static> = &|_, _| ControlFlow::Continue(());
 
 /// What surrounds a session: what its plugins may be given, each by its manifest.
 pub struct Surroundings {
@@ -106,19 +148,29 @@ pub struct Plugins {
     memories: Vec<Selected>,
     others: Vec<Selected>,
     notices: Vec<String>,
+    watch: Option<Watch>,
 }
 
-struct Selected {
-    found: Found,
+/// A plugin that is found, compiled and looked at.
+pub(crate) struct Selected {
+    pub(crate) found: Found,
     /// What it asks for and was granted.
     permissions: Permissions,
-    loaded: Arc<Loaded>,
-    config: String,
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) config: String,
     variables: Variables,
     /// Why variables in its section stayed as they are.
     unexpanded: Vec<String>,
     settings: PluginSettings,
-    digest: String,
+}
+
+/// What a plugin is to its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The engine or a memory: who selects it hands it the conversation.
+    Serves,
+    /// Anything else.
+    Beside,
 }
 
 /// What a session runs with. Everything is dropped with it.
@@ -139,6 +191,8 @@ pub struct SessionPlugins {
     pub hooks: Vec<Arc<dyn Hooks>>,
     /// Says when the turn must end because of a plugin that failed for good.
     pub halt: Halt,
+    /// All of them, as what each may give way to a newer one.
+    pub generations: Generations,
 }
 
 const ENGINE_KIND: &str = "context engine";
@@ -146,13 +200,13 @@ const MEMORY_KIND: &str = "memory provider";
 
 impl Plugins {
     /// Resolves a selection. An engine or a provider that is not there is an error; another plugin that
-    /// cannot be used is left out with a notice. `compiling` is told of each plugin whose first use this is: that takes
-    /// a moment.
+    /// cannot be used is left out with a notice. `compiling` is told of each plugin that has to be compiled first, several
+    /// times a second, and how long that takes so far.
     pub fn select(
         runtime: &Runtime,
         catalog: &Catalog,
         selection: &Selection,
-        compiling: &dyn Fn(&str),
+        compiling: Compiling<'_>,
     ) -> Result<Self, PluginsError> {
         let mut notices: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
         let select = Select { runtime, catalog, selection, compiling };
@@ -172,10 +226,48 @@ impl Plugins {
             }
         }
         let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
-        for selected in std::iter::once(&engine).chain(&memories).chain(&others) {
-            notices.extend(selected.unexpanded.iter().cloned());
+        let mut plugins = Self { engine, memories, others, notices, watch: None };
+        let unexpanded: Vec<String> = plugins.all().flat_map(|selected| selected.unexpanded.iter().cloned()).collect();
+        plugins.notices.extend(unexpanded);
+        Ok(plugins)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Selected> {
+        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others)
+    }
+
+    /// From here on newer generations are looked for, until this is dropped. Must be called in a runtime.
+    pub fn watch(&mut self, nursery: Nursery) -> Result<(), PluginsError> {
+        let running: Vec<&Selected> = self.all().collect();
+        self.watch = Some(Watch::start(nursery, &running)?);
+        Ok(())
+    }
+
+    /// What has changed since this was asked last. What was noticed and is being built is waited for, but no longer than
+    /// `patience`.
+    pub async fn changes(&self, patience: Duration) -> Vec<Change> {
+        match &self.watch {
+            Some(watch) => watch.changes(patience).await,
+            None => Vec::new(),
         }
-        Ok(Self { engine, memories, others, notices })
+    }
+
+    /// Takes up what has changed before a session begins, whatever it changes; what is to be said of it.
+    pub async fn renew(&mut self, patience: Duration) -> Vec<String> {
+        let changes = self.changes(patience).await;
+        let mut lines = Vec::new();
+        for change in changes {
+            lines.extend(change.line());
+            let mut all = std::iter::once(&mut self.engine).chain(&mut self.memories).chain(&mut self.others);
+            let selected = all.find(|selected| selected.name() == change.name);
+            match (change.kind, selected) {
+                (ChangeKind::Ready(newer), Some(selected)) => *selected = *newer,
+                (ChangeKind::Ready(newer), None) => self.others.push(*newer),
+                (ChangeKind::Revoked(_), Some(selected)) => selected.permissions = Permissions::default(),
+                (ChangeKind::Revoked(_) | ChangeKind::Broken(_) | ChangeKind::Removed, _) => {}
+            }
+        }
+        lines
     }
 
     /// What the user should know: plugins that were left out, and why.
@@ -185,12 +277,12 @@ impl Plugins {
 
     /// Names of all that will run, the engine first.
     pub fn names(&self) -> Vec<&str> {
-        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::name).collect()
+        self.all().map(Selected::name).collect()
     }
 
     /// All that will run, as approvals name them.
     pub fn identities(&self) -> impl Iterator<Item = Identity> {
-        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(Selected::identity)
+        self.all().map(Selected::identity)
     }
 
     /// Name and version of the context engine.
@@ -206,7 +298,7 @@ impl Plugins {
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
         let halt = Halt::default();
-        let engine = self.engine.start(surroundings, &halt, true)?;
+        let engine = self.engine.start(surroundings, &halt, Role::Serves)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
             assist: None,
@@ -215,6 +307,7 @@ impl Plugins {
             tools: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
+            generations: Generations { slots: vec![engine.clone()], halt: halt.clone() },
             halt: halt.clone(),
         };
         let exports = self.engine.loaded.exports();
@@ -223,26 +316,29 @@ impl Plugins {
         }
         session.add(engine, exports);
         for memory in &self.memories {
-            let component = memory.start(surroundings, &halt, true)?;
+            let component = memory.start(surroundings, &halt, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
             if exports.memory_events {
                 session.memory_events.push(component.clone());
             }
+            session.generations.slots.push(component.clone());
             session.add(component, exports);
         }
         for other in &self.others {
             let exports = other.loaded.exports();
             // An engine or a provider that is not the selected one does not offer its tools either.
             let tools = exports.tools && !exports.context_engine && !exports.memory_provider;
-            session.add(other.start(surroundings, &halt, false)?, Exports { tools, ..exports });
+            let component = other.start(surroundings, &halt, Role::Beside)?;
+            session.generations.slots.push(component.clone());
+            session.add(component, Exports { tools, ..exports });
         }
         Ok(session)
     }
 }
 
 impl SessionPlugins {
-    fn add(&mut self, component: Arc<SessionComponent>, exports: Exports) {
+    fn add(&mut self, component: Arc<Slot>, exports: Exports) {
         if exports.tools {
             self.tools.push(component.clone());
         }
@@ -255,11 +351,11 @@ impl SessionPlugins {
     }
 }
 
-struct Select<'a> {
-    runtime: &'a Runtime,
-    catalog: &'a Catalog,
-    selection: &'a Selection,
-    compiling: &'a dyn Fn(&str),
+pub(crate) struct Select<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) selection: &'a Selection,
+    pub(crate) compiling: Compiling<'a>,
 }
 
 impl Select<'_> {
@@ -290,13 +386,11 @@ impl Select<'_> {
         self.load(found).map_err(|error| notices.push(format!("{error}; it is left out"))).ok()
     }
 
-    fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
+    pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
         let name = &found.manifest.name;
         let component = found.component()?;
-        if !self.runtime.is_compiled(&component) {
-            (self.compiling)(name);
-        }
-        let loaded = self.runtime.load(&component).map_err(|source| PluginsError::Load {
+        let progress = |elapsed| (self.compiling)(name, elapsed);
+        let loaded = self.runtime.load_watched(&component, &progress).map_err(|source| PluginsError::Load {
             name: name.clone(),
             place: found.origin.to_string(),
             source,
@@ -316,8 +410,7 @@ impl Select<'_> {
         }
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
-        let digest = blake3::hash(&component).to_hex().to_string();
-        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, settings, digest })
+        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, settings })
     }
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
@@ -336,21 +429,36 @@ impl Select<'_> {
 }
 
 impl Selected {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.found.manifest.name
     }
 
-    fn identity(&self) -> Identity {
-        let manifest = &self.found.manifest;
-        Identity { name: manifest.name.clone(), version: manifest.version.to_string(), digest: self.digest.clone() }
+    /// As [`Found::made`].
+    pub(crate) fn made(&self) -> [u8; 32] {
+        made(&self.found, &self.loaded.source())
     }
 
-    fn start(
+    pub(crate) fn identity(&self) -> Identity {
+        let manifest = &self.found.manifest;
+        Identity {
+            name: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            digest: blake3::Hash::from_bytes(self.loaded.source()).to_hex().to_string(),
+        }
+    }
+
+    fn start(&self, around: &Surroundings, halt: &Halt, role: Role) -> Result<Arc<Slot>, PluginsError> {
+        Ok(Arc::new(Slot::new(self.component(around, halt, role)?, self.loaded.exports(), role)))
+    }
+
+    /// A generation of it in a session; nothing of it runs yet.
+    pub(crate) fn component(
         &self,
         around: &Surroundings,
         halt: &Halt,
-        serves_the_session: bool,
-    ) -> Result<Arc<SessionComponent>, PluginsError> {
+        role: Role,
+    ) -> Result<SessionComponent, PluginsError> {
+        let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let permissions = &self.permissions;
         let http = web::open(&manifest.name, permissions, &self.variables);
@@ -372,7 +480,8 @@ impl Selected {
             http,
             programs: self.programs(around),
         };
-        let (version, limits, tally) = (manifest.version.to_string(), self.limits(around), Arc::<Tally>::default());
+        let version = manifest.version.to_string();
+        let (limits, tally) = (self.limits(&around.limits), Arc::<Tally>::default());
         let home = match around.storage {
             Storage::Home => Some(around.home.as_path()),
             Storage::Memory(_) => None,
@@ -398,14 +507,13 @@ impl Selected {
             tally,
             lanes: Lanes::new(&limits),
         };
-        Ok(Arc::new(SessionComponent::new(recipe, supervisor)))
+        Ok(SessionComponent::new(recipe, supervisor))
     }
 
     /// What the user set, else what was granted, else the default for what it is.
-    fn limits(&self, around: &Surroundings) -> Limits {
-        let exports = self.loaded.exports();
-        let tier = if exports.context_engine || exports.memory_provider { Tier::Session } else { Tier::Tools };
-        Limits::of(tier).with(&around.limits).with(&self.found.limits()).with(&self.settings.limits)
+    pub(crate) fn limits(&self, of_every_plugin: &LimitSet) -> Limits {
+        let tier = self.loaded.exports().tier();
+        Limits::of(tier).with(of_every_plugin).with(&self.found.limits()).with(&self.settings.limits)
     }
 
     /// The user's memories, for a bundled plugin that asks for them by name; and a folder of its own.

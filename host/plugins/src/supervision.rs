@@ -103,6 +103,19 @@ impl Supervisor {
         }
     }
 
+    /// One for the same plugin, that knows of no failure.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            plugin: self.plugin.clone(),
+            version: self.version.clone(),
+            policy: self.policy,
+            reporter: Arc::clone(&self.reporter),
+            recorder: Arc::clone(&self.recorder),
+            halt: self.halt.clone(),
+            state: Mutex::default(),
+        }
+    }
+
     /// Carries out a call, once more where that may help; how it ended is kept.
     pub(crate) async fn watch<T, F>(
         &self,

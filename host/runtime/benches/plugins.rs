@@ -6,101 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
-use hermes_runtime::files::Roots;
-use hermes_runtime::services::{
-    Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Reporter,
-};
-use hermes_runtime::{
-    Fault, Instance, Invocation, Lanes, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tier,
-};
+use hermes_runtime::{Instance, Invocation, Limits, Loaded, Recipe, Runtime, Tier};
 use hermes_zoo::Shell;
 
-struct Nobody;
-
-impl Reporter for Nobody {
-    fn log(&self, _: Level, _: &str) {}
-    fn progress(&self, _: &str) {}
-}
-
-#[async_trait]
-impl Models for Nobody {
-    fn resolve(&self, _: &str) -> Result<Model, Fault> {
-        Err(Fault::denied("llm"))
-    }
-    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
-        Err(Fault::denied("llm"))
-    }
-    fn count_tokens(&self, _: &str) -> u32 {
-        0
-    }
-}
-
-impl History for Nobody {
-    fn whole(&self) -> Option<MessageRange> {
-        None
-    }
-    fn headers_after(&self, _: Option<MessageId>) -> Vec<Header> {
-        Vec::new()
-    }
-    fn headers(&self, _: MessageRange) -> Vec<Header> {
-        Vec::new()
-    }
-    fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
-        (Vec::new(), None)
-    }
-    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
-        Ok(None)
-    }
-    fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        Ok(Vec::new())
-    }
-}
-
-impl Clock for Nobody {
-    fn now(&self) -> u64 {
-        0
-    }
-    fn utc_offset(&self) -> i32 {
-        0
-    }
-}
-
 fn recipe(loaded: Arc<Loaded>) -> Arc<Recipe> {
-    let (limits, nobody) = (Limits::of(Tier::Tools), Arc::new(Nobody));
-    Arc::new(Recipe {
-        plugin: "bench".into(),
-        version: "0.1.0".into(),
-        loaded,
-        config: "{}".into(),
-        session: SessionInfo {
-            id: "s".into(),
-            parent: None,
-            platform: "cli".into(),
-            purpose: "primary".into(),
-            profile: "default".into(),
-            workspace: None,
-            model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
-        },
-        start: Start::Fresh,
-        services: Services {
-            reporter: nobody.clone(),
-            clock: nobody.clone(),
-            models: nobody.clone(),
-            may_ask: false,
-            history: nobody,
-            may_read: false,
-            documents: Vec::new(),
-            files: Arc::new(Roots::new(Vec::new())),
-            database: None,
-            http: Arc::new(hermes_runtime::http::Http::closed()),
-            programs: None,
-        },
-        limits,
-        tally: Arc::default(),
-        lanes: Lanes::new(&limits),
-    })
+    Arc::new(Recipe::alone("bench", loaded, Limits::of(Tier::Tools)))
 }
 
 fn invocation(name: &str) -> Invocation {
@@ -138,6 +48,22 @@ fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * 4096
+}
+
+/// Bytes of memory that another instance takes at rest.
+async fn at_rest(loaded: Arc<Loaded>) -> u64 {
+    const INSTANCES: u64 = 100;
+    let recipe = recipe(loaded);
+    let first = Instance::new(Arc::clone(&recipe));
+    first.catalog().await.unwrap();
+    let before = resident();
+    let mut idle = Vec::new();
+    for _ in 0..INSTANCES {
+        let instance = Instance::new(Arc::clone(&recipe));
+        instance.catalog().await.unwrap();
+        idle.push(instance);
+    }
+    resident().saturating_sub(before) / INSTANCES
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -189,32 +115,10 @@ async fn main() {
     }
     report(&format!("loading {} plugins, compiled before", usable.len()), "5000", loads);
 
-    const IDLE: u64 = 100;
-    let tool = recipe(runtime.load(&hermes_zoo::looping_tool()).unwrap());
-    let first = Instance::new(Arc::clone(&tool));
-    first.catalog().await.unwrap();
-    let before = resident();
-    let mut idle = Vec::new();
-    for _ in 0..IDLE {
-        let instance = Instance::new(Arc::clone(&tool));
-        instance.catalog().await.unwrap();
-        idle.push(instance);
-    }
-    let each = resident().saturating_sub(before) / IDLE;
-    println!("{:<52} {:>10} KiB at rest       aim 100", "an instance of a small plugin", each >> 10);
-    drop(idle);
+    let told = |what: &str, each: u64| println!("{what:<52} {:>10} KiB at rest       aim 100", each >> 10);
+    told("an instance of a small plugin", at_rest(runtime.load(&hermes_zoo::looping_tool()).unwrap()).await);
     for path in staged().iter().filter(|path| path.ends_with("files/files.wasm")) {
-        let tool = recipe(runtime.load(&std::fs::read(path).unwrap()).unwrap());
-        let first = Instance::new(Arc::clone(&tool));
-        first.catalog().await.unwrap();
-        let before = resident();
-        let mut idle = Vec::new();
-        for _ in 0..IDLE {
-            let instance = Instance::new(Arc::clone(&tool));
-            instance.catalog().await.unwrap();
-            idle.push(instance);
-        }
-        let each = resident().saturating_sub(before) / IDLE;
-        println!("{:<52} {:>10} KiB at rest       aim 100", "an instance of the bundled plugin `files`", each >> 10);
+        let loaded = runtime.load(&std::fs::read(path).unwrap()).unwrap();
+        told("an instance of the bundled plugin `files`", at_rest(loaded).await);
     }
 }

@@ -1,77 +1,200 @@
 //! Compiled code, kept by content and engine: a warm start maps it.
+//!
+//! What is mapped is run, so nothing is mapped that this installation has not written itself: every file carries a tag
+//! made with the installation's own key, over the code and over what it was made from. A file that is foreign, altered
+//! or outdated is compiled anew.
 
-use std::fs;
+mod artifact;
+mod eviction;
+mod key;
+#[cfg(all(test, unix))]
+mod tests;
+
+use std::fs::{self, File, TryLockError};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Write};
+use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use self::artifact::Origin;
+use self::eviction::Allowance;
+use self::key::Key;
+use crate::compiler::{Compiler, Progress};
 use crate::error::LoadError;
 use crate::stamp;
 
+/// Where compiled code lies, and the key of its tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeFolder {
+    /// A folder of its own, which only its owner may enter. It is made when something is compiled.
+    pub path: PathBuf,
+    /// A file of 32 random bytes, made when it is not there. It lies outside of the folder, so that code which is
+    /// brought in with a folder from elsewhere does not bring its key along.
+    pub key: PathBuf,
+}
+
+impl CodeFolder {
+    /// A folder that holds its key too: for laboratories and for what is gone afterwards.
+    pub fn alone(path: PathBuf) -> Self {
+        Self { key: path.join("key"), path }
+    }
+}
+
+/// Names the build beside the compiler: what another release compiled is not mapped.
+const BUILD: &str = concat!("hermes ", env!("CARGO_PKG_VERSION"));
+
+/// How often a process looks whether another one has compiled what it waits for.
+const POLL: Duration = Duration::from_millis(50);
+
 /// A folder that only its owner can open.
 pub(crate) struct CodeCache {
-    folder: PathBuf,
-    fingerprint: String,
+    folder: CodeFolder,
+    fingerprint: [u8; 32],
+    key: Mutex<Option<Key>>,
+    allowance: Allowance,
+}
+
+/// Code that is ready, and the open file that keeps others from evicting it.
+pub(crate) struct Mapped {
+    pub(crate) component: Component,
+    pub(crate) source: [u8; 32],
+    pub(crate) lease: File,
 }
 
 impl CodeCache {
-    pub(crate) fn new(folder: PathBuf, engine: &Engine) -> Self {
-        Self { folder, fingerprint: fingerprint(engine) }
+    pub(crate) fn new(folder: CodeFolder, engine: &Engine) -> Self {
+        Self { folder, fingerprint: fingerprint(engine), key: Mutex::new(None), allowance: Allowance::standard() }
     }
 
-    fn file(&self, bytes: &[u8]) -> PathBuf {
-        self.folder.join(format!("{}-{}.cwasm", blake3::hash(bytes).to_hex(), self.fingerprint))
-    }
-
-    pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
-        self.file(bytes).exists()
+    /// Whether there is code of this source. It may still turn out not to be ours.
+    pub(crate) fn holds(&self, source: blake3::Hash) -> bool {
+        self.file(source).exists()
     }
 
     /// The component behind these bytes: mapped when it was compiled before, else checked, compiled and kept.
-    pub(crate) fn load(&self, engine: &Engine, bytes: &[u8]) -> Result<Component, LoadError> {
-        let file = self.file(bytes);
-        if let Some(component) = self.map(engine, &file) {
-            return Ok(component);
+    pub(crate) fn load(
+        &self,
+        engine: &Engine,
+        compiler: &Compiler,
+        source: blake3::Hash,
+        bytes: &[u8],
+        progress: Progress<'_>,
+    ) -> Result<Mapped, LoadError> {
+        if let Some(mapped) = self.map(engine, source)? {
+            return Ok(mapped);
         }
         stamp::check(bytes)?;
-        let component =
-            Component::new(engine, bytes).map_err(|error| LoadError::NotAComponent { why: root_cause(&error) })?;
-        let code = component.serialize().map_err(|error| LoadError::NotAComponent { why: root_cause(&error) })?;
-        self.keep(&file, &code).map_err(|source| LoadError::Cache { path: file.clone(), source })?;
-        Ok(component)
-    }
-
-    fn map(&self, engine: &Engine, file: &Path) -> Option<Component> {
-        if !private(&self.folder, 0o077) || !private(file, 0o022) {
-            return None;
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |source| LoadError::Cache { path, source }
+        };
+        let folder = &self.folder.path;
+        make_private(folder).map_err(at(folder))?;
+        let begun = Instant::now();
+        // One at a time and home: a compiler takes all cores and much memory, and whoever waits may find it done.
+        let turn = folder.join("compile.lock");
+        let turn = File::options().create(true).append(true).open(&turn).map_err(at(&turn))?;
+        while let Err(TryLockError::WouldBlock) = turn.try_lock() {
+            if progress(begun.elapsed()) == ControlFlow::Break(()) {
+                return Err(LoadError::Cancelled);
+            }
+            std::thread::sleep(POLL);
         }
-        // SAFETY: the file must be what `Component::serialize` wrote. It lies under a name made of the source's hash and
-        // the engine's fingerprint, in a folder that belongs to this user and that nobody else may enter, and
-        // it was put there by a rename of a file written in full: only somebody who already acts as this user could
-        // have altered it.
-        #[allow(unsafe_code)]
-        let mapped = unsafe { Component::deserialize_file(engine, file) };
-        mapped.inspect_err(|error| tracing::debug!(%error, "compiled code is recompiled")).ok()
+        if let Some(mapped) = self.map(engine, source)? {
+            return Ok(mapped);
+        }
+        let written = tempfile::NamedTempFile::new_in(folder).map_err(at(folder))?;
+        compiler.compile(engine, bytes, written.as_file(), progress)?;
+        let file = self.file(source);
+        artifact::tag(written.as_file(), &self.key()?, self.origin(source)).map_err(at(&file))?;
+        written.persist(&file).map_err(|error| at(&file)(error.error))?;
+        self.map(engine, source)?
+            .ok_or_else(|| LoadError::Compile {
+                why: format!("what was compiled cannot be mapped from {}", file.display()),
+            })
+            .inspect(|_| eviction::sweep(folder, &self.suffix(), &self.allowance, SystemTime::now()))
     }
 
-    fn keep(&self, file: &Path, code: &[u8]) -> io::Result<()> {
-        make_private(&self.folder)?;
-        let mut written = tempfile::NamedTempFile::new_in(&self.folder)?;
-        written.write_all(code)?;
-        written.persist(file)?;
-        Ok(())
+    fn map(&self, engine: &Engine, source: blake3::Hash) -> Result<Option<Mapped>, LoadError> {
+        let path = self.file(source);
+        if !path.exists() {
+            return Ok(None);
+        }
+        if !is_private(&self.folder.path) {
+            tracing::warn!(folder = %self.folder.path.display(), "compiled code is not used: others can open its folder");
+            return Ok(None);
+        }
+        let refused = |why: String| {
+            tracing::warn!(path = %path.display(), why, "compiled code is not used, and made anew");
+            Ok(None)
+        };
+        let file = match artifact::open(&path) {
+            Ok(file) => file,
+            Err(error) => return refused(error.to_string()),
+        };
+        // Where the file system knows no locks, eviction goes by age alone, and what is mapped stays mapped.
+        let _ = file.try_lock_shared();
+        if let Err(error) = artifact::check(&file, &path, &self.key()?, self.origin(source)) {
+            return refused(error.to_string());
+        }
+        match deserialize(engine, &file, &path) {
+            Ok(component) => Ok(Some(Mapped { component, source: *source.as_bytes(), lease: file })),
+            Err(error) => refused(format!("{error:#}")),
+        }
+    }
+
+    fn origin(&self, source: blake3::Hash) -> Origin {
+        Origin { source: *source.as_bytes(), fingerprint: self.fingerprint }
+    }
+
+    fn file(&self, source: blake3::Hash) -> PathBuf {
+        self.folder.path.join(format!("{}{}", source.to_hex(), self.suffix()))
+    }
+
+    fn suffix(&self) -> String {
+        let name: String = self.fingerprint.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("-{name}.cwasm")
+    }
+
+    /// Read when it is first needed: a command that only looks makes no key.
+    fn key(&self) -> Result<Key, LoadError> {
+        let mut kept = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = &*kept {
+            return Ok(key.clone());
+        }
+        let path = &self.folder.key;
+        let key = Key::read_or_make(path).map_err(|source| LoadError::Cache { path: path.clone(), source })?;
+        Ok(kept.insert(key).clone())
     }
 }
 
-fn root_cause(error: &wasmtime::Error) -> String {
-    error.chain().last().map_or_else(|| error.to_string(), ToString::to_string)
+fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Component> {
+    #[cfg(target_os = "linux")]
+    let path = {
+        use std::os::fd::AsRawFd;
+        // The very file that was checked, whatever lies under its name by now.
+        let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        if own.exists() { own } else { path.to_owned() }
+    };
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+    // SAFETY: the file must be what this engine's compiler wrote. It is a regular file of this user that nobody else
+    // can write, in a folder that nobody else can enter, and carries a tag over all of its bytes, over its source
+    // and over the engine, made with a key that only this user can read. Only somebody who already acts
+    // as this user can have altered it.
+    #[allow(unsafe_code)]
+    unsafe {
+        Component::deserialize_file(engine, path)
+    }
 }
 
-/// A short name for the compiler, its version and its settings.
-fn fingerprint(engine: &Engine) -> String {
+/// For the compiler, its version and its settings, and this build.
+fn fingerprint(engine: &Engine) -> [u8; 32] {
     struct Blake(blake3::Hasher);
     impl Hasher for Blake {
         fn write(&mut self, bytes: &[u8]) {
@@ -83,25 +206,24 @@ fn fingerprint(engine: &Engine) -> String {
     }
     let mut hasher = Blake(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    hasher.0.finalize().to_hex()[..16].to_owned()
+    hasher.0.update(BUILD.as_bytes());
+    *hasher.0.finalize().as_bytes()
 }
 
+/// Whether a file or folder is this user's, no link, and closed to the modes that are forbidden to others.
 #[cfg(unix)]
-fn private(path: &Path, forbidden: u32) -> bool {
+fn is_ours(found: &fs::Metadata, forbidden: u32) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // The home folder's owner is this user, or the cache would not be below it.
-    fs::symlink_metadata(path)
-        .is_ok_and(|found| !found.is_symlink() && found.mode() & forbidden == 0 && found.uid() == user_id())
-}
-
-#[cfg(unix)]
-fn user_id() -> u32 {
-    rustix::process::geteuid().as_raw()
+    !found.is_symlink() && found.mode() & forbidden == 0 && found.uid() == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(not(unix))]
-fn private(path: &Path, _: u32) -> bool {
-    path.exists()
+fn is_ours(found: &fs::Metadata, _: u32) -> bool {
+    !found.is_symlink()
+}
+
+fn is_private(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir() && is_ours(&found, 0o077))
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {
@@ -115,4 +237,13 @@ fn make_private(folder: &Path) -> io::Result<()> {
     }
     #[cfg(not(unix))]
     builder.create(folder)
+}
+
+/// Opens a file without following a link and without waiting for whoever sits behind it.
+fn open_plainly(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(path)
 }

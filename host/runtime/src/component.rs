@@ -1,12 +1,16 @@
 //! A component that is compiled, linked and probed for what it exports.
 
+use std::fs::File;
+
 use hermes_bindings::exports::hermes::plugin as exported;
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::component::{InstancePre, Linker};
 
+use crate::code_cache::Mapped;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::imports;
+use crate::limits::Tier;
 use crate::stamp::OFFERED;
 
 /// Which interfaces a component exports beside `lifecycle`.
@@ -29,6 +33,11 @@ pub struct Exports {
 }
 
 impl Exports {
+    /// How much its instances may use.
+    pub fn tier(&self) -> Tier {
+        if self.context_engine || self.memory_provider { Tier::Session } else { Tier::Tools }
+    }
+
     /// The names of the contract, in its order.
     pub fn names(&self) -> Vec<&'static str> {
         [
@@ -57,11 +66,15 @@ pub struct Loaded {
     pub(crate) tools: Option<exported::tools::GuestIndices>,
     pub(crate) skills: Option<exported::skills::GuestIndices>,
     pub(crate) hooks: Option<exported::hooks::GuestIndices>,
+    source: [u8; 32],
+    /// Keeps the code it is mapped from.
+    _lease: File,
 }
 
 impl Loaded {
     /// Refuses what asks for more than plugins get, links the rest and looks what it is.
-    pub(crate) fn new(component: &Component, linker: &Linker<Context>) -> Result<Self, LoadError> {
+    pub(crate) fn new(mapped: Mapped, linker: &Linker<Context>) -> Result<Self, LoadError> {
+        let component = &mapped.component;
         let engine = component.engine();
         let kind = component.component_type();
         for (name, _) in kind.imports(engine) {
@@ -102,11 +115,18 @@ impl Loaded {
             hooks: probe!(hooks, "hooks"),
             lifecycle: probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?,
             pre,
+            source: mapped.source,
+            _lease: mapped.lease,
         };
         if loaded.exports().names().is_empty() {
             return Err(LoadError::NoKind);
         }
         Ok(loaded)
+    }
+
+    /// The blake3 digest of the component.
+    pub fn source(&self) -> [u8; 32] {
+        self.source
     }
 
     /// What it is.

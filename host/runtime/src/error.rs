@@ -48,6 +48,15 @@ pub enum LoadError {
         /// The export and what is wrong with it.
         why: String,
     },
+    /// The compiler failed, or was ended.
+    #[error("it could not be compiled: {why}")]
+    Compile {
+        /// What happened.
+        why: String,
+    },
+    /// Whoever waited for the compiler stopped it.
+    #[error("its compilation was stopped")]
+    Cancelled,
     /// The compiled code cannot be stored.
     #[error("its compiled code cannot be kept in {path}: {source}")]
     Cache {

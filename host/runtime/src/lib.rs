@@ -8,6 +8,7 @@
 
 mod calls;
 mod code_cache;
+pub mod compiler;
 mod component;
 mod context;
 mod convert;
@@ -27,6 +28,8 @@ mod stamp;
 mod tally;
 mod types;
 
+pub use code_cache::CodeFolder;
+pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
 pub use component::{Exports, Loaded};
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};

@@ -1,5 +1,7 @@
 //! What imports need of the rest of the house: named here, filled in by whoever starts a session.
 
+mod nobody;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,6 +13,8 @@ use crate::files::Roots;
 use crate::http::Http;
 use crate::process::{Programs, Run};
 use crate::sql::Database;
+
+pub use nobody::Nobody;
 
 /// How serious a line of a plugin's log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

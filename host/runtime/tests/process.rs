@@ -11,80 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
-use hermes_runtime::files::Roots;
-use hermes_runtime::http::Http;
 use hermes_runtime::process::{Folder, ProgramGrant, Programs, Run};
-use hermes_runtime::services::{
-    Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
-};
+use hermes_runtime::services::{Approval, Refusal};
 use hermes_runtime::{
-    CallError, Cause, Fault, FaultKind, Invocation, Lanes, Limit, LimitSet, Limits, Recipe, Runtime, Services,
-    SessionInfo, Start,
+    CallError, Cause, Fault, FaultKind, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services,
 };
 use serde_json::{Value, json};
-
-struct Nobody;
-
-impl Reporter for Nobody {
-    fn log(&self, _: Level, _: &str) {}
-    fn progress(&self, _: &str) {}
-}
-
-impl Clock for Nobody {
-    fn now(&self) -> u64 {
-        0
-    }
-
-    fn utc_offset(&self) -> i32 {
-        0
-    }
-}
-
-fn away() -> Fault {
-    Fault::new(FaultKind::Unavailable, "", "not in this test")
-}
-
-#[async_trait]
-impl Models for Nobody {
-    fn resolve(&self, _: &str) -> Result<Model, Fault> {
-        Err(away())
-    }
-
-    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
-        Err(away())
-    }
-
-    fn count_tokens(&self, _: &str) -> u32 {
-        0
-    }
-}
-
-impl History for Nobody {
-    fn whole(&self) -> Option<MessageRange> {
-        None
-    }
-
-    fn headers_after(&self, _: Option<MessageId>) -> Vec<Header> {
-        Vec::new()
-    }
-
-    fn headers(&self, _: MessageRange) -> Vec<Header> {
-        Vec::new()
-    }
-
-    fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
-        (Vec::new(), None)
-    }
-
-    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
-        Ok(None)
-    }
-
-    fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        Ok(Vec::new())
-    }
-}
 
 /// Takes so long, then says yes or no.
 struct Person {
@@ -140,38 +72,10 @@ impl Ground {
         };
         let patience = u64::try_from(PATIENCE.as_millis()).unwrap();
         let limits = Limits::standard().with(&LimitSet::default().and(Limit::ToolTime, patience));
-        let recipe = Arc::new(Recipe {
-            plugin: "runner".into(),
-            version: "0.1.0".into(),
-            loaded: Runtime::new(folder.path().join("code")).load(&component).unwrap(),
-            config: "{}".into(),
-            session: SessionInfo {
-                id: "s".into(),
-                parent: None,
-                platform: "cli".into(),
-                purpose: "primary".into(),
-                profile: "default".into(),
-                workspace: None,
-                model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
-            },
-            start: Start::Fresh,
-            services: Services {
-                reporter: Arc::new(Nobody),
-                clock: Arc::new(Nobody),
-                models: Arc::new(Nobody),
-                may_ask: false,
-                history: Arc::new(Nobody),
-                may_read: false,
-                documents: Vec::new(),
-                files: Arc::new(Roots::new(Vec::new())),
-                database: None,
-                http: Arc::new(Http::closed()),
-                programs: granted.then(|| Programs::new(grant, person.clone())),
-            },
-            limits,
-            tally: Arc::default(),
-            lanes: Lanes::new(&limits),
-        });
+        let programs = granted.then(|| Programs::new(grant, person.clone()));
+        let loaded = Runtime::new(folder.path().join("code")).load(&component).unwrap();
+        let services = Services { programs, ..Services::nothing() };
+        let recipe = Arc::new(Recipe { services, ..Recipe::alone("runner", loaded, limits) });
         Self { folder, person, recipe }
     }
 

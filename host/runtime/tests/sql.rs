@@ -6,41 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
-use hermes_runtime::files::Roots;
-use hermes_runtime::http::Http;
-use hermes_runtime::services::{
-    Clock, History, HistoryHit, HistoryQuery, Level, Matching, ModelReply, ModelRequest, Models, Reporter,
-};
+use hermes_conversation::{Header, Message, MessageId, MessageRange};
+use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_runtime::sql::Database;
-use hermes_runtime::{
-    CallError, Fault, Invocation, Lanes, Limit, LimitSet, Limits, Recipe, Runtime, Services, SessionInfo, Start, Tier,
-};
+use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 use serde_json::{Value, json};
 
-struct Nobody;
-
-impl Reporter for Nobody {
-    fn log(&self, _: Level, _: &str) {}
-    fn progress(&self, _: &str) {}
-}
-
-#[async_trait]
-impl Models for Nobody {
-    fn resolve(&self, _: &str) -> Result<Model, Fault> {
-        Err(Fault::denied("llm"))
-    }
-    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
-        Err(Fault::denied("llm"))
-    }
-    fn count_tokens(&self, _: &str) -> u32 {
-        0
-    }
-}
-
 /// Finds one message, and tells in its text what was asked.
-impl History for Nobody {
+struct Finder;
+
+impl History for Finder {
     fn whole(&self) -> Option<MessageRange> {
         None
     }
@@ -65,16 +40,6 @@ impl History for Nobody {
     }
 }
 
-impl Clock for Nobody {
-    fn now(&self) -> u64 {
-        0
-    }
-
-    fn utc_offset(&self) -> i32 {
-        0
-    }
-}
-
 fn recipe(code: &Path, database: Option<Arc<Database>>) -> Arc<Recipe> {
     patient_recipe(code, database, Duration::from_secs(1))
 }
@@ -86,38 +51,9 @@ fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Durati
         .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins`", staged.display()));
     let patience = u64::try_from(patience.as_millis()).unwrap();
     let limits = Limits::of(Tier::Session).with(&LimitSet::default().and(Limit::ToolTime, patience));
-    Arc::new(Recipe {
-        plugin: "clerk".into(),
-        version: "0.1.0".into(),
-        loaded: Runtime::new(code.to_owned()).load(&component).unwrap(),
-        config: "{}".into(),
-        session: SessionInfo {
-            id: "s".into(),
-            parent: None,
-            platform: "cli".into(),
-            purpose: "primary".into(),
-            profile: "default".into(),
-            workspace: None,
-            model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
-        },
-        start: Start::Fresh,
-        services: Services {
-            reporter: Arc::new(Nobody),
-            clock: Arc::new(Nobody),
-            models: Arc::new(Nobody),
-            may_ask: false,
-            history: Arc::new(Nobody),
-            may_read: true,
-            documents: Vec::new(),
-            files: Arc::new(Roots::new(Vec::new())),
-            database,
-            http: Arc::new(Http::closed()),
-            programs: None,
-        },
-        limits,
-        tally: Arc::default(),
-        lanes: Lanes::new(&limits),
-    })
+    let services = Services { history: Arc::new(Finder), may_read: true, database, ..Services::nothing() };
+    let loaded = Runtime::new(code.to_owned()).load(&component).unwrap();
+    Arc::new(Recipe { services, ..Recipe::alone("clerk", loaded, limits) })
 }
 
 async fn called(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Result<Value, CallError> {

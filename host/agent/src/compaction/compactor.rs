@@ -146,6 +146,11 @@ impl Compactor {
         self.resting = false;
     }
 
+    /// Another generation of the engine serves from here on: it is asked, whatever the one before it did.
+    pub fn engine_renewed(&mut self) {
+        (self.resting, self.told) = (false, false);
+    }
+
     /// Takes what a provider counted for a request whose estimate is known. True when its ruler is another one now.
     pub fn counted(&mut self, estimate: u32, usage: Option<Usage>) -> bool {
         let moved = usage.is_some_and(|usage| self.ruler.read(estimate, &usage));

@@ -3,15 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_install::{Installer, Prepared, Shown, Source, State, Wanted};
+use hermes_install::{Installer, Prepared, Source, State, Wanted};
+use hermes_plugins::rehearsal::Shown;
 use hermes_plugins::{LimitSet, Permissions};
-use hermes_runtime::Runtime;
 use serde_json::{Value, json};
 
 use super::bar::Bar;
 use super::consent::{Consent, agreed, ask, show, show_rights};
 use super::variables;
 use crate::arguments::ModelArguments;
+use crate::compile::{self, Compiling};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -132,9 +133,7 @@ async fn finish(
     let name = &prepared.manifest.name;
     let nothing = json!({});
     let entries = setup.selection(&ModelArguments::default()).entries;
-    console.note(&format!("compiling `{name}` and starting it once, without any right"));
-    let runtime = Runtime::new(setup.home.code());
-    let shown = prepared.rehearse(&runtime, entries.get(name).unwrap_or(&nothing)).await?;
+    let shown = rehearse(prepared, &limits, entries.get(name).unwrap_or(&nothing), setup, console).await?;
     let typed = variables::ask_for(&prepared.manifest, &setup.environment, console)?;
     let entry = installer.commit(prepared, granted, limits, &|_| ())?;
     variables::keep(&setup.home.dotenv(), &typed)?;
@@ -150,6 +149,23 @@ async fn finish(
         console.note(&how_to_use(name, &shown));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Compiles it, which may take a while, and starts it once.
+async fn rehearse(
+    prepared: &Prepared,
+    limits: &LimitSet,
+    entry: &Value,
+    setup: &Setup,
+    console: Console,
+) -> Result<Shown, Failure> {
+    let runtime = compile::runtime(&setup.home);
+    let loaded = {
+        let shown = Compiling::new(console);
+        prepared.load(&runtime, &|elapsed| shown.tell(&prepared.manifest.name, elapsed))?
+    };
+    console.note(&format!("starting `{}` once, without any right", prepared.manifest.name));
+    Ok(prepared.rehearse(loaded, limits, entry).await?)
 }
 
 fn check_key(prepared: &Prepared) -> Result<(), Failure> {
@@ -244,9 +260,8 @@ async fn pinned(
     if !arguments.consent.yes && !ask("install it as it is pinned?", "nothing was changed", fix)? {
         return Err(Failure::new(Kind::General, format!("`{name}` was not installed"), "you said no", fix));
     }
-    let runtime = Runtime::new(setup.home.code());
-    let entries = setup.selection(&ModelArguments::default()).entries;
-    prepared.rehearse(&runtime, entries.get(name).unwrap_or(&Value::Object(serde_json::Map::new()))).await?;
+    let (nothing, entries) = (json!({}), setup.selection(&ModelArguments::default()).entries);
+    rehearse(&prepared, &pin.limits, entries.get(name).unwrap_or(&nothing), setup, console).await?;
     installer.commit(&prepared, granted, pin.limits.clone(), &|_| ())?;
     console.note(&format!("`{name}` {} is installed", pin.version));
     Ok(())

@@ -37,13 +37,13 @@ pub(crate) struct TestArguments {
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
     let subject = Subject::find(&arguments.path).map_err(failed)?;
-    let code = Code::of(&Home::locate()?)?;
+    let home = Home::locate()?;
+    let code = Code::of(&home)?;
     let settings = Settings {
         conversations: arguments.conversations,
         seed: arguments.seed,
         turns: arguments.turns,
         config: arguments.config.clone(),
-        code: code.folder(),
         jobs: thread::available_parallelism().map_or(1, Into::into),
     };
     let progress = |what: &str| {
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
             console.note(what);
         }
     };
-    let report = examine(&subject, &settings, &progress).map_err(failed)?;
+    let report = examine(&subject, &code.runtime(&home), &settings, &progress).map_err(failed)?;
     if arguments.json {
         let value = serde_json::to_value(&report).map_err(|error| {
             Failure::new(Kind::General, "the report cannot be written", error.to_string(), "leave out --json")

@@ -5,15 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use hermes_agent::assist::{self, Assistant};
 use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
-use hermes_plugins::process::Run;
-use hermes_plugins::services::{Approval, Clock as _, Level, Refusal, Reporter};
+use hermes_plugins::services::{Clock as _, Nobody};
 use hermes_plugins::{
-    AssistDraft, CalledTool, ContextAssist, Fault, FaultKind, Limit, LimitSet, Moment, Plugins, SessionInfo,
-    SessionPlugins, Start, Storage, Surroundings, ToolResult, Tools,
+    AssistDraft, CalledTool, ContextAssist, Limit, LimitSet, Moment, Plugins, SessionInfo, SessionPlugins, Start,
+    Storage, Surroundings, ToolResult, Tools,
 };
 
 use super::gate::Gate;
@@ -64,26 +62,6 @@ pub(crate) struct Bench {
     pub(crate) assisted: u64,
 }
 
-/// A laboratory keeps no logs of plugins.
-struct Deaf;
-
-impl Reporter for Deaf {
-    fn log(&self, _: Level, _: &str) {}
-
-    fn progress(&self, _: &str) {}
-}
-
-/// A laboratory runs no programs for plugins.
-struct Nobody;
-
-#[async_trait]
-impl Approval for Nobody {
-    async fn process(&self, run: &Run, _: bool) -> Result<(), Fault> {
-        let why = format!("{:?} was not run: in the laboratory nobody can be asked to approve it", run.program);
-        Err(Fault::new(FaultKind::Denied, Refusal::Unattended.code(), why))
-    }
-}
-
 /// A machine that is slow for a moment must not change a figure; a plugin that never answers is ended all the same.
 fn limits() -> LimitSet {
     let patient = |set: LimitSet, limit, patience: Duration| {
@@ -129,7 +107,7 @@ impl Bench {
             limits: limits(),
             models: Arc::new(models),
             history: log.clone(),
-            reporters: Box::new(|_| Arc::new(Deaf)),
+            reporters: Box::new(|_| Arc::new(Nobody)),
             approvals: Box::new(|_| Arc::new(Nobody)),
         };
         let plugins = plugins.start(&surroundings).map_err(|error| error.to_string())?;

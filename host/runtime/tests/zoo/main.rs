@@ -10,16 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use hermes_conversation::{Header, Message, MessageId, MessageRange, Model};
-use hermes_runtime::files::Roots;
-use hermes_runtime::http::Http;
-use hermes_runtime::services::{
-    Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Reporter,
-};
-use hermes_runtime::{
-    CallError, Fault, Invocation, Lanes, Limit, LimitSet, Limits, Recipe, Runtime, Services, SessionInfo, Start, Tier,
-};
+use hermes_conversation::{Header, Message, MessageId, MessageRange};
+use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Level, Reporter};
+use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 
 /// Nothing in here may take that long, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,19 +28,6 @@ impl Reporter for World {
         self.heard.lock().unwrap().push((level, text.to_owned()));
     }
     fn progress(&self, _: &str) {}
-}
-
-#[async_trait]
-impl Models for World {
-    fn resolve(&self, _: &str) -> Result<Model, Fault> {
-        Err(Fault::denied("llm"))
-    }
-    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
-        Err(Fault::denied("llm"))
-    }
-    fn count_tokens(&self, _: &str) -> u32 {
-        0
-    }
 }
 
 impl History for World {
@@ -70,15 +50,6 @@ impl History for World {
     fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         std::thread::sleep(Duration::from_millis(600));
         Ok(Vec::new())
-    }
-}
-
-impl Clock for World {
-    fn now(&self) -> u64 {
-        0
-    }
-    fn utc_offset(&self) -> i32 {
-        0
     }
 }
 
@@ -108,38 +79,10 @@ impl Cage {
     fn within(component: &[u8], tier: Tier, set: &LimitSet) -> Self {
         let world = Arc::new(World::default());
         let limits = Limits::of(tier).with(set);
-        let recipe = Arc::new(Recipe {
-            plugin: "beast".into(),
-            version: "0.1.0".into(),
-            loaded: runtime().load(component).unwrap_or_else(|error| panic!("{error}")),
-            config: "{}".into(),
-            session: SessionInfo {
-                id: "s".into(),
-                parent: None,
-                platform: "cli".into(),
-                purpose: "primary".into(),
-                profile: "default".into(),
-                workspace: None,
-                model: Model { provider: "offline".into(), name: "small".into(), context_length: 32_000 },
-            },
-            start: Start::Fresh,
-            services: Services {
-                reporter: world.clone(),
-                clock: world.clone(),
-                models: world.clone(),
-                may_ask: false,
-                history: world.clone(),
-                may_read: true,
-                documents: Vec::new(),
-                files: Arc::new(Roots::new(Vec::new())),
-                database: None,
-                http: Arc::new(Http::closed()),
-                programs: None,
-            },
-            limits,
-            tally: Arc::default(),
-            lanes: Lanes::new(&limits),
-        });
+        let loaded = runtime().load(component).unwrap_or_else(|error| panic!("{error}"));
+        let services =
+            Services { reporter: world.clone(), history: world.clone(), may_read: true, ..Services::nothing() };
+        let recipe = Arc::new(Recipe { services, ..Recipe::alone("beast", loaded, limits) });
         Self { world, recipe }
     }
 

@@ -2,6 +2,7 @@
 
 mod bar;
 mod consent;
+pub(crate) mod dev;
 pub(crate) mod grant;
 mod info;
 pub(crate) mod install;
@@ -16,15 +17,15 @@ mod variables;
 mod verify;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hermes_plugins::{Catalog, Found, PluginsError, Selection};
-use hermes_runtime::Runtime;
+use hermes_runtime::{CodeFolder, Runtime};
 use serde::Serialize;
 
 use crate::approval::listing;
 use crate::arguments::{ModelArguments, PluginsCommand};
+use crate::compile;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::home::Home;
@@ -92,7 +93,7 @@ impl Known {
         setup.warn(console);
         let (catalog, selection) = (setup.catalog(), setup.selection(&ModelArguments::default()));
         let code = Code::of(&setup.home)?;
-        Ok(Self { runtime: Runtime::new(code.folder()), setup, catalog, selection, _code: code })
+        Ok(Self { runtime: code.runtime(&setup.home), setup, catalog, selection, _code: code })
     }
 
     fn look(&self) -> Vec<Listed> {
@@ -147,6 +148,7 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::Revoke { name, rights } => grant::revoke(name, rights, console),
         PluginsCommand::Approvals { forget, json } => listing::run(&Home::locate()?, forget.as_deref(), *json, console),
         PluginsCommand::Verify { json } => verify::run(*json, console),
+        PluginsCommand::Dev(arguments) => crate::wait(dev::run(arguments, console)),
         PluginsCommand::New(arguments) => new::run(arguments, console),
         PluginsCommand::Test(arguments) => test::run(arguments, console),
     }
@@ -241,14 +243,14 @@ fn line(plugin: &Listed, console: Console) -> String {
 /// Where compiled code goes for a command that must not make anything in the home: its folder if that is there, else
 /// one that is gone afterwards.
 pub(crate) enum Code {
-    InHome(PathBuf),
+    InHome,
     Passing(tempfile::TempDir),
 }
 
 impl Code {
     pub(crate) fn of(home: &Home) -> Result<Self, Failure> {
         if home.code().is_dir() {
-            return Ok(Self::InHome(home.code()));
+            return Ok(Self::InHome);
         }
         let folder = tempfile::Builder::new().prefix("hermes-").tempdir().map_err(|error| {
             let fix = "set TMPDIR to a folder that can be written";
@@ -257,10 +259,11 @@ impl Code {
         Ok(Self::Passing(folder))
     }
 
-    pub(crate) fn folder(&self) -> PathBuf {
+    /// One that keeps code there.
+    pub(crate) fn runtime(&self, home: &Home) -> Runtime {
         match self {
-            Self::InHome(folder) => folder.clone(),
-            Self::Passing(folder) => folder.path().join("code"),
+            Self::InHome => compile::runtime(home),
+            Self::Passing(folder) => Runtime::with(CodeFolder::alone(folder.path().join("code")), compile::compiler()),
         }
     }
 }

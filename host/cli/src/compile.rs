@@ -1,0 +1,126 @@
+//! Compiling plugins: the child that does it, and what the parent shows meanwhile.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Read, Write};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hermes_runtime::compiler::{self, EXIT_NOT_A_COMPONENT, ServeError};
+use hermes_runtime::{CodeFolder, Compiler, CompilerProcess, Runtime};
+
+use crate::console::Console;
+use crate::failure::{Failure, Kind};
+use crate::home::Home;
+
+/// Most memory of a compiler: the largest components, with a whole language's runtime in them, take a quarter of it.
+pub(crate) const MEMORY: u64 = 4 << 30;
+/// How long a compiler may take; the largest components take half a minute on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The runtime of this home: it has plugins compiled by a child of this very program.
+pub(crate) fn runtime(home: &Home) -> Runtime {
+    Runtime::with(CodeFolder { path: home.code(), key: home.code_key() }, compiler())
+}
+
+/// A child of this program; this process itself where the system does not tell which program that is.
+pub(crate) fn compiler() -> Compiler {
+    match std::env::current_exe() {
+        Ok(program) => Compiler::Child(CompilerProcess {
+            program,
+            arguments: vec!["compile-plugin".into(), format!("--memory={MEMORY}").into()],
+            memory: MEMORY,
+            patience: PATIENCE,
+        }),
+        Err(error) => {
+            tracing::warn!(%error, "plugins are compiled in this process, since its program cannot be found");
+            Compiler::InProcess
+        }
+    }
+}
+
+/// `hermes compile-plugin`: a component on standard input, led by its length, its compiled code on standard output.
+pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
+    let failed = |why: String| {
+        let fix = "this command is for the program itself; `hermes plugins list` compiles what is not compiled yet";
+        Failure::new(Kind::General, "nothing was compiled", why, fix)
+    };
+    if io::stdout().is_terminal() || io::stdin().is_terminal() {
+        return Err(failed("it reads a component and writes code, and a terminal is neither".to_owned()));
+    }
+    compiler::confine(memory);
+    let mut input = io::stdin().lock();
+    let mut bytes = Vec::new();
+    // All of it first, so that what follows can be waited for beside the work.
+    let mut length = [0; 8];
+    let read = input.read_exact(&mut length).and_then(|()| {
+        bytes.extend(length);
+        (&mut input).take(u64::from_le_bytes(length)).read_to_end(&mut bytes)
+    });
+    read.map_err(|error| failed(format!("the component cannot be read: {error}")))?;
+    drop(input);
+    end_with_parent();
+    match compiler::serve(&mut bytes.as_slice(), &mut io::stdout().lock()) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(ServeError::NotAComponent(why)) => {
+            // Nobody but the parent reads this, and it makes its own sentence of it.
+            let _ = writeln!(io::stderr(), "{why}");
+            Ok(ExitCode::from(EXIT_NOT_A_COMPONENT))
+        }
+        Err(ServeError::Io(error)) => Err(failed(error.to_string())),
+    }
+}
+
+/// The parent holds the input open as long as it lives.
+fn end_with_parent() {
+    let watch = std::thread::Builder::new().name("hermes-parent".to_owned());
+    let started = watch.spawn(|| {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        std::process::exit(Kind::Interrupted as i32);
+    });
+    if let Err(error) = started {
+        tracing::debug!(%error, "the compiler does not watch its parent");
+    }
+}
+
+/// Shows that a plugin is compiled: a line that counts the seconds on a terminal, else one line.
+pub(crate) struct Compiling {
+    console: Console,
+    /// The plugin that was told of last.
+    shown: RefCell<Option<String>>,
+}
+
+impl Compiling {
+    pub(crate) fn new(console: Console) -> Self {
+        Self { console, shown: RefCell::new(None) }
+    }
+
+    /// To be called while a plugin is compiled.
+    pub(crate) fn tell(&self, name: &str, elapsed: Duration) -> ControlFlow<()> {
+        const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+        if self.console.steers_stderr() {
+            let frame = FRAMES[(elapsed.as_millis() / 100 % 10) as usize];
+            self.overwrite(&format!(
+                "{frame} compiling the plugin `{name}` for its first use, {} s",
+                elapsed.as_secs()
+            ));
+            self.shown.replace(Some(name.to_owned()));
+        } else if self.shown.replace(Some(name.to_owned())).as_deref() != Some(name) {
+            self.console.note(&format!("compiling the plugin `{name}` for its first use"));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn overwrite(&self, text: &str) {
+        // Nobody is left to be told when standard error is closed.
+        let _ = write!(io::stderr(), "\r\u{1b}[K{text}").and_then(|()| io::stderr().flush());
+    }
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        if self.console.steers_stderr() && self.shown.take().is_some() {
+            self.overwrite("");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+#![allow(clippy::unwrap_used)]
+
+use std::cell::Cell;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::engine::engine;
+
+/// A component with the stamp of the contract and a function that answers a number; each number is another one.
+fn component(number: u8) -> Vec<u8> {
+    let stamp = br#"{"package":"hermes:plugin@0.1.0"}"#;
+    let mut module = b"\0asm\x01\0\0\0".to_vec();
+    module.extend([1, 5, 1, 0x60, 0, 1, 0x7f]);
+    module.extend([3, 2, 1, 0]);
+    module.extend([10, 6, 1, 4, 0, 0x41, number, 0x0b]);
+    let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+    bytes.extend([0, u8::try_from(stamp.len() + 11).unwrap(), 10]);
+    bytes.extend(b"hermes:abi");
+    bytes.extend(stamp);
+    bytes.extend([1, u8::try_from(module.len()).unwrap()]);
+    bytes.extend(module);
+    bytes
+}
+
+struct Bench {
+    root: TempDir,
+    engine: Engine,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { root: tempfile::tempdir().unwrap(), engine: engine() }
+    }
+
+    fn folder(&self) -> CodeFolder {
+        CodeFolder { path: self.root.path().join("code"), key: self.root.path().join("code.key") }
+    }
+
+    /// Loads it as a process that begins, and tells whether it was compiled for that.
+    fn load(&self, number: u8) -> (Mapped, bool) {
+        self.try_load(number).unwrap()
+    }
+
+    fn try_load(&self, number: u8) -> Result<(Mapped, bool), LoadError> {
+        let cache = CodeCache::new(self.folder(), &self.engine);
+        let (bytes, compiled) = (component(number), Cell::new(false));
+        // Whoever waits for another one's compiler is told of more than none.
+        let progress = |elapsed: Duration| {
+            compiled.set(compiled.get() || elapsed.is_zero());
+            ControlFlow::Continue(())
+        };
+        let mapped = cache.load(&self.engine, &Compiler::InProcess, blake3::hash(&bytes), &bytes, &progress)?;
+        Ok((mapped, compiled.get()))
+    }
+
+    fn file(&self, number: u8) -> PathBuf {
+        CodeCache::new(self.folder(), &self.engine).file(blake3::hash(&component(number)))
+    }
+}
+
+#[test]
+fn what_was_compiled_is_mapped_and_each_source_has_code_of_its_own() {
+    let bench = Bench::new();
+    assert!(bench.load(1).1 && !bench.load(1).1);
+    assert!(bench.load(2).1 && !bench.load(1).1 && !bench.load(2).1);
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(&bench.folder().path), mode(&bench.folder().key), mode(&bench.file(1))), (0o700, 0o600, 0o600));
+}
+
+/// What somebody does to a file, or to what stands around it.
+type Attack = (&'static str, fn(&Bench, &Path));
+
+fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+const ATTACKS: &[Attack] = &[
+    ("a byte of the code altered", |_, path| alter(path, |bytes| bytes[100] ^= 1)),
+    ("the last byte of the code altered", |_, path| {
+        alter(path, |bytes| {
+            let at = bytes.len() - 113;
+            bytes[at] ^= 1;
+        });
+    }),
+    ("a byte of the tag altered", |_, path| alter(path, |bytes| *bytes.last_mut().unwrap() ^= 0x80)),
+    ("cut short", |_, path| alter(path, |bytes| bytes.truncate(bytes.len() / 2))),
+    ("emptied", |_, path| alter(path, Vec::clear)),
+    ("without its tag", |_, path| alter(path, |bytes| bytes.truncate(bytes.len() - 112))),
+    ("lengthened", |_, path| alter(path, |bytes| bytes.extend([0; 64]))),
+    ("the code of another component", |bench, path| {
+        fs::copy(bench.file(2), path).unwrap();
+    }),
+    ("the code of another component under this one's trailer", |bench, path| {
+        let own = fs::read(path).unwrap();
+        let mut forged = fs::read(bench.file(2)).unwrap();
+        forged.truncate(forged.len() - 112);
+        forged.extend(&own[own.len() - 112..]);
+        fs::write(path, forged).unwrap();
+    }),
+    ("a link to what was there", |_, path| {
+        let aside = path.with_extension("aside");
+        fs::rename(path, &aside).unwrap();
+        symlink(aside, path).unwrap();
+    }),
+    ("a folder", |_, path| {
+        fs::remove_file(path).unwrap();
+        fs::create_dir(path).unwrap();
+        fs::remove_dir(path).unwrap();
+        fs::write(path, "").unwrap();
+    }),
+    ("writable by others", |_, path| fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap()),
+    ("another installation's key", |bench, _| fs::write(bench.folder().key, [7; 32]).unwrap()),
+    ("no key", |bench, _| fs::remove_file(bench.folder().key).unwrap()),
+    ("a key that others could read", |bench, _| {
+        fs::set_permissions(bench.folder().key, fs::Permissions::from_mode(0o644)).unwrap();
+    }),
+    ("a key that is a link", |bench, _| {
+        let (key, aside) = (bench.folder().key, bench.root.path().join("aside"));
+        fs::rename(&key, &aside).unwrap();
+        symlink(aside, key).unwrap();
+    }),
+    ("a key that is cut short", |bench, _| fs::write(bench.folder().key, [7; 31]).unwrap()),
+];
+
+#[test]
+fn what_is_foreign_or_altered_is_compiled_anew_and_then_mapped() {
+    for (name, attack) in ATTACKS {
+        let bench = Bench::new();
+        bench.load(1);
+        bench.load(2);
+        attack(&bench, &bench.file(1));
+        assert!(bench.load(1).1, "{name}: it was mapped");
+        assert!(!bench.load(1).1, "{name}: what was compiled anew is not mapped");
+    }
+}
+
+#[test]
+fn a_folder_that_others_may_enter_is_closed_before_anything_is_mapped() {
+    let bench = Bench::new();
+    bench.load(1);
+    let folder = bench.folder().path;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    bench.load(1);
+    assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_file_of_another_user_is_not_mapped() {
+    let bench = Bench::new();
+    bench.load(1);
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give a file away");
+        return;
+    }
+    for path in [bench.file(1), bench.folder().key, bench.folder().path] {
+        std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
+        if path == bench.folder().path {
+            // Not ours to make private again: it is told, and nothing is mapped from it.
+            assert!(matches!(bench.try_load(1), Err(LoadError::Compile { .. })));
+        } else {
+            assert!(bench.load(1).1, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_check_that_was_kept_does_not_outlive_a_change_that_hides_its_time() {
+    let bench = Bench::new();
+    bench.load(1);
+    let path = bench.file(1);
+    let sealed = artifact::seal_path(&path);
+    bench.load(1);
+    assert!(!sealed.exists(), "a file this young could still change unseen");
+    std::thread::sleep(Duration::from_millis(3_100));
+    assert!(!bench.load(1).1 && sealed.exists());
+    assert!(!bench.load(1).1);
+
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    File::options().append(true).open(&path).unwrap().set_modified(before).unwrap();
+    assert!(bench.load(1).1);
+
+    fs::write(&sealed, [0; 32]).unwrap();
+    assert!(!bench.load(1).1, "a seal that is wrong costs a check, nothing more");
+}
+
+#[test]
+fn what_is_mapped_stays_as_it_was_when_its_file_is_replaced() {
+    let bench = Bench::new();
+    let (mapped, _) = bench.load(1);
+    let path = bench.file(1);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, vec![0xcc; 1 << 16]).unwrap();
+    assert_eq!(mapped.component.component_type().exports(&bench.engine).count(), 0);
+    let mut store = wasmtime::Store::new(&bench.engine, ());
+    store.set_epoch_deadline(1_000);
+    let linker = wasmtime::component::Linker::new(&bench.engine);
+    linker.instantiate(&mut store, &mapped.component).unwrap();
+    assert!(bench.load(1).1);
+}
+
+#[test]
+fn several_at_once_compile_once_and_share_one_key() {
+    let bench = Bench::new();
+    let compiled: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| bench.load(1).1)).collect();
+        threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+    });
+    assert_eq!(compiled, 1);
+    assert!(!bench.load(1).1);
+}
+
+#[test]
+fn the_least_recently_used_is_given_up_and_never_what_is_in_use() {
+    let bench = Bench::new();
+    let held: Vec<Mapped> = (1..=4).map(|number| bench.load(number).0).collect();
+    let folder = bench.folder().path;
+    let day = Duration::from_secs(24 * 3600);
+    let used = |path: &Path, days: u32| {
+        File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - day * days).unwrap();
+    };
+    for (number, days) in [(1, 4), (2, 3), (3, 2), (4, 1)] {
+        used(&bench.file(number), days);
+    }
+    let suffix = CodeCache::new(bench.folder(), &bench.engine).suffix();
+    let each = fs::metadata(bench.file(1)).unwrap().len();
+    let there = || (1..=4).filter(|number| bench.file(*number).exists()).collect::<Vec<_>>();
+    let room_for_two = Allowance { bytes: each * 2, ..Allowance::standard() };
+    let sweep = |allowance: &Allowance| eviction::sweep(&folder, &suffix, allowance, SystemTime::now());
+
+    sweep(&room_for_two);
+    assert_eq!(there(), [1, 2, 3, 4], "all are in use");
+    let mut held = held.into_iter();
+    let first = held.next();
+    drop(held);
+    sweep(&room_for_two);
+    assert_eq!(there(), [1, 4], "the oldest is in use");
+    drop(first);
+    sweep(&Allowance { idle: day * 3, ..Allowance::standard() });
+    assert_eq!(there(), [4]);
+
+    let outdated = folder.join(format!("{}-0123456789abcdef.cwasm", "0".repeat(64)));
+    let unfinished = folder.join(".tmpabc");
+    for path in [&outdated, &unfinished] {
+        fs::write(path, "code").unwrap();
+        used(path, 8);
+    }
+    sweep(&Allowance::standard());
+    assert!(!outdated.exists() && !unfinished.exists() && folder.join("compile.lock").exists());
+    assert_eq!(there(), [4]);
+}

@@ -1,0 +1,308 @@
+//! Who compiles: a child process of low priority with a memory cap, or this process where that does no harm.
+//!
+//! A compiler takes all cores for seconds and much memory, and its input is a stranger's. In a child neither its heap
+//! nor a fault of it touches a session.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use wasmtime::Engine;
+
+use crate::engine;
+use crate::error::LoadError;
+
+/// Told several times a second, while something is compiled, how long that takes so far; `Break` cancels it.
+pub type Progress<'a> = &'a dyn Fn(Duration) -> ControlFlow<()>;
+
+/// Who compiles.
+#[derive(Debug, Clone)]
+pub enum Compiler {
+    /// This process: for laboratories and tests.
+    InProcess,
+    /// A child process.
+    Child(CompilerProcess),
+}
+
+/// A program that compiles what comes in by its standard input, as [`serve`] does.
+#[derive(Debug, Clone)]
+pub struct CompilerProcess {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Bytes of memory that it confines itself to; for messages.
+    pub memory: u64,
+    /// How long it may take.
+    pub patience: Duration,
+}
+
+/// How a child says that its input is no component; any other code is a failure of its own.
+pub const EXIT_NOT_A_COMPONENT: u8 = 65;
+/// Bytes of what a child says that are read.
+const HEARD: u64 = 64 << 10;
+/// How often a child is looked after.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often progress is told.
+const TOLD: Duration = Duration::from_millis(100);
+
+impl Compiler {
+    pub(crate) fn compile(
+        &self,
+        engine: &Engine,
+        bytes: &[u8],
+        into: &File,
+        progress: Progress<'_>,
+    ) -> Result<(), LoadError> {
+        match self {
+            Self::InProcess => {
+                if progress(Duration::ZERO) == ControlFlow::Break(()) {
+                    return Err(LoadError::Cancelled);
+                }
+                let code = precompile(engine, bytes)?;
+                (&*into).write_all(&code).map_err(|error| LoadError::Compile { why: error.to_string() })
+            }
+            Self::Child(process) => process.compile(bytes, into, progress),
+        }
+    }
+}
+
+fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
+    engine.precompile_component(bytes).map_err(|error| LoadError::NotAComponent {
+        why: error.chain().last().map_or_else(|| error.to_string(), ToString::to_string),
+    })
+}
+
+impl CompilerProcess {
+    fn compile(&self, bytes: &[u8], into: &File, progress: Progress<'_>) -> Result<(), LoadError> {
+        let failed = |what: &str, error: io::Error| LoadError::Compile { why: format!("{what}: {error}") };
+        let output = into.try_clone().map_err(|error| failed("its output cannot be opened", error))?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
+        // A ctrl-c that stops a turn is not meant for what is compiled beside it; it ends with its parent in any case.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child =
+            command.spawn().map_err(|error| failed(&format!("{} cannot be run", self.program.display()), error))?;
+        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+        std::thread::scope(|scope| {
+            // Held open until the child has ended: it takes the end of its input for the end of its parent.
+            let input = scope.spawn(move || {
+                let mut stdin = stdin;
+                if let Some(stdin) = &mut stdin {
+                    // A child that does not want it all says why by itself.
+                    let _ = stdin.write_all(&(bytes.len() as u64).to_le_bytes());
+                    let _ = stdin.write_all(bytes);
+                    let _ = stdin.flush();
+                }
+                stdin
+            });
+            let said = scope.spawn(move || {
+                let mut said = Vec::new();
+                if let Some(mut stderr) = stderr {
+                    let _ = (&mut stderr).take(HEARD).read_to_end(&mut said);
+                    let _ = io::copy(&mut stderr, &mut io::sink());
+                }
+                String::from_utf8_lossy(&said).trim().to_owned()
+            });
+            let ended = self.attend(&mut child, progress);
+            if ended.is_err() {
+                // One that has ended already is as dead.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            drop(input.join());
+            let said = said.join().unwrap_or_default();
+            self.judge(ended?, &said)
+        })
+    }
+
+    /// Waits for its end.
+    fn attend(&self, child: &mut Child, progress: Progress<'_>) -> Result<ExitStatus, LoadError> {
+        let begun = Instant::now();
+        let mut told: Option<Instant> = None;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) => {}
+                Err(error) => return Err(LoadError::Compile { why: error.to_string() }),
+            }
+            if begun.elapsed() > self.patience {
+                let why = format!("it was not done after {} s, and was ended", self.patience.as_secs());
+                return Err(LoadError::Compile { why });
+            }
+            if told.is_none_or(|told| told.elapsed() >= TOLD) {
+                told = Some(Instant::now());
+                if progress(begun.elapsed()) == ControlFlow::Break(()) {
+                    return Err(LoadError::Cancelled);
+                }
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn judge(&self, status: ExitStatus, said: &str) -> Result<(), LoadError> {
+        if status.success() {
+            return Ok(());
+        }
+        if status.code() == Some(i32::from(EXIT_NOT_A_COMPONENT)) {
+            return Err(LoadError::NotAComponent { why: said.to_owned() });
+        }
+        let limit = self.memory >> 20;
+        if said.contains("memory allocation of") || said.contains("Cannot allocate memory") {
+            return Err(LoadError::Compile { why: format!("that takes more than {limit} MiB of memory") });
+        }
+        let last = said.lines().next_back().unwrap_or_default();
+        #[cfg(unix)]
+        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            let likely = if signal == libc::SIGKILL { ", as a system does that is short of memory" } else { "" };
+            return Err(LoadError::Compile {
+                why: format!("the compiler was ended by signal {signal}{likely}; {last}")
+                    .trim_end_matches("; ")
+                    .to_owned(),
+            });
+        }
+        let why = if last.is_empty() { format!("the compiler ended with {status}") } else { last.to_owned() };
+        Err(LoadError::Compile { why })
+    }
+}
+
+/// Gives way to everything else and takes no more memory than this; past it, the process aborts. Where the system
+/// knows neither, it goes on without.
+pub fn confine(memory: u64) {
+    /// Compiled code is a few times its source; a gigabyte of it is no plugin.
+    const FILE: u64 = 1 << 30;
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
+        let _ = nice(10);
+        for (resource, limit) in [(Resource::As, memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
+            let most = getrlimit(resource).maximum;
+            let limit = most.map_or(limit, |most| most.min(limit));
+            if let Err(error) = setrlimit(resource, Rlimit { current: Some(limit), maximum: most }) {
+                tracing::debug!(%error, ?resource, "no limit is set");
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (memory, FILE);
+}
+
+/// Why a child has nothing to hand over.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The bytes are no component that this engine compiles.
+    #[error("{0}")]
+    NotAComponent(String),
+    /// Input or output failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The child's work: reads a component, led by its length in eight bytes, and writes its compiled code. The input is
+/// left at its end, where it stays open as long as the parent lives.
+pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ServeError> {
+    let mut length = [0; 8];
+    input.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    let mut bytes = Vec::new();
+    if input.take(length).read_to_end(&mut bytes)? as u64 != length {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the component is cut short").into());
+    }
+    let code = precompile(&engine::engine(), &bytes).map_err(|error| match error {
+        LoadError::NotAComponent { why } => ServeError::NotAComponent(why),
+        other => ServeError::NotAComponent(other.to_string()),
+    })?;
+    output.write_all(&code)?;
+    Ok(output.flush()?)
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Seek;
+
+    use super::*;
+
+    fn shell(script: &str) -> CompilerProcess {
+        let arguments = ["-c", script].map(OsString::from).to_vec();
+        CompilerProcess { program: "sh".into(), arguments, memory: 512 << 20, patience: Duration::from_secs(60) }
+    }
+
+    fn compile(script: &str) -> Result<Vec<u8>, String> {
+        let mut into = tempfile::tempfile().unwrap();
+        let done = shell(script).compile(&vec![b'x'; 1 << 20], &into, &|_| ControlFlow::Continue(()));
+        done.map_err(|error| error.to_string())?;
+        into.rewind().unwrap();
+        let mut written = Vec::new();
+        into.read_to_end(&mut written).unwrap();
+        Ok(written)
+    }
+
+    #[test]
+    fn a_child_gets_the_component_with_its_length_and_what_it_writes_is_kept() {
+        let length = 8 + (1 << 20);
+        let written = compile(&format!("head -c {length} | wc -c")).unwrap();
+        assert_eq!(String::from_utf8_lossy(&written).trim(), length.to_string());
+    }
+
+    #[test]
+    fn a_child_that_fails_is_told_in_words() {
+        for (script, expected) in [
+            ("echo bad magic >&2; exit 65", "it is no WebAssembly component: bad magic"),
+            (
+                "echo 'memory allocation of 99 bytes failed' >&2; kill -6 $$",
+                "it could not be compiled: that takes more than 512 MiB of memory",
+            ),
+            (
+                "kill -9 $$",
+                "it could not be compiled: the compiler was ended by signal 9, as a system does that is short of memory",
+            ),
+            ("kill -11 $$", "it could not be compiled: the compiler was ended by signal 11"),
+            ("echo first >&2; echo no room >&2; exit 1", "it could not be compiled: no room"),
+            ("exit 3", "it could not be compiled: the compiler ended with exit status: 3"),
+        ] {
+            assert_eq!(compile(script).unwrap_err(), expected, "{script}");
+        }
+        let missing = CompilerProcess { program: "/nowhere/hermes".into(), ..shell("") };
+        let into = tempfile::tempfile().unwrap();
+        let error = missing.compile(b"", &into, &|_| ControlFlow::Continue(())).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/hermes cannot be run"), "{error}");
+    }
+
+    #[test]
+    fn a_child_is_ended_when_its_time_is_up_and_when_nobody_waits_any_more() {
+        let into = tempfile::tempfile().unwrap();
+        let slow = CompilerProcess { patience: Duration::from_millis(50), ..shell("exec sleep 100") };
+        let error = slow.compile(b"x", &into, &|_| ControlFlow::Continue(())).unwrap_err();
+        assert!(error.to_string().contains("it was not done after"), "{error}");
+
+        let told = Cell::new(0);
+        let stopped = shell("exec sleep 100").compile(b"x", &into, &|_| {
+            told.set(told.get() + 1);
+            if told.get() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        assert!(matches!(stopped, Err(LoadError::Cancelled)));
+        assert_eq!(told.get(), 3);
+    }
+
+    #[test]
+    fn what_is_served_is_what_this_process_would_compile() {
+        let component = b"\0asm\x0d\0\x01\0";
+        let mut input = (component.len() as u64).to_le_bytes().to_vec();
+        input.extend(component);
+        let mut output = Vec::new();
+        serve(&mut input.as_slice(), &mut output).unwrap();
+        assert_eq!(output, engine::engine().precompile_component(component).unwrap());
+        for input in [&b""[..], &[255; 8], &[9, 0, 0, 0, 0, 0, 0, 0, b'x']] {
+            assert!(matches!(serve(&mut { input }, &mut Vec::new()), Err(ServeError::Io(_))));
+        }
+        let junk = [&4u64.to_le_bytes()[..], b"junk"].concat();
+        assert!(matches!(serve(&mut junk.as_slice(), &mut Vec::new()), Err(ServeError::NotAComponent(_))));
+    }
+}

@@ -1,0 +1,147 @@
+//! What a plugin meets where there is no session: nobody listens, nobody answers, nothing was said.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, tokens};
+
+use super::{
+    Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
+    Services,
+};
+use crate::component::Loaded;
+use crate::documents::Documents;
+use crate::error::{Fault, FaultKind};
+use crate::files::Roots;
+use crate::http::Http;
+use crate::instance::{Lanes, Recipe};
+use crate::limits::Limits;
+use crate::process::Run;
+use crate::types::{SessionInfo, Start};
+
+/// Stands for everybody that a session would have: for rehearsals, laboratories and tests, which put in their place
+/// what they are about. Only the time is told as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Nobody {
+    /// The model of a session that has none.
+    fn model() -> Model {
+        Model { provider: "none".to_owned(), name: "none".to_owned(), context_length: 128_000 }
+    }
+}
+
+fn denied<T>() -> Result<T, Fault> {
+    Err(Fault::new(FaultKind::Denied, "nobody", "there is no session, and so nobody to answer this"))
+}
+
+impl Reporter for Nobody {
+    fn log(&self, _: Level, _: &str) {}
+    fn progress(&self, _: &str) {}
+}
+
+impl Clock for Nobody {
+    fn now(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn utc_offset(&self) -> i32 {
+        0
+    }
+}
+
+#[async_trait]
+impl Models for Nobody {
+    fn resolve(&self, _: &str) -> Result<Model, Fault> {
+        denied()
+    }
+
+    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
+        denied()
+    }
+
+    fn count_tokens(&self, text: &str) -> u32 {
+        tokens::of_text(text)
+    }
+}
+
+impl History for Nobody {
+    fn whole(&self) -> Option<MessageRange> {
+        None
+    }
+
+    fn headers_after(&self, _: Option<MessageId>) -> Vec<Header> {
+        Vec::new()
+    }
+
+    fn headers(&self, _: MessageRange) -> Vec<Header> {
+        Vec::new()
+    }
+
+    fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
+        (Vec::new(), None)
+    }
+
+    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
+        Ok(None)
+    }
+
+    fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Approval for Nobody {
+    async fn process(&self, run: &Run, _: bool) -> Result<(), Fault> {
+        let why = format!("{:?} was not run: nobody can be asked to approve it here", run.program);
+        Err(Fault::new(FaultKind::Denied, Refusal::Unattended.code(), why))
+    }
+}
+
+impl Recipe {
+    /// A plugin by itself, in a session of nobody's: without configuration and without rights.
+    pub fn alone(plugin: &str, loaded: Arc<Loaded>, limits: Limits) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            version: "0.1.0".to_owned(),
+            loaded,
+            config: "{}".to_owned(),
+            session: SessionInfo {
+                id: "nobody".to_owned(),
+                parent: None,
+                platform: "none".to_owned(),
+                purpose: "primary".to_owned(),
+                profile: "default".to_owned(),
+                workspace: None,
+                model: Nobody::model(),
+            },
+            start: Start::Fresh,
+            services: Services::nothing(),
+            tally: Arc::default(),
+            lanes: Lanes::new(&limits),
+            limits,
+        }
+    }
+}
+
+impl Services {
+    /// Nobody, and no right but to documents that are forgotten.
+    pub fn nothing() -> Self {
+        Self {
+            reporter: Arc::new(Nobody),
+            clock: Arc::new(Nobody),
+            models: Arc::new(Nobody),
+            may_ask: false,
+            history: Arc::new(Nobody),
+            may_read: false,
+            documents: vec![Arc::new(Documents::in_memory())],
+            files: Arc::new(Roots::new(Vec::new())),
+            database: None,
+            http: Arc::new(Http::closed()),
+            programs: None,
+        }
+    }
+}

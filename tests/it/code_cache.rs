@@ -1,0 +1,143 @@
+//! Compiled code of the real binary: made by a child, taken only from where this installation has put it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use hermes_tests::{Home, Reply, Server};
+
+const COMPILING: &str = "compiling the plugin";
+
+fn answering() -> Server {
+    Server::answering(|_, _| Reply::text("Yes."))
+}
+
+/// A home that shares no code with others.
+fn cold(server: &Server) -> Home {
+    let home = Home::new();
+    home.use_endpoint(&server.url());
+    home
+}
+
+fn artifacts(home: &Home) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home.path().join("cache/code")).unwrap().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "cwasm")).collect();
+    files.sort();
+    files
+}
+
+fn binary() -> PathBuf {
+    std::env::var_os("HERMES_BIN").map_or_else(
+        || {
+            let test = std::env::current_exe().unwrap();
+            test.parent().and_then(|deps| deps.parent()).unwrap().join("hermes")
+        },
+        PathBuf::from,
+    )
+}
+
+#[test]
+fn plugins_are_compiled_once_and_told_of() {
+    let server = answering();
+    let home = cold(&server);
+    home.hermes(&["-z", "hi"]).run().success().says(&[COMPILING, "compressor"]);
+    let again = home.hermes(&["-z", "hi"]).run().success();
+    assert!(!again.stderr.contains(COMPILING), "{again}");
+}
+
+#[test]
+fn what_was_altered_or_comes_from_another_home_is_compiled_anew() {
+    let server = answering();
+    let (home, other) = (cold(&server), cold(&server));
+    home.hermes(&["-z", "hi"]).run().success();
+    let count = artifacts(&home).len();
+
+    fs::create_dir_all(other.path().join("cache/code")).unwrap();
+    for file in artifacts(&home) {
+        fs::copy(&file, other.path().join("cache/code").join(file.file_name().unwrap())).unwrap();
+    }
+    let foreign = other.hermes(&["-z", "hi"]).run().success();
+    assert_eq!(foreign.stderr.matches(COMPILING).count(), count, "{foreign}");
+
+    for file in artifacts(&home) {
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes).unwrap();
+    }
+    let altered = home.hermes(&["-z", "hi"]).run().success();
+    assert_eq!(altered.stderr.matches(COMPILING).count(), count, "{altered}");
+    assert_eq!(altered.stdout, "Yes.\n");
+
+    fs::set_permissions(home.path().join("code.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let leaked = home.hermes(&["-z", "hi"]).run().success();
+    assert_eq!(leaked.stderr.matches(COMPILING).count(), count, "{leaked}");
+    assert_eq!(fs::metadata(home.path().join("code.key")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// Runs the hidden command itself, as the program does.
+fn compile(component: &[u8], arguments: &[&str]) -> (Option<i32>, usize, String) {
+    let mut child = Command::new(binary())
+        .arg("compile-plugin")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let component = component.to_vec();
+    // Held open until it has ended, as a parent that lives.
+    let feeding = std::thread::spawn(move || {
+        let fed = input.write_all(&(component.len() as u64).to_le_bytes()).and_then(|()| input.write_all(&component));
+        (fed.is_ok(), input)
+    });
+    let mut output = child.stdout.take().unwrap();
+    let mut code = Vec::new();
+    std::io::Read::read_to_end(&mut output, &mut code).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    let status = child.wait().unwrap();
+    drop(feeding.join());
+    (status.code(), code.len(), said)
+}
+
+fn hostile() -> Vec<u8> {
+    let staged = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/test-guests/hostile/hostile.wasm");
+    fs::read(&staged).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", staged.display()))
+}
+
+#[test]
+fn a_compiler_keeps_to_its_memory_and_ends_with_words() {
+    let (status, code, _) = compile(&hostile(), &[]);
+    assert!(status == Some(0) && code > 100_000);
+    let (status, _, said) = compile(&hostile(), &["--memory=60000000"]);
+    assert_ne!(status, Some(0), "it went beyond its memory");
+    assert!(said.contains("memory") || said.contains("thread"), "{said}");
+}
+
+#[test]
+fn a_compiler_says_what_is_no_component() {
+    let (status, code, said) = compile(b"no component", &[]);
+    assert_eq!((status, code), (Some(65), 0), "{said}");
+    assert!(!said.trim().is_empty() && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_compiler_ends_with_its_parent() {
+    let mut child = Command::new(binary())
+        .arg("compile-plugin")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let component = hostile();
+    input.write_all(&(component.len() as u64).to_le_bytes()).unwrap();
+    input.write_all(&component[..component.len() / 2]).unwrap();
+    drop(input);
+    assert_ne!(child.wait().unwrap().code(), Some(0));
+}
