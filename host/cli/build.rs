@@ -46,6 +46,7 @@ fn scaffold(repository: &Path) -> String {
     let mut sources: Vec<(Option<String>, PathBuf)> = folders(&templates).into_iter().map(named).collect();
     sources.push((Some("rust".to_owned()), repository.join("sdk/rust/src")));
     sources.push((Some("rust-derive".to_owned()), repository.join("sdk/rust-derive/src")));
+    sources.push((Some("abi".to_owned()), repository.join("sdk/abi/src")));
     sources.push((Some("wit".to_owned()), repository.join("wit")));
     let mut table = String::from("&[\n");
     for (name, folder) in sources {

@@ -41,6 +41,7 @@ fn kept(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
         path.starts_with("logs")
             || path.starts_with("locks")
             || path.starts_with("cache")
+            || path == Path::new("code.key")
             || path.to_string_lossy().starts_with("state.db")
             || path.file_stem().is_some_and(|name| name == "record")
     };

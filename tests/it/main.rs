@@ -27,6 +27,7 @@ mod journal;
 mod lab;
 mod layers;
 mod ledger;
+mod native;
 mod planner;
 mod plugins;
 mod prefix;

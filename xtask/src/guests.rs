@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{Artifact, Repository, artifacts, must, rustc};
+use crate::natives;
 
 /// What guests are built for.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 /// Folders of `plugins/` that hold plugins.
 const KINDS: [&str; 5] = ["context_engine", "memory", "tools", "skills", "hooks"];
-const MANIFEST: &str = "plugin.yaml";
+pub(crate) const MANIFEST: &str = "plugin.yaml";
 
 /// What was staged.
 #[derive(Debug)]
 pub(crate) struct Staged {
     bundled: usize,
     test_guests: usize,
+    natives: usize,
     written: usize,
 }
 
@@ -30,8 +32,8 @@ impl fmt::Display for Staged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "staged {} bundled plugins and {} test guests ({} files changed)",
-            self.bundled, self.test_guests, self.written
+            "staged {} bundled plugins, {} test guests ({} files changed) and {} native libraries",
+            self.bundled, self.test_guests, self.written, self.natives
         )
     }
 }
@@ -54,7 +56,8 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
         }
         remove_others(&stage, sources)?;
     }
-    Ok(Staged { bundled: plugins.len(), test_guests: test_guests.len(), written })
+    let natives = natives::build(repository)?;
+    Ok(Staged { bundled: plugins.len(), test_guests: test_guests.len(), natives, written })
 }
 
 /// Makes sure that the standard library for guests is installed for the toolchain in use.
@@ -163,7 +166,7 @@ fn sources_in(folder: &Path, place: &Path) -> Result<Vec<Source>> {
 }
 
 /// Copies a file if the content differs: the host is built anew when a staged file is newer than it.
-fn replace(from: &Path, to: &Path) -> Result<bool> {
+pub(crate) fn replace(from: &Path, to: &Path) -> Result<bool> {
     let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|there| there == content) {
         return Ok(false);

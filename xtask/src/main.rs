@@ -7,6 +7,7 @@ mod cargo;
 mod checks;
 mod demo;
 mod guests;
+mod natives;
 mod processes;
 mod responder;
 mod startup;

@@ -13,5 +13,5 @@ wasmtime::component::bindgen!({
     world: "everything",
     imports: { default: async },
     exports: { default: async },
-    additional_derives: [PartialEq],
+    additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
 });

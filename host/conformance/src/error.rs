@@ -19,6 +19,15 @@ pub enum ConformanceError {
         /// Where cargo would have put it.
         target: PathBuf,
     },
+    /// A folder without a native library for this machine.
+    #[error(
+        "no native library was found in {}: name it in plugin.yaml, as `native: {{{}: FILE}}`, and build it with `cargo build \
+         --release --features native`", .folder.display(), hermes_runtime::TARGET
+    )]
+    NoLibrary {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Several components, and none is named.
     #[error("{} has several components: {}; name one in its plugin.yaml, as `component: FILE.wasm`", .folder.display(), .found.join(", "))]
     Several {

@@ -1,6 +1,6 @@
 //! The examination: which checks are made, and in which order.
 
-use hermes_plugins::{Limit, LimitSet, Limits};
+use hermes_plugins::{Code, Limit, LimitSet, Limits};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 
@@ -51,16 +51,21 @@ pub fn examine(
         calls: Vec::new(),
         memory: None,
     };
-    if !runtime.is_compiled(&subject.component) {
-        progress("compiling");
-    }
-    let loaded = runtime.load(&subject.component);
+    let loaded = match &subject.code {
+        Code::Component(bytes) => {
+            if !runtime.is_compiled(bytes) {
+                progress("compiling");
+            }
+            runtime.load(bytes)
+        }
+        Code::Native(bytes) => runtime.load_native(bytes),
+    };
     let fix = "build it for wasm32-wasip2 with the SDK, or as a component against the files of wit/";
     let verdict = match &loaded {
         Ok(loaded) => Ok(loaded.exports().names().join(", ")),
         Err(error) => Err(error.to_string().into()),
     };
-    checks.add("component", "loads, and exports", fix, verdict);
+    checks.add("code", "loads, and exports", fix, verdict);
     if let Ok(loaded) = loaded {
         report.kinds = loaded.exports().names();
         let folders = Folders::make()?;
@@ -79,7 +84,8 @@ pub fn examine(
         let seen = "every call, of all checks above".to_owned();
         let verdict = if overruns.is_empty() { Ok(seen) } else { Err(overruns.join("; ").into()) };
         checks.add("limits", "stays within the usual limits of time and memory", fix, verdict);
-        if works {
+        // Nothing limits the memory of native code.
+        if works && matches!(subject.code, Code::Component(_)) {
             report.memory = here.block_on(least_memory(&stand))?;
         }
         report.calls = stand.calls();

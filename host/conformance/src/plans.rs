@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Refusal, Summary, View, plan};
 use hermes_lab::verify::{self, Trial};
-use hermes_plugins::{Bundled, Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
+use hermes_plugins::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;
 
@@ -216,15 +216,9 @@ pub(crate) fn losslessness(
 /// The engine alone, as a session would have it.
 fn selected(runtime: &Runtime, stand: &Stand<'_>) -> Result<Plugins, String> {
     let subject = stand.subject;
-    // As one of the bundled set, which needs no folder and no grant. The set is made to last as long as the process, which
-    // examines a plugin or two.
-    let bundled = Bundled {
-        manifest: Box::leak(subject.manifest_text.clone().into_boxed_str()),
-        component: Box::leak(subject.component.clone().into_boxed_slice()),
-    };
     let name = subject.manifest.name.clone();
     let config = serde_json::from_str(&stand.config).map_err(|error| error.to_string())?;
     let selection = Selection { entries: HashMap::from([(name.clone(), config)]), ..Selection::only(&name) };
-    let catalog = Catalog::find(&[bundled], &stand.folders.path().join("plugins"));
+    let catalog = Catalog::alone(subject.manifest.clone(), subject.code.clone());
     Plugins::select(runtime, &catalog, &selection, QUIETLY).map_err(|error| error.to_string())
 }

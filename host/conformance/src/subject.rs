@@ -1,9 +1,9 @@
-//! What is examined: a component, a plugin's folder, or a Rust project that was built.
+//! What is examined: a component, a native library, a plugin's folder, or a Rust project that was built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::Manifest;
+use hermes_plugins::{Code, Manifest};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,11 +17,10 @@ const TARGET: &str = "wasm32-wasip2";
 pub struct Subject {
     /// Its manifest; for a bare component one that asks for nothing.
     pub manifest: Manifest,
-    pub(crate) manifest_text: String,
     /// JSON Schema of its configuration, where the manifest has one.
     pub(crate) schema: Option<Value>,
-    /// Its component.
-    pub component: Vec<u8>,
+    /// What of it runs.
+    pub code: Code,
     /// Where that was found.
     pub path: PathBuf,
 }
@@ -34,6 +33,29 @@ struct Configured {
 }
 
 impl Subject {
+    /// The native library of a plugin: the file itself, or the one that the manifest in a folder names for this machine,
+    /// beside it or where cargo builds it. It runs outside of any sandbox.
+    ///
+    /// # Errors
+    ///
+    /// Where no library or a manifest that is no good is found.
+    pub fn find_native(path: &Path) -> Result<Self, ConformanceError> {
+        let path = std::path::absolute(path).map_err(|source| unread(path, source))?;
+        let folder = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
+        let manifest = manifest_in(folder)?;
+        let file = match (&manifest, path.is_dir()) {
+            (_, false) => path.clone(),
+            (Some((manifest, _)), true) => library_in(&path, manifest)?,
+            (None, true) => return Err(ConformanceError::NoLibrary { folder: path.clone() }),
+        };
+        let bytes = fs::read(&file).map_err(|source| unread(&file, source))?;
+        let (manifest, text) = match manifest {
+            Some(found) => found,
+            None => bare(&file)?,
+        };
+        Self::new(manifest, &text, Code::Native(bytes), file)
+    }
+
     /// From a `.wasm` file with or without a `plugin.yaml` beside it, a folder with both, or a Rust project.
     ///
     /// # Errors
@@ -56,11 +78,11 @@ impl Subject {
 
     fn of(path: PathBuf, manifest: Option<(Manifest, String)>) -> Result<Self, ConformanceError> {
         let component = fs::read(&path).map_err(|source| unread(&path, source))?;
-        let (manifest, manifest_text) = match manifest {
+        let (manifest, text) = match manifest {
             Some(found) => found,
             None => bare(&path)?,
         };
-        Self::new(manifest, manifest_text, component, path)
+        Self::new(manifest, &text, Code::Component(component.into()), path)
     }
 
     /// From the texts of a manifest and the bytes of a component, such as those inside the binary.
@@ -72,13 +94,13 @@ impl Subject {
         let path = PathBuf::from(MANIFEST);
         let parsed = Manifest::parse(manifest)
             .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
-        Self::new(parsed, manifest.to_owned(), component.to_vec(), path)
+        Self::new(parsed, manifest, Code::Component(component.to_vec().into()), path)
     }
 
-    fn new(manifest: Manifest, text: String, component: Vec<u8>, path: PathBuf) -> Result<Self, ConformanceError> {
-        let configured: Configured = serde_saphyr::from_str(&text)
+    fn new(manifest: Manifest, text: &str, code: Code, path: PathBuf) -> Result<Self, ConformanceError> {
+        let configured: Configured = serde_saphyr::from_str(text)
             .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
-        Ok(Self { manifest, manifest_text: text, schema: configured.config, component, path })
+        Ok(Self { manifest, schema: configured.config, code, path })
     }
 
     /// The configuration that the schema's defaults make; none without a schema.
@@ -153,6 +175,16 @@ fn component_in(folder: &Path, named: Option<&str>) -> Result<PathBuf, Conforman
     Err(ConformanceError::NoComponent { folder: folder.to_owned(), target: own })
 }
 
+fn library_in(folder: &Path, manifest: &Manifest) -> Result<PathBuf, ConformanceError> {
+    let missing = || ConformanceError::NoLibrary { folder: folder.to_owned() };
+    let name = manifest.library().ok_or_else(missing)?;
+    let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set));
+    let targets = set.into_iter().chain([folder.join("target")]);
+    let built = targets.flat_map(|target| ["release", "debug"].map(|profile| target.join(profile)));
+    let mut places = std::iter::once(folder.to_owned()).chain(built).map(|place| place.join(name));
+    places.find(|path| path.is_file()).ok_or_else(missing)
+}
+
 /// What cargo names the component of the package in a folder; none where there is no package.
 fn package(folder: &Path) -> Option<String> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
@@ -218,7 +250,7 @@ mod tests {
         ] {
             let folder = folder(&files);
             let subject = Subject::find(&folder.path().join(path)).unwrap();
-            assert_eq!((subject.manifest.name.as_str(), &subject.component[..]), ("mine", &b"x"[..]));
+            assert_eq!((subject.manifest.name.as_str(), subject.code.bytes()), ("mine", &b"x"[..]));
             assert!(subject.path.ends_with(expected), "{}", subject.path.display());
         }
     }

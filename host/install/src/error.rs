@@ -76,11 +76,18 @@ pub enum InstallError {
         /// Why.
         why: String,
     },
-    /// A native library, which this version cannot run.
+    /// A native library, and nobody agreed to that.
     #[error(
-        "`{0}` is a native library, and this version runs WebAssembly components only; ask its author for a component"
+        "`{0}` is a native library, which nothing contains: it can do all that you can; if you trust its author with that, \
+         add --native, or ask for a component"
     )]
     Native(String),
+    /// It is to run as a native library, and there is none.
+    #[error(
+        "`{0}` has no native library for this machine ({target}); leave out --native to run its component",
+        target = hermes_runtime::TARGET
+    )]
+    NoLibrary(String),
     /// It is there already.
     #[error(
         "`{name}` {version} is installed already, from {source_text}; use `hermes plugins update {name}`, or remove it first"

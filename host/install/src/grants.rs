@@ -1,10 +1,9 @@
 //! What the user decides about plugins that are there: granted, taken back, and held against what is on disk.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugins::{
-    Catalog, Digest, Entry, Found, LimitSet, Manifest, Permissions, Pin, component_in, digest, manifest_in,
+    Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, code_in, digest, manifest_in,
 };
 use serde::Serialize;
 
@@ -12,6 +11,9 @@ use crate::error::{At, InstallError};
 use crate::installer::Installer;
 use crate::stage::has_leftovers;
 use crate::transaction::write_lock;
+
+/// What the right to run as a native library is called.
+const NATIVE: &str = "native";
 
 /// A plugin's folder as it is now, about to be granted.
 #[derive(Debug)]
@@ -56,8 +58,8 @@ pub struct Finding {
 }
 
 impl Installer {
-    /// Looks at a folder that is to be granted, or granted more.
-    pub fn granting(&self, name: &str, catalog: &Catalog) -> Result<Granting, InstallError> {
+    /// Looks at a folder that is to be granted, or granted more; `native` is the right to run as a native library.
+    pub fn granting(&self, name: &str, native: bool, catalog: &Catalog) -> Result<Granting, InstallError> {
         let lock = self.lock()?;
         let before = lock.plugins.get(name).cloned();
         let folder = match catalog.get(name).map(Found::folder) {
@@ -70,7 +72,7 @@ impl Installer {
             }
         };
         let manifest = manifest_in(&folder).map_err(|error| no_plugin(&folder, &error))?;
-        let component = folder.join(component_in(&folder, &manifest).map_err(|error| no_plugin(&folder, &error))?);
+        let code = code_in(&folder, &manifest).map_err(|error| no_plugin(&folder, &error))?;
         let place = folder.strip_prefix(&self.places.plugins).unwrap_or(&folder);
         let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
         let now = digest::of_folder(&folder).at(&folder)?;
@@ -81,14 +83,17 @@ impl Installer {
             resolved: unchanged.and_then(|entry| entry.pin.resolved.clone()),
             folder: parts.join("/"),
             version: manifest.version.clone(),
-            component: Digest::of(&fs::read(&component).at(&component)?),
             digest: now,
             signer: unchanged.and_then(|entry| entry.pin.signer.clone()),
             granted: None,
             limits: LimitSet::default(),
-            native: false,
+            native: native || unchanged.is_some_and(|entry| entry.pin.native),
         };
-        Ok(Granting { manifest, pin, before })
+        match (&code, pin.native) {
+            (CodeFiles { native: None, .. }, true) => Err(InstallError::NoLibrary(name.to_owned())),
+            (CodeFiles { component: None, .. }, false) => Err(InstallError::Native(name.to_owned())),
+            _ => Ok(Granting { manifest, pin, before }),
+        }
     }
 
     /// Writes a grant down. What else the lock knows of the plugin stays.
@@ -107,13 +112,21 @@ impl Installer {
         write_lock(&lock, &self.places.lock())
     }
 
-    /// Takes rights back; without any, the plugin may not run until it is granted again.
+    /// Takes rights back, of which `native` is one; without any, the plugin may not run until it is granted again.
     pub fn revoke(&self, name: &str, rights: &[String]) -> Result<Option<Permissions>, InstallError> {
         let _turn = self.turn()?;
         self.entry(name)?;
         let mut lock = self.lock()?;
         let Some(entry) = lock.plugins.get_mut(name) else { return Err(InstallError::Raced(name.to_owned())) };
-        let left = match (&entry.pin.granted, rights) {
+        let (native, rights): (Vec<String>, Vec<String>) = rights.iter().cloned().partition(|right| right == NATIVE);
+        if rights.is_empty() && !native.is_empty() {
+            entry.pin.native = false;
+            let left = entry.pin.granted.clone();
+            write_lock(&lock, &self.places.lock())?;
+            return Ok(left);
+        }
+        entry.pin.native &= native.is_empty();
+        let left = match (&entry.pin.granted, rights.as_slice()) {
             (_, []) => None,
             (None, _) => None,
             (Some(granted), rights) => Some(without(granted, rights, name)?),
@@ -121,6 +134,7 @@ impl Installer {
         entry.pin.granted.clone_from(&left);
         if left.is_none() {
             entry.pin.limits = LimitSet::default();
+            entry.pin.native = false;
         }
         write_lock(&lock, &self.places.lock())?;
         Ok(left)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermes_plugins::rehearsal::{Shown, rehearse};
-use hermes_plugins::{Digest, Entry, LimitSet, Lock, Manifest, Permissions, Pin, digest, manifest_in};
+use hermes_plugins::{CodeFiles, Entry, LimitSet, Lock, Manifest, Permissions, Pin, code_in, digest, manifest_in};
 use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime};
 
 use crate::archive::Caps;
@@ -75,24 +75,23 @@ impl Installer {
         fs::create_dir(&folder).at(&folder)?;
         project.copy_to(&folder)?;
 
-        let Project { manifest, component_name, .. } = project;
+        let Project { manifest, code, .. } = project;
+        let code: Vec<&str> = code.iter().map(|file| file.name.as_str()).collect();
         let lock = Lock::read(&self.places.lock())?;
         let before = lock.plugins.get(&manifest.name).cloned();
         let signer = check(&Evidence {
             folder: &folder,
-            component: &component_name,
+            code: &code,
             archive: fetched.archive.as_deref(),
             named: manifest.publisher_key.as_deref(),
             given: wanted.key.as_deref(),
             pinned: before.as_ref().and_then(|entry| entry.pin.signer.as_deref()),
         })?;
-        let component = folder.join(&component_name);
         let pin = Pin {
             source: from,
             resolved: fetched.resolved,
             folder: before.as_ref().map_or_else(|| manifest.name.clone(), |entry| entry.pin.folder.clone()),
             version: manifest.version.clone(),
-            component: Digest::of(&fs::read(&component).at(&component)?),
             digest: digest::of_folder(&folder).at(&folder)?,
             signer,
             granted: None,
@@ -263,12 +262,49 @@ impl Installer {
 }
 
 impl Prepared {
+    /// Where it lies until it is committed.
+    pub fn folder(&self) -> PathBuf {
+        self.stage.plugin()
+    }
+
     /// Whether exactly this is there already, and as it was installed.
     pub fn is_installed(&self) -> bool {
         let same = |before: &Pin| {
-            before.digest == self.pin.digest && before.source == self.pin.source && before.signer == self.pin.signer
+            before.digest == self.pin.digest
+                && before.source == self.pin.source
+                && before.signer == self.pin.signer
+                && before.native >= self.pin.native
         };
         self.asked_before.is_some() && self.before.as_ref().is_some_and(|before| same(&before.pin))
+    }
+
+    /// From here on it is to run as a native library, which the user trusts with everything.
+    pub fn as_native(&mut self) -> Result<(), InstallError> {
+        if self.code()?.native.is_none() {
+            return Err(InstallError::NoLibrary(self.manifest.name.clone()));
+        }
+        self.pin.native = true;
+        Ok(())
+    }
+
+    /// Refuses what can run as a native library only, where nobody agreed to that.
+    pub fn can_run(&self) -> Result<(), InstallError> {
+        if self.pin.native || self.code()?.component.is_some() {
+            return Ok(());
+        }
+        Err(InstallError::Native(self.manifest.name.clone()))
+    }
+
+    /// Whether the version before ran as a native library, and this one does not.
+    pub fn leaves_native(&self) -> bool {
+        !self.pin.native && self.before.as_ref().is_some_and(|before| before.pin.native)
+    }
+
+    fn code(&self) -> Result<CodeFiles, InstallError> {
+        code_in(&self.folder(), &self.manifest).map_err(|error| InstallError::NoPlugin {
+            from: self.source.to_string(),
+            why: error.to_string(),
+        })
     }
 
     /// What it asks for and nobody was asked about before: all of it where it is new.
@@ -347,15 +383,18 @@ impl Prepared {
         InstallError::Broken { name: self.manifest.name.clone(), version: self.manifest.version.to_string(), why }
     }
 
-    /// Compiles it, unless that was done before. Nothing of it runs.
+    /// Compiles it, unless that was done before: nothing of it runs. A native library is opened, and runs.
     pub fn load(&self, runtime: &Runtime, progress: CompileProgress<'_>) -> Result<Arc<Loaded>, InstallError> {
-        let folder = self.stage.plugin();
-        let component = match &self.manifest.component {
-            Some(file) => folder.join(file),
-            None => folder.join(format!("{}.wasm", self.manifest.name)),
+        self.can_run()?;
+        let CodeFiles { component, native } = self.code()?;
+        let file = if self.pin.native { native } else { component };
+        let path = self.folder().join(file.unwrap_or_default());
+        let bytes = fs::read(&path).at(&path)?;
+        let loaded = match self.pin.native {
+            true => runtime.load_native(&bytes),
+            false => runtime.load_watched(&bytes, progress),
         };
-        let bytes = fs::read(&component).at(&component)?;
-        let loaded = runtime.load_watched(&bytes, progress).map_err(|error| self.broken(error.to_string()))?;
+        let loaded = loaded.map_err(|error| self.broken(error.to_string()))?;
         let claims = self.manifest.claims_beyond(&loaded.exports().names());
         if !claims.is_empty() {
             return Err(self.broken(format!(

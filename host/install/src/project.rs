@@ -1,6 +1,7 @@
-//! What of a folder makes up a plugin: its manifest, its component, and what people read. A component cannot look into
-//! its own folder, so nothing else is installed.
+//! What of a folder makes up a plugin: its manifest, its code, and what people read. A component cannot look into its
+//! own folder, so nothing else is installed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,21 +18,31 @@ pub(crate) const PLUGIN_SIGNATURE: &str = "plugin.minisig";
 const PAPERS: &[&str] = &["readme", "license", "licence", "copying", "notice", "changelog"];
 const MOST_PAPERS: usize = 16;
 const MOST_PAPER: u64 = 1 << 20;
-/// Bytes of a component.
-const MOST_COMPONENT: u64 = 128 << 20;
+/// Bytes of a component, or of a library.
+const MOST_CODE: u64 = 128 << 20;
 /// Where cargo puts components.
 const BUILT: [&str; 2] = ["target/wasm32-wasip2/release", "target/wasm32-wasip2/debug"];
+/// Where it puts native libraries.
+const BUILT_NATIVE: [&str; 2] = ["target/release", "target/debug"];
 
 /// What was found in a folder.
 #[derive(Debug)]
 pub(crate) struct Project {
     pub(crate) manifest: Manifest,
     manifest_text: String,
-    component: PathBuf,
-    /// What it is called once installed.
-    pub(crate) component_name: String,
-    signature: Option<PathBuf>,
+    /// The component first where there is one, then native libraries; all of them, so that the folder is the same on
+    /// every machine.
+    pub(crate) code: Vec<CodeFile>,
     papers: Vec<PathBuf>,
+}
+
+/// A file with code.
+#[derive(Debug)]
+pub(crate) struct CodeFile {
+    path: PathBuf,
+    /// What it is called once installed.
+    pub(crate) name: String,
+    signature: Option<PathBuf>,
 }
 
 impl Project {
@@ -46,25 +57,35 @@ impl Project {
         };
         let manifest =
             Manifest::parse(&text).map_err(|source| InstallError::Manifest { from: from.to_owned(), source })?;
-        if manifest.component.is_none() && !manifest.native.is_empty() {
-            return Err(InstallError::Native(manifest.name));
+        let mut code = Vec::new();
+        match find_component(folder, &manifest) {
+            Ok(path) => {
+                let name = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
+                let beside = with_ending(&path, SIGNATURE);
+                let signature = [beside, folder.join(PLUGIN_SIGNATURE)].into_iter().find(|file| file.is_file());
+                code.push(CodeFile { path, name, signature });
+            }
+            Err(_) if manifest.component.is_none() && !manifest.native.is_empty() => {}
+            Err(why) => return Err(no_plugin(why)),
         }
-        let component = find_component(folder, &manifest).map_err(no_plugin)?;
-        let size = fs::metadata(&component).at(&component)?.len();
-        if size > MOST_COMPONENT {
-            return Err(no_plugin(format!("its component is larger than {} MiB", MOST_COMPONENT >> 20)));
+        let libraries: BTreeSet<&String> = manifest.native.values().collect();
+        for name in libraries {
+            if let Some(path) = find_library(folder, name) {
+                let signature = Some(with_ending(&path, SIGNATURE)).filter(|file| file.is_file());
+                code.push(CodeFile { path, name: name.clone(), signature });
+            }
         }
-        let component_name = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
-        let beside = with_ending(&component, SIGNATURE);
-        let signature = [beside, folder.join(PLUGIN_SIGNATURE)].into_iter().find(|file| file.is_file());
-        Ok(Self {
-            manifest,
-            manifest_text: text,
-            component,
-            component_name,
-            signature,
-            papers: papers(folder).at(folder)?,
-        })
+        if code.is_empty() {
+            let named: Vec<&str> = manifest.native.values().map(String::as_str).collect();
+            let fix = "build them with `cargo build --release --features native`";
+            return Err(no_plugin(format!("plugin.yaml names native libraries ({}), and none is there; {fix}", named.join(", "))));
+        }
+        for file in &code {
+            if fs::metadata(&file.path).at(&file.path)?.len() > MOST_CODE {
+                return Err(no_plugin(format!("`{}` is larger than {} MiB", file.name, MOST_CODE >> 20)));
+            }
+        }
+        Ok(Self { manifest, manifest_text: text, code, papers: papers(folder).at(folder)? })
     }
 
     /// Copies what makes up the plugin into an empty folder, lasting.
@@ -75,9 +96,11 @@ impl Project {
             std::io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()).at(&path)
         };
         write(MANIFEST, self.manifest_text.as_bytes())?;
-        write(&self.component_name, &fs::read(&self.component).at(&self.component)?)?;
-        if let Some(signature) = &self.signature {
-            write(&format!("{}{SIGNATURE}", self.component_name), &fs::read(signature).at(signature)?)?;
+        for CodeFile { path, name, signature } in &self.code {
+            write(name, &fs::read(path).at(path)?)?;
+            if let Some(signature) = signature {
+                write(&format!("{name}{SIGNATURE}"), &fs::read(signature).at(signature)?)?;
+            }
         }
         for paper in &self.papers {
             let name = paper.file_name().unwrap_or_default().to_string_lossy();
@@ -121,6 +144,12 @@ pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Str
         (false, Some(named)) => format!("`{named}`, which plugin.yaml names, is not there"),
         (false, None) => "there is no .wasm file beside plugin.yaml".to_owned(),
     })
+}
+
+/// A native library of a plugin's folder: beside the manifest, or what cargo built in the folder.
+fn find_library(folder: &Path, name: &str) -> Option<PathBuf> {
+    let places = std::iter::once(folder.to_owned()).chain(BUILT_NATIVE.map(|built| folder.join(built)));
+    places.map(|place| place.join(name)).find(|path| path.is_file())
 }
 
 fn components(folder: &Path) -> Vec<PathBuf> {
@@ -273,7 +302,7 @@ mod tests {
             (&[("plugin.yaml", "name: a\n"), ("Cargo.toml", "")], "cargo build --release --target wasm32-wasip2"),
             (&[("plugin.yaml", "name: a\n"), ("1.wasm", ""), ("2.wasm", "")], "component: FILE.wasm"),
             (&[("plugin.yaml", "name: a\ncomponent: b.wasm\n"), ("c.wasm", "")], "b.wasm"),
-            (&[("plugin.yaml", "name: a\nnative: {x86_64-unknown-linux-gnu: liba.so}\n")], "native library"),
+            (&[("plugin.yaml", "name: a\nnative: {x86_64-unknown-linux-gnu: liba.so}\n")], "--features native"),
             (&[("plugin.yaml", "name: A\n"), ("c.wasm", "")], "line 1"),
         ] {
             let error = staged(files).unwrap_err();

@@ -1,7 +1,7 @@
 //! Whose work a plugin is: minisign signatures, and the key that was pinned when it was first installed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use minisign_verify::{PublicKey, Signature};
 
@@ -13,8 +13,8 @@ use crate::project::{self, KEY};
 pub(crate) struct Evidence<'a> {
     /// The staged folder.
     pub(crate) folder: &'a Path,
-    /// The component's name in it.
-    pub(crate) component: &'a str,
+    /// The names of the files with code in it.
+    pub(crate) code: &'a [&'a str],
     /// The archive that it came in, where a signature lies beside that.
     pub(crate) archive: Option<&'a Path>,
     /// The key in the manifest.
@@ -28,16 +28,21 @@ pub(crate) struct Evidence<'a> {
 /// The key by which it is signed; none where it is not.
 pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
     let refused = |why: String| InstallError::Signature(why);
-    let component = evidence.folder.join(evidence.component);
-    let beside = project::with_ending(&component, SIGNATURE);
-    let (signed, signature) = match evidence.archive {
-        _ if beside.is_file() => (component, beside),
-        Some(archive) => (archive.to_owned(), project::with_ending(archive, SIGNATURE)),
+    let own: Vec<(PathBuf, PathBuf)> = evidence
+        .code
+        .iter()
+        .map(|name| evidence.folder.join(name))
+        .map(|file| (file.clone(), project::with_ending(&file, SIGNATURE)))
+        .collect();
+    let signed = match evidence.archive {
+        // Every file that can run: one that is not signed would run under the other's name.
+        _ if own.iter().any(|(_, signature)| signature.is_file()) => own,
+        Some(archive) => vec![(archive.to_owned(), project::with_ending(archive, SIGNATURE))],
         None => {
             return match evidence.named.or(evidence.given) {
                 Some(_) => Err(refused(format!(
                     "there is a publisher's key, and no {}{SIGNATURE} to check with it; get the signature too",
-                    evidence.component
+                    evidence.code.join(", ")
                 ))),
                 None => Ok(None),
             };
@@ -48,12 +53,18 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
     })?;
     let public = PublicKey::from_base64(&key)
         .map_err(|_| refused(format!("`{key}` is no minisign public key; it is the line that begins with RW")))?;
-    let text = fs::read_to_string(&signature).at(&signature)?;
-    let signature = Signature::decode(&text).map_err(|error| refused(format!("it is damaged: {error}")))?;
-    let bytes = fs::read(&signed).at(&signed)?;
-    public.verify(&bytes, &signature, false).map_err(|error| {
-        refused(format!("it does not fit what arrived and the key {key} ({error}); do not trust this copy"))
-    })?;
+    for (file, signature) in signed {
+        if !signature.is_file() {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Err(refused(format!("`{name}` has none, and other files have one; all code must be signed")));
+        }
+        let text = fs::read_to_string(&signature).at(&signature)?;
+        let signature = Signature::decode(&text).map_err(|error| refused(format!("it is damaged: {error}")))?;
+        let bytes = fs::read(&file).at(&file)?;
+        public.verify(&bytes, &signature, false).map_err(|error| {
+            refused(format!("it does not fit what arrived and the key {key} ({error}); do not trust this copy"))
+        })?;
+    }
     Ok(Some(key))
 }
 
@@ -84,7 +95,7 @@ mod tests {
     }
 
     fn look(folder: &Path, named: Option<&str>, pinned: Option<&str>) -> Result<Option<String>, String> {
-        let evidence = Evidence { folder, component: "a.wasm", archive: None, named, given: None, pinned };
+        let evidence = Evidence { folder, code: &["a.wasm"], archive: None, named, given: None, pinned };
         check(&evidence).map_err(|error| error.to_string())
     }
 
@@ -128,7 +139,7 @@ mod tests {
         let look = || {
             let evidence = Evidence {
                 folder: folder.path(),
-                component: "a.wasm",
+                code: &["a.wasm"],
                 archive: Some(&archive),
                 named: Some(&key),
                 given: None,

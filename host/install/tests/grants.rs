@@ -79,15 +79,15 @@ fn a_grant_by_hand_is_for_the_bytes_that_were_looked_at() {
     fs::write(folder.join("mine.wasm"), "code").unwrap();
     let installer = Installer::new(&home, []);
     let catalog = || Catalog::find(&[], &home.join("plugins"));
-    let granting = installer.granting("mine", &catalog()).unwrap();
+    let granting = installer.granting("mine", false, &catalog()).unwrap();
     fs::write(folder.join("mine.wasm"), "other code").unwrap();
     let raced = installer.grant(&granting, granting.manifest.permissions.clone(), LimitSet::default());
     assert!(matches!(raced, Err(InstallError::Raced(_))), "{raced:?}");
-    let granting = installer.granting("mine", &catalog()).unwrap();
+    let granting = installer.granting("mine", false, &catalog()).unwrap();
     installer.grant(&granting, granting.manifest.permissions.clone(), LimitSet::default()).unwrap();
     assert!(catalog().get("mine").unwrap().permissions().sql);
     assert_eq!(installer.revoke("mine", &["sql".to_owned()]).unwrap(), Some(Permissions::default()));
-    assert!(!catalog().get("mine").unwrap().permissions().sql && catalog().get("mine").unwrap().component().is_ok());
+    assert!(!catalog().get("mine").unwrap().permissions().sql && catalog().get("mine").unwrap().code().is_ok());
     assert_eq!(installer.revoke("mine", &[]).unwrap(), None);
-    assert!(catalog().get("mine").unwrap().component().is_err());
+    assert!(catalog().get("mine").unwrap().code().is_err());
 }

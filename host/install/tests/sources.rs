@@ -103,7 +103,7 @@ async fn prepare(text: &str, insecure: bool) -> Result<(Prepared, tempfile::Temp
 async fn comes(text: &str, insecure: bool) -> Prepared {
     let (prepared, _home) = prepare(text, insecure).await.unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(prepared.manifest.name, "mine", "{text}");
-    assert_eq!(prepared.pin.component, hermes_plugins::Digest::of(CODE), "{text}");
+    assert_eq!(std::fs::read(prepared.folder().join("mine.wasm")).unwrap(), CODE, "{text}");
     assert_eq!(prepared.pin.source, Source::parse(text, Path::new("/")).unwrap().to_string());
     prepared
 }

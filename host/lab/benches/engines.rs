@@ -16,14 +16,15 @@ fn main() -> Result<()> {
     let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bundled");
     let scratch = tempfile::tempdir()?;
     let runtime = Runtime::new(scratch.path().join("code"));
-    let catalog = Catalog::vouched(&[], &staged);
+    let (catalog, natives) = (Catalog::vouched(&[], &staged), Catalog::vouched(&[], &staged.with_file_name("test-natives")));
     println!("milliseconds: half of the calls took less, one in a hundred more, and the longest");
     println!(
         "{:<11} {:>8} {:<22} {:>6} {:>9} {:>9} {:>9}",
         "engine", "messages", "call", "calls", "median", "p99", "longest"
     );
     for engine in &engines {
-        let plugins = select(&runtime, &catalog, engine)?;
+        let catalog = if engine.ends_with("-native") { &natives } else { &catalog };
+        let plugins = select(&runtime, catalog, engine)?;
         let row = |messages: u64, call: &str, timing: Timing| {
             let ms = |micros: u64| format!("{:.3}", micros as f64 / 1e3);
             let (median, p99, longest) = (ms(timing.median_us), ms(timing.p99_us), ms(timing.max_us));

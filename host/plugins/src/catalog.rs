@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::digest::{Contents, Digest};
-use hermes_runtime::LimitSet;
+use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
 
+use crate::digest::Contents;
 use crate::error::PluginsError;
 use crate::lock::{Entry, Lock, LockError};
 use crate::manifest::Manifest;
@@ -74,6 +75,12 @@ pub enum Ungranted {
     /// The grant was taken back.
     #[error("its grant was revoked; give it back with `hermes plugins grant {0}`")]
     Revoked(String),
+    /// It is a native library only, and not granted as such.
+    #[error(
+        "it is a native library, which nothing contains: it can do all that you can; if you trust its author with that, \
+         grant it with `hermes plugins grant {0} --native`"
+    )]
+    Native(String),
     /// The lock speaks of another folder.
     #[error("plugins.lock grants `{name}` in the folder `{folder}`; remove one of the two")]
     Elsewhere {
@@ -99,49 +106,88 @@ pub struct Found {
     pub origin: Origin,
     /// Whether it may run.
     pub standing: Standing,
-    component: Component,
+    place: Place,
 }
 
+/// Where its code is.
 #[derive(Debug, Clone)]
-enum Component {
-    Bytes(&'static [u8]),
-    /// Its name in the folder.
-    File {
-        folder: PathBuf,
-        name: String,
-    },
+enum Place {
+    Held(Code),
+    Folder(PathBuf, CodeFiles),
+}
+
+/// Which files of a folder hold code that can run here: one of the two at least.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeFiles {
+    /// The component.
+    pub component: Option<String>,
+    /// The native library for this machine.
+    pub native: Option<String>,
+}
+
+/// What of a plugin runs: a component or, where the user granted just that, a native library.
+#[derive(Debug, Clone)]
+pub enum Code {
+    /// Contained.
+    Component(Cow<'static, [u8]>),
+    /// Trusted.
+    Native(Vec<u8>),
+}
+
+impl Code {
+    /// What it consists of.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Component(bytes) => bytes,
+            Self::Native(bytes) => bytes,
+        }
+    }
 }
 
 impl Found {
-    /// A digest of what it is in a session: of its component, of what its manifest says, and of what it was granted.
+    /// A digest of what it is in a session: of its code, of what its manifest says, and of what it was granted.
     pub(crate) fn made(&self) -> Result<[u8; 32], PluginsError> {
-        Ok(made(self, blake3::hash(&self.component()?).as_bytes()))
+        Ok(made(self, blake3::hash(self.code()?.bytes()).as_bytes()))
     }
 
-    /// The bytes of its component, where it may run. What is checked against the grant is what is handed out.
-    pub fn component(&self) -> Result<Cow<'static, [u8]>, PluginsError> {
-        let (folder, name) = match &self.component {
-            Component::Bytes(bytes) => return Ok(Cow::Borrowed(bytes)),
-            Component::File { folder, name } => (folder, name),
+    /// Its code, where it may run. What is checked against the grant is what is handed out.
+    pub fn code(&self) -> Result<Code, PluginsError> {
+        let (folder, files) = match &self.place {
+            Place::Held(code) => return Ok(code.clone()),
+            Place::Folder(folder, files) => (folder, files),
         };
-        let ungranted = |why| PluginsError::Ungranted { name: self.manifest.name.clone(), why };
-        let granted = match &self.standing {
-            Standing::Trusted => None,
-            Standing::Granted(entry) => Some(&entry.pin),
+        let name = &self.manifest.name;
+        let ungranted = |why| PluginsError::Ungranted { name: name.clone(), why };
+        let (pin, is_native) = match &self.standing {
+            Standing::Trusted => (None, files.component.is_none()),
+            Standing::Granted(entry) => (Some(&entry.pin), entry.pin.native && files.native.is_some()),
             Standing::Ungranted(why) => return Err(ungranted(why.clone())),
         };
-        let read = |source| PluginsError::Read { path: folder.clone(), source };
-        let Some(pin) = granted else {
-            let path = folder.join(name);
-            return fs::read(&path).map(Cow::Owned).map_err(|source| PluginsError::Read { path, source });
+        let file = if is_native { &files.native } else { &files.component };
+        let file = file.as_ref().ok_or_else(|| ungranted(Ungranted::Native(name.clone())))?;
+        let bytes = match pin {
+            None => {
+                let path = folder.join(file);
+                fs::read(&path).map_err(|source| PluginsError::Read { path, source })?
+            }
+            Some(pin) => {
+                let read = |source| PluginsError::Read { path: folder.clone(), source };
+                let mut contents = Contents::read(folder).map_err(read)?;
+                let whole = if contents.digest() == pin.digest { contents.take(file) } else { None };
+                whole.ok_or_else(|| ungranted(Ungranted::Altered(name.clone())))?
+            }
         };
-        let mut contents = Contents::read(folder).map_err(read)?;
-        let altered = || ungranted(Ungranted::Altered(self.manifest.name.clone()));
-        if contents.digest() != pin.digest {
-            return Err(altered());
-        }
-        let bytes = contents.take(name).filter(|bytes| Digest::of(bytes) == pin.component);
-        bytes.map(Cow::Owned).ok_or_else(altered)
+        Ok(if is_native { Code::Native(bytes) } else { Code::Component(Cow::Owned(bytes)) })
+    }
+
+    /// Makes its code ready for instances; `compiling` is told where it has to be compiled first.
+    pub fn load(&self, runtime: &Runtime, compiling: CompileProgress<'_>) -> Result<Arc<Loaded>, PluginsError> {
+        let loaded = match self.code()? {
+            Code::Component(bytes) => runtime.load_watched(&bytes, compiling),
+            Code::Native(bytes) => runtime.load_native(&bytes),
+        };
+        let (name, place) = (&self.manifest.name, &self.origin);
+        loaded.map_err(|source| PluginsError::Load { name: name.clone(), place: place.to_string(), source })
     }
 
     /// What it may do: what it asks for, as far as it was granted.
@@ -171,10 +217,10 @@ impl Found {
     }
 }
 
-/// As [`Found::made`], where the digest of the component is known.
-pub(crate) fn made(found: &Found, component: &[u8; 32]) -> [u8; 32] {
+/// As [`Found::made`], where the digest of the code is known.
+pub(crate) fn made(found: &Found, code: &[u8; 32]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(component);
+    hasher.update(code);
     hasher.update(format!("{:?}{:?}{:?}", found.manifest, found.permissions(), found.limits()).as_bytes());
     *hasher.finalize().as_bytes()
 }
@@ -202,6 +248,12 @@ impl Catalog {
         Self::look(bundled, folder, None)
     }
 
+    /// One plugin and no other, as if it were bundled: the caller vouches for it.
+    pub fn alone(manifest: Manifest, code: Code) -> Self {
+        let found = Found { manifest, origin: Origin::Bundled, standing: Standing::Trusted, place: Place::Held(code) };
+        Self { found: vec![found], problems: Vec::new(), folder: PathBuf::new() }
+    }
+
     fn look(bundled: &[Bundled], folder: &Path, lock: Option<Result<Lock, LockError>>) -> Self {
         let mut catalog = Self { found: Vec::new(), problems: Vec::new(), folder: folder.to_owned() };
         catalog.look_into_slots(&folder.join(SLOTS));
@@ -212,7 +264,7 @@ impl Catalog {
                     manifest,
                     origin: Origin::Bundled,
                     standing: Standing::Trusted,
-                    component: Component::Bytes(plugin.component),
+                    place: Place::Held(Code::Component(Cow::Borrowed(plugin.component))),
                 }),
                 Err(source) => {
                     catalog.problems.push(PluginsError::Manifest { path: "bundled plugin.yaml".into(), source })
@@ -281,12 +333,12 @@ impl Catalog {
             let path = folder.join(MANIFEST);
             return Err(PluginsError::Twice { path, name: manifest.name, other: other.origin.to_string() });
         }
-        let name = component_in(folder, &manifest)?;
+        let files = code_in(folder, &manifest)?;
         Ok(Found {
             standing: lock.map_or(Standing::Trusted, |lock| standing(&manifest.name, folder, &self.folder, lock)),
             manifest,
             origin: Origin::Installed(folder.to_owned()),
-            component: Component::File { folder: folder.to_owned(), name },
+            place: Place::Folder(folder.to_owned(), files),
         })
     }
 
@@ -337,10 +389,12 @@ pub fn manifest_in(folder: &Path) -> Result<Manifest, PluginsError> {
     Manifest::parse(&text).map_err(|source| PluginsError::Manifest { path, source })
 }
 
-/// The name of the component in a folder: what the manifest says, else the only one.
-pub fn component_in(folder: &Path, manifest: &Manifest) -> Result<String, PluginsError> {
+/// The files of a folder that hold code: the component that the manifest names, else the only one, and the library that it
+/// names for this machine.
+pub fn code_in(folder: &Path, manifest: &Manifest) -> Result<CodeFiles, PluginsError> {
+    let native = manifest.library().map(str::to_owned);
     if let Some(name) = &manifest.component {
-        return Ok(name.clone());
+        return Ok(CodeFiles { component: Some(name.clone()), native });
     }
     let entries = fs::read_dir(folder).map_err(|source| PluginsError::Read { path: folder.to_owned(), source })?;
     let mut components: Vec<String> = entries
@@ -349,7 +403,12 @@ pub fn component_in(folder: &Path, manifest: &Manifest) -> Result<String, Plugin
         .filter(|name| name.ends_with(".wasm"))
         .collect();
     match components.len() {
-        1 => Ok(components.remove(0)),
+        1 => Ok(CodeFiles { component: Some(components.remove(0)), native }),
+        0 if native.is_some() => Ok(CodeFiles { component: None, native }),
+        0 if !manifest.native.is_empty() => Err(PluginsError::OtherMachine {
+            name: manifest.name.clone(),
+            targets: manifest.native.keys().cloned().collect(),
+        }),
         found => Err(PluginsError::Component { folder: folder.to_owned(), found }),
     }
 }
@@ -390,7 +449,6 @@ mod tests {
             resolved: None,
             folder: "tools/mine".to_owned(),
             version: semver::Version::new(1, 0, 0),
-            component: Digest::of(b"code"),
             digest: digest::of_folder(&folder).unwrap(),
             signer: None,
             granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
@@ -408,7 +466,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let catalog = catalog(home.path(), "tools/mine", Some(r#"{"sql": true, "process": ["git"]}"#));
         let found = catalog.get("mine").unwrap();
-        assert_eq!(&*found.component().unwrap(), b"code");
+        assert_eq!(found.code().unwrap().bytes(), b"code");
         let may = found.permissions();
         assert!(may.sql && !may.history && may.process.is_empty());
         let limits = LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 5_000);
@@ -421,10 +479,10 @@ mod tests {
         for (file, content) in [("mine.wasm", "evil"), ("plugin.yaml", "name: mine\nversion: 1.0.0\n"), ("more", "")] {
             let catalog = catalog(home.path(), "tools/mine", Some("{}"));
             let found = catalog.get("mine").unwrap();
-            found.component().unwrap();
+            found.code().unwrap();
             let path = home.path().join("plugins/tools/mine").join(file);
             fs::write(&path, content).unwrap();
-            let error = found.component().unwrap_err();
+            let error = found.code().unwrap_err();
             assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered(_), .. }), "{file}: {error}");
             assert!(error.to_string().contains("hermes plugins grant mine"), "{error}");
             fs::remove_file(path).unwrap();
@@ -440,7 +498,7 @@ mod tests {
             let catalog = catalog(home.path(), place, granted);
             let found = catalog.get("mine").unwrap();
             assert!(found.permissions().is_empty() && found.limits().is_empty());
-            let error = found.component().unwrap_err().to_string();
+            let error = found.code().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
         let home = tempfile::tempdir().unwrap();
@@ -451,9 +509,9 @@ mod tests {
         fs::write(Lock::path(home.path()), "{").unwrap();
         let catalog = Catalog::find(&[], &home.path().join("plugins"));
         assert_eq!(catalog.problems().len(), 1);
-        assert!(catalog.get("mine").unwrap().component().is_err());
+        assert!(catalog.get("mine").unwrap().code().is_err());
         let catalog = Catalog::vouched(&[], &home.path().join("plugins"));
         let found = catalog.get("mine").unwrap();
-        assert!(found.permissions().history && found.component().is_ok());
+        assert!(found.permissions().history && found.code().is_ok());
     }
 }

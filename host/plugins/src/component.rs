@@ -49,6 +49,10 @@ impl SessionComponent {
         let Services { reporter, clock, models, history, .. } = before;
         recipe.services =
             Services { reporter, clock, models, history, may_ask: serves, may_read: serves, ..Services::nothing() };
+        if recipe.loaded.is_native() {
+            // Its rights are not what keeps it from anything.
+            again.supervisor.revoke();
+        }
         Self::new(recipe, again.supervisor)
     }
 

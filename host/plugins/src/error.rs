@@ -65,6 +65,17 @@ pub enum PluginsError {
         /// How many there are.
         found: usize,
     },
+    /// It has native libraries, none of them for this machine, and no component.
+    #[error(
+        "the plugin `{name}` has native libraries for {}, and none for this machine ({}) and no component; ask its author \
+         for one of them", targets.join(", "), hermes_runtime::TARGET
+    )]
+    OtherMachine {
+        /// Its name.
+        name: String,
+        /// What they are for.
+        targets: Vec<String>,
+    },
     /// It may not run.
     #[error("the plugin `{name}` does not run: {why}")]
     Ungranted {

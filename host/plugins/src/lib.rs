@@ -28,7 +28,8 @@ mod variables;
 mod web;
 
 pub use catalog::{
-    Bundled, Catalog, Found, HELD, MANIFEST, Origin, Problem, SLOTS, Standing, Ungranted, component_in, manifest_in,
+    Bundled, Catalog, Code, CodeFiles, Found, HELD, MANIFEST, Origin, Problem, SLOTS, Standing, Ungranted, code_in,
+    manifest_in,
 };
 pub use digest::Digest;
 pub use error::PluginsError;

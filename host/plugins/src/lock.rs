@@ -51,8 +51,6 @@ pub struct Pin {
     pub folder: String,
     /// The plugin's own version.
     pub version: semver::Version,
-    /// Of its component.
-    pub component: Digest,
     /// Of everything in its folder.
     pub digest: Digest,
     /// The public key of its publisher; none where it is not signed.
@@ -63,7 +61,7 @@ pub struct Pin {
     /// Limits that were raised for it.
     #[serde(default, skip_serializing_if = "LimitSet::is_empty")]
     pub limits: LimitSet,
-    /// Whether it may run as a native library.
+    /// Whether just these bytes may run as a native library, outside of any sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
 }
@@ -203,7 +201,6 @@ mod tests {
             resolved: None,
             folder: folder.to_owned(),
             version: semver::Version::new(1, 2, 3),
-            component: Digest::of(b"c"),
             digest: Digest::of(b"f"),
             signer: None,
             granted: Some(Permissions { history: true, ..Permissions::default() }),

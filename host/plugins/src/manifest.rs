@@ -188,6 +188,11 @@ impl Manifest {
         schema::schema()
     }
 
+    /// The native library for this machine.
+    pub fn library(&self) -> Option<&str> {
+        self.native.get(hermes_runtime::TARGET).map(String::as_str)
+    }
+
     /// What it claims to be and is not, by its exports.
     pub fn claims_beyond(&self, exports: &[&str]) -> Vec<String> {
         self.provides.iter().filter(|claim| !exports.contains(&claim.as_str())).cloned().collect()

@@ -103,7 +103,7 @@ pub struct Identity {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Of its component, in hexadecimal digits.
+    /// Of its code, in hexadecimal digits.
     pub digest: String,
 }
 
@@ -388,13 +388,7 @@ impl Select<'_> {
 
     pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
         let name = &found.manifest.name;
-        let component = found.component()?;
-        let progress = |elapsed| (self.compiling)(name, elapsed);
-        let loaded = self.runtime.load_watched(&component, &progress).map_err(|source| PluginsError::Load {
-            name: name.clone(),
-            place: found.origin.to_string(),
-            source,
-        })?;
+        let loaded = found.load(self.runtime, &|elapsed| (self.compiling)(name, elapsed))?;
         let claims = found.manifest.claims_beyond(&loaded.exports().names());
         if !claims.is_empty() {
             return Err(PluginsError::Claims { name: name.clone(), claims });
@@ -415,10 +409,8 @@ impl Select<'_> {
 
     /// Names of the plugins of a kind, for the message of an error: only then is everything loaded.
     fn of_kind(&self, is: fn(&Exports) -> bool) -> Vec<String> {
-        let loads = |found: &&Found| {
-            let component = found.component().ok();
-            component.and_then(|bytes| self.runtime.load(&bytes).ok()).is_some_and(|loaded| is(&loaded.exports()))
-        };
+        let quietly = |_| ControlFlow::Continue(());
+        let loads = |found: &&Found| found.load(self.runtime, &quietly).is_ok_and(|loaded| is(&loaded.exports()));
         self.catalog
             .all()
             .iter()

@@ -69,6 +69,8 @@ struct State {
     engine: Row,
     /// The last failure before it was suspended.
     suspended: Option<String>,
+    /// It is not asked any more: it may not run.
+    revoked: bool,
 }
 
 /// Failures since the last answer.
@@ -126,6 +128,9 @@ impl Supervisor {
     where
         F: Future<Output = Result<T, CallError>>,
     {
+        if self.state().revoked {
+            return Err(self.error(call, Cause::Revoked));
+        }
         if !manner.engine {
             self.admit(call)?;
         }
@@ -167,8 +172,16 @@ impl Supervisor {
     fn admit(&self, call: &'static str) -> Result<(), CallError> {
         let state = self.state();
         let Some(why) = &state.suspended else { return Ok(()) };
-        let cause = Cause::Suspended { failures: state.own.failures, why: why.clone() };
-        Err(CallError { plugin: self.plugin.clone(), version: self.version.clone(), call, cause })
+        Err(self.error(call, Cause::Suspended { failures: state.own.failures, why: why.clone() }))
+    }
+
+    fn error(&self, call: &'static str, cause: Cause) -> CallError {
+        CallError { plugin: self.plugin.clone(), version: self.version.clone(), call, cause }
+    }
+
+    /// From here on it is not asked any more.
+    pub(crate) fn revoke(&self) {
+        self.state().revoked = true;
     }
 
     fn answered(&self, manner: Manner) {

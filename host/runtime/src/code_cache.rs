@@ -62,13 +62,19 @@ pub(crate) struct CodeCache {
 /// Code that is ready, and the open file that keeps others from evicting it.
 pub(crate) struct Mapped {
     pub(crate) component: Component,
-    pub(crate) source: [u8; 32],
     pub(crate) lease: File,
 }
 
 impl CodeCache {
     pub(crate) fn new(folder: CodeFolder, engine: &Engine) -> Self {
         Self { folder, fingerprint: fingerprint(engine), key: Mutex::new(None), allowance: Allowance::standard() }
+    }
+
+    /// The folder, made where it is not there.
+    pub(crate) fn folder(&self) -> Result<&Path, LoadError> {
+        let path = &self.folder.path;
+        make_private(path).map_err(|source| LoadError::Cache { path: path.clone(), source })?;
+        Ok(path)
     }
 
     /// Whether there is code of this source. It may still turn out not to be ours.
@@ -93,8 +99,7 @@ impl CodeCache {
             let path = path.to_owned();
             move |source| LoadError::Cache { path, source }
         };
-        let folder = &self.folder.path;
-        make_private(folder).map_err(at(folder))?;
+        let folder = self.folder()?;
         let begun = Instant::now();
         // One at a time and home: a compiler takes all cores and much memory, and whoever waits may find it done.
         let turn = folder.join("compile.lock");
@@ -143,7 +148,7 @@ impl CodeCache {
             return refused(error.to_string());
         }
         match deserialize(engine, &file, &path) {
-            Ok(component) => Ok(Some(Mapped { component, source: *source.as_bytes(), lease: file })),
+            Ok(component) => Ok(Some(Mapped { component, lease: file })),
             Err(error) => refused(format!("{error:#}")),
         }
     }

@@ -1,64 +1,24 @@
-//! A component that is compiled, linked and probed for what it exports.
+//! A component that is compiled and linked, and an instance of it.
 
 use std::fs::File;
 
 use hermes_bindings::exports::hermes::plugin as exported;
 use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{InstancePre, Linker};
+use wasmtime::component::{Instance, InstancePre, Linker};
+use wasmtime::{Store, UpdateDeadline};
 
 use crate::code_cache::Mapped;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::imports;
-use crate::limits::Tier;
+use crate::limits::Limit;
+use crate::loaded::Exports;
 use crate::stamp::OFFERED;
 
-/// Which interfaces a component exports beside `lifecycle`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exports {
-    /// `context-engine`.
-    pub context_engine: bool,
-    /// `context-assist`, which an engine may have.
-    pub context_assist: bool,
-    /// `memory-provider`.
-    pub memory_provider: bool,
-    /// `memory-events`, which a memory provider may have.
-    pub memory_events: bool,
-    /// `tools`.
-    pub tools: bool,
-    /// `skills`.
-    pub skills: bool,
-    /// `hooks`.
-    pub hooks: bool,
-}
-
-impl Exports {
-    /// How much its instances may use.
-    pub fn tier(&self) -> Tier {
-        if self.context_engine || self.memory_provider { Tier::Session } else { Tier::Tools }
-    }
-
-    /// The names of the contract, in its order.
-    pub fn names(&self) -> Vec<&'static str> {
-        [
-            (self.context_engine, "context-engine"),
-            (self.context_assist, "context-assist"),
-            (self.memory_provider, "memory-provider"),
-            (self.memory_events, "memory-events"),
-            (self.tools, "tools"),
-            (self.skills, "skills"),
-            (self.hooks, "hooks"),
-        ]
-        .into_iter()
-        .filter_map(|(there, name)| there.then_some(name))
-        .collect()
-    }
-}
-
-/// A plugin's code, ready for instances.
-pub struct Loaded {
+/// A component, probed for what it exports.
+pub(crate) struct Component {
     pub(crate) pre: InstancePre<Context>,
-    pub(crate) lifecycle: exported::lifecycle::GuestIndices,
+    pub(crate) lifecycle: Option<exported::lifecycle::GuestIndices>,
     pub(crate) context_engine: Option<exported::context_engine::GuestIndices>,
     pub(crate) context_assist: Option<exported::context_assist::GuestIndices>,
     pub(crate) memory_provider: Option<exported::memory_provider::GuestIndices>,
@@ -66,12 +26,11 @@ pub struct Loaded {
     pub(crate) tools: Option<exported::tools::GuestIndices>,
     pub(crate) skills: Option<exported::skills::GuestIndices>,
     pub(crate) hooks: Option<exported::hooks::GuestIndices>,
-    source: [u8; 32],
     /// Keeps the code it is mapped from.
     _lease: File,
 }
 
-impl Loaded {
+impl Component {
     /// Refuses what asks for more than plugins get, links the rest and looks what it is.
     pub(crate) fn new(mapped: Mapped, linker: &Linker<Context>) -> Result<Self, LoadError> {
         let component = &mapped.component;
@@ -113,9 +72,10 @@ impl Loaded {
             tools: probe!(tools, "tools"),
             skills: probe!(skills, "skills"),
             hooks: probe!(hooks, "hooks"),
-            lifecycle: probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?,
+            lifecycle: Some(
+                probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?,
+            ),
             pre,
-            source: mapped.source,
             _lease: mapped.lease,
         };
         if loaded.exports().names().is_empty() {
@@ -124,13 +84,8 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// The blake3 digest of the component.
-    pub fn source(&self) -> [u8; 32] {
-        self.source
-    }
-
     /// What it is.
-    pub fn exports(&self) -> Exports {
+    pub(crate) fn exports(&self) -> Exports {
         Exports {
             context_engine: self.context_engine.is_some(),
             context_assist: self.context_assist.is_some(),
@@ -141,6 +96,61 @@ impl Loaded {
             hooks: self.hooks.is_some(),
         }
     }
+
+    /// A store for an instance, held to its limits.
+    pub(crate) fn store(&self, context: Context) -> Store<Context> {
+        let limits = *context.meter.limits();
+        let mut store = Store::new(self.pre.engine(), context);
+        store.limiter(|context| &mut context.meter);
+        store.set_hostcall_fuel(limits.size(Limit::Output));
+        store.set_max_component_handles(limits.size(Limit::Handles));
+        store.set_epoch_deadline(1);
+        // At every tick: stop when the time is up, else let other tasks run.
+        store.epoch_deadline_callback(|mut store| {
+            Ok(if store.data_mut().tick() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+        });
+        store
+    }
+
+    /// Looks up the functions of an instance; an export that does not fit is named.
+    pub(crate) fn bind(
+        &self,
+        mut store: Store<Context>,
+        instance: &Instance,
+    ) -> Result<Guest, (&'static str, wasmtime::Error)> {
+        macro_rules! bind {
+            ($field:ident, $name:literal) => {
+                match &self.$field {
+                    Some(indices) => Some(indices.load(&mut store, instance).map_err(|error| ($name, error))?),
+                    None => None,
+                }
+            };
+        }
+        Ok(Guest {
+            lifecycle: bind!(lifecycle, "lifecycle"),
+            context_engine: bind!(context_engine, "context-engine"),
+            context_assist: bind!(context_assist, "context-assist"),
+            memory_provider: bind!(memory_provider, "memory-provider"),
+            memory_events: bind!(memory_events, "memory-events"),
+            tools: bind!(tools, "tools"),
+            skills: bind!(skills, "skills"),
+            hooks: bind!(hooks, "hooks"),
+            store,
+        })
+    }
+}
+
+/// An instance of a component, with what it exports.
+pub(crate) struct Guest {
+    pub(crate) store: Store<Context>,
+    pub(crate) lifecycle: Option<exported::lifecycle::Guest>,
+    pub(crate) context_engine: Option<exported::context_engine::Guest>,
+    pub(crate) context_assist: Option<exported::context_assist::Guest>,
+    pub(crate) memory_provider: Option<exported::memory_provider::Guest>,
+    pub(crate) memory_events: Option<exported::memory_events::Guest>,
+    pub(crate) tools: Option<exported::tools::Guest>,
+    pub(crate) skills: Option<exported::skills::Guest>,
+    pub(crate) hooks: Option<exported::hooks::Guest>,
 }
 
 /// wasmtime's sentence for an import that the linker lacks names it in backticks.

@@ -11,10 +11,12 @@ use wasmtime::{Config, Engine};
 
 use crate::code_cache::{CodeCache, CodeFolder};
 use crate::compiler::{Compiler, Progress};
-use crate::component::Loaded;
+use crate::component::Component;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::imports;
+use crate::loaded::Loaded;
+use crate::native::Library;
 
 /// How often a running guest looks whether its time is up.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -69,11 +71,18 @@ impl Runtime {
             return Ok(loaded);
         }
         let mapped = self.cache.load(&self.engine, &self.compiler, source, bytes, progress)?;
-        let loaded = Arc::new(Loaded::new(mapped, &self.linker)?);
+        let loaded = Arc::new(Loaded::component(Component::new(mapped, &self.linker)?, *source.as_bytes()));
         let mut known = known();
         known.retain(|_, loaded| loaded.strong_count() > 0);
         known.insert(source, Arc::downgrade(&loaded));
         Ok(loaded)
+    }
+
+    /// Opens a native library: from here on its code runs in this process, with all of the user's rights, and it stays
+    /// until the process ends. Only for what the user has granted as native.
+    pub fn load_native(&self, bytes: &[u8]) -> Result<Arc<Loaded>, LoadError> {
+        let library = Library::open(bytes, self.cache.folder()?)?;
+        Ok(Arc::new(Loaded::native(library, *blake3::hash(bytes).as_bytes())))
     }
 }
 

@@ -54,6 +54,12 @@ pub enum LoadError {
         /// What happened.
         why: String,
     },
+    /// A native library cannot be opened, or is none for this host.
+    #[error("its native library cannot be used: {why}")]
+    Native {
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// Whoever waited for the compiler stopped it.
     #[error("its compilation was stopped")]
     Cancelled,
@@ -182,6 +188,9 @@ pub enum Cause {
         /// The last failure, without the plugin's name.
         why: String,
     },
+    /// It may not run any more.
+    #[error("it is not asked any more: its grant was taken back")]
+    Revoked,
     /// Nobody waits for the answer any more.
     #[error("cancelled")]
     Cancelled,
@@ -205,9 +214,12 @@ impl Cause {
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Trap { .. } | Self::Deadline { .. } | Self::Limit { .. } | Self::Start(_) => true,
-            Self::Fault(_) | Self::Input { .. } | Self::Suspended { .. } | Self::Cancelled | Self::NotExported(_) => {
-                false
-            }
+            Self::Fault(_)
+            | Self::Input { .. }
+            | Self::Suspended { .. }
+            | Self::Revoked
+            | Self::Cancelled
+            | Self::NotExported(_) => false,
         }
     }
 }
@@ -215,6 +227,7 @@ impl Cause {
 /// What to do about it, where there is something.
 fn remedy(plugin: &str, cause: &Cause) -> String {
     match cause {
+        Cause::Revoked => format!("; `hermes plugins grant {plugin}` gives it back"),
         Cause::Suspended { .. } => format!("; `hermes plugins info {plugin}` tells more"),
         cause => cause.limit().map_or_else(String::new, |limit| format!("; `{}` raises it", limit.key(plugin))),
     }

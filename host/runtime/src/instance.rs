@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
 use async_trait::async_trait;
-use hermes_bindings::exports::hermes::plugin as exported;
-use hermes_conversation::MessageId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use wasmtime::{Store, UpdateDeadline};
 
-use crate::component::Loaded;
 use crate::context::{Call, Context};
 use crate::convert;
 use crate::error::{CallError, Cause, Fault, FaultKind};
 use crate::limits::{Limit, Limits};
+use crate::live::{Body, Live};
+use crate::loaded::{Code, Loaded};
+use crate::native;
 use crate::services::Services;
 use crate::tally::Tally;
 use crate::types::{Ending, SessionInfo, Start};
@@ -196,21 +195,6 @@ struct Slot {
     start: Start,
 }
 
-/// An instance with what it exports.
-pub(crate) struct Live {
-    pub(crate) store: Store<Context>,
-    pub(crate) lifecycle: exported::lifecycle::Guest,
-    pub(crate) context_engine: Option<exported::context_engine::Guest>,
-    pub(crate) context_assist: Option<exported::context_assist::Guest>,
-    pub(crate) memory_provider: Option<exported::memory_provider::Guest>,
-    pub(crate) memory_events: Option<exported::memory_events::Guest>,
-    pub(crate) tools: Option<exported::tools::Guest>,
-    pub(crate) skills: Option<exported::skills::Guest>,
-    pub(crate) hooks: Option<exported::hooks::Guest>,
-    /// The newest message that a context engine was told of.
-    pub(crate) observed: Option<MessageId>,
-}
-
 /// How an attempt went wrong: in the guest, or by its own answer.
 enum Failure {
     Trap(wasmtime::Error),
@@ -246,7 +230,7 @@ impl Slot {
             }
         };
         if let Some(live) = &mut self.live {
-            live.store.data_mut().account();
+            live.account();
         }
         let cause = match outcome {
             Some(Ok(result)) => return Ok(result),
@@ -270,63 +254,40 @@ impl Slot {
             state.until = Moment::now() + deadline;
         }
         let live = self.live.as_mut().expect("made above");
-        live.store.data_mut().begin(state);
-        live.store.set_epoch_deadline(1);
+        live.begin(state);
         Ok(live)
     }
 
     async fn make(&mut self, state: Call) -> Result<Live, Failure> {
         let recipe = &self.recipe;
-        let loaded = &recipe.loaded;
         let context = Context::new(recipe.services.clone(), recipe.limits, Arc::clone(&recipe.tally), state);
-        let mut store = Store::new(loaded.pre.engine(), context);
-        store.limiter(|context| &mut context.meter);
-        store.set_hostcall_fuel(recipe.limits.size(Limit::Output));
-        store.set_max_component_handles(recipe.limits.size(Limit::Handles));
-        store.set_epoch_deadline(1);
-        // At every tick: stop when the time is up, else let other tasks run.
-        store.epoch_deadline_callback(|mut store| {
-            Ok(if store.data_mut().tick() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+        let mut live = Live::new(match &recipe.loaded.code {
+            Code::Component(component) => {
+                let mut store = component.store(context);
+                let instance = component.pre.instantiate_async(&mut store).await;
+                let instance = instance.map_err(|error| self.trapped(store.data(), &error))?;
+                Body::Component(Box::new(component.bind(store, &instance).map_err(|(name, error)| odd(name, &error))?))
+            }
+            Code::Native(library) => {
+                let guest = native::Guest::start(*library, &recipe.plugin, context);
+                Body::Native(Box::new(guest.map_err(|error| {
+                    let why = format!("the system gives it no thread: {error}");
+                    Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::Exhausted, "threads", why))))
+                })?))
+            }
         });
-        let instance = loaded.pre.instantiate_async(&mut store).await.map_err(|error| self.trapped(&store, error))?;
-        let odd = |name: &str, error: wasmtime::Error| {
-            let why = format!("its export `{name}` does not fit the contract: {}", first_line(&error));
-            Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, "shape", why))))
-        };
-        macro_rules! bind {
-            ($field:ident, $name:literal) => {
-                match &loaded.$field {
-                    Some(indices) => Some(indices.load(&mut store, &instance).map_err(|error| odd($name, error))?),
-                    None => None,
-                }
-            };
-        }
-        let lifecycle = loaded.lifecycle.load(&mut store, &instance).map_err(|error| odd("lifecycle", error))?;
-        let mut live = Live {
-            lifecycle,
-            context_engine: bind!(context_engine, "context-engine"),
-            context_assist: bind!(context_assist, "context-assist"),
-            memory_provider: bind!(memory_provider, "memory-provider"),
-            memory_events: bind!(memory_events, "memory-events"),
-            tools: bind!(tools, "tools"),
-            skills: bind!(skills, "skills"),
-            hooks: bind!(hooks, "hooks"),
-            observed: None,
-            store,
-        };
-        let configured = live.lifecycle.call_configure(&mut live.store, &recipe.config).await;
-        let answer = configured.map_err(|error| self.trapped(&live.store, error))?;
-        answer.map_err(|error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error)))))?;
+        let refused = |error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error))));
+        let configured = live.configure(&recipe.config).await;
+        configured.map_err(|error| self.trapped(live.context(), &error))?.map_err(refused)?;
         let session = convert::session(&recipe.session);
-        let started = live.lifecycle.call_session_start(&mut live.store, &session, &self.start).await;
-        let answer = started.map_err(|error| self.trapped(&live.store, error))?;
-        answer.map_err(|error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error)))))?;
+        let started = live.session_start(&session, &self.start).await;
+        started.map_err(|error| self.trapped(live.context(), &error))?.map_err(refused)?;
         Ok(live)
     }
 
     /// A crash while the instance is not yet in its slot, where [`Slot::why`] could not find its words.
-    fn trapped(&self, store: &Store<Context>, error: wasmtime::Error) -> Failure {
-        Failure::Answer(self.reason(store.data(), &error, Limit::StartTime))
+    fn trapped(&self, context: &Context, error: &wasmtime::Error) -> Failure {
+        Failure::Answer(self.reason(context, error, Limit::StartTime))
     }
 
     fn why(&self, error: &wasmtime::Error, state: &Call, within: Limit) -> Cause {
@@ -334,7 +295,7 @@ impl Slot {
             return Cause::Cancelled;
         }
         match &self.live {
-            Some(live) => self.reason(live.store.data(), error, within),
+            Some(live) => self.reason(live.context(), error, within),
             None => Cause::Trap { why: first_line(error) },
         }
     }
@@ -355,14 +316,19 @@ impl Slot {
         let Some(live) = &mut self.live else { return };
         let limits = self.recipe.limits;
         let deadline = limits.time(Limit::TurnTime);
-        live.store.data_mut().begin(Call::new(deadline, &limits));
-        live.store.set_epoch_deadline(1);
-        let told = live.lifecycle.call_session_end(&mut live.store, Ending::Left);
+        live.begin(Call::new(deadline, &limits));
+        let told = live.session_end(Ending::Left);
         match tokio::time::timeout(deadline, told).await {
             Ok(Ok(Ok(()))) => {}
             other => tracing::debug!(plugin = self.recipe.plugin, ?other, "session-end"),
         }
     }
+}
+
+/// An export that is there by name and not by shape.
+fn odd(name: &str, error: &wasmtime::Error) -> Failure {
+    let why = format!("its export `{name}` does not fit the contract: {}", first_line(error));
+    Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, "shape", why))))
 }
 
 /// The limit that wasmtime itself keeps and that an error of it tells of; its words are held by the tests of each limit.

@@ -16,7 +16,16 @@ const PACKAGE: &str = "hermes:plugin";
 /// Checks that the bytes are a component and that the host speaks the version it was built for.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
     let not = |why: String| LoadError::NotAComponent { why };
-    let found = read(bytes).map_err(not)?.ok_or(LoadError::NoContract)?;
+    speaks(read(bytes).map_err(not)?)
+}
+
+/// The same of a stamp by itself, as a native library has it.
+pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
+    speaks(stamped(stamp))
+}
+
+fn speaks(found: Option<String>) -> Result<(), LoadError> {
+    let found = found.ok_or(LoadError::NoContract)?;
     if compatible(&found) { Ok(()) } else { Err(LoadError::Version { found, offered: OFFERED.to_owned() }) }
 }
 

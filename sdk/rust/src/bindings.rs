@@ -9,7 +9,7 @@ wit_bindgen::generate!({
     path: "../../wit",
     world: "imports",
     generate_unused_types: true,
-    additional_derives: [PartialEq],
+    additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
     with: { "hermes:plugin/types@0.1.0/error": crate::Error },
 });
 
@@ -26,7 +26,7 @@ macro_rules! world {
                 path: "../../wit",
                 inline: $inline,
                 generate_unused_types: true,
-                additional_derives: [PartialEq],
+                additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
                 pub_export_macro: true,
                 export_macro_name: "export",
                 with: {

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use crate::bindings::types::ErrorKind;
 
 /// Why a call could not be served; what imports answer, and what a plugin answers to the host.
@@ -7,7 +9,7 @@ pub use crate::bindings::types::ErrorKind;
 /// The kind decides what the host does: an [`invalid`](Error::invalid) call is the caller's fault and goes back to the
 /// model, an [`unavailable`](Error::unavailable) dependency may be tried again, [`failed`](Error::failed) counts
 /// against the plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// What the host should make of it.
     pub kind: ErrorKind,

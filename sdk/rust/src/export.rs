@@ -84,6 +84,7 @@ macro_rules! export {
 
             $crate::__export_interface!(Lifecycle Component);
             $($crate::__export_interface!($kind Component);)+
+            $crate::__export_native!(Component: $($kind),+);
 
             #[cfg(target_family = "wasm")]
             #[allow(unsafe_code)]
@@ -91,6 +92,72 @@ macro_rules! export {
             #[unsafe(link_section = "hermes:abi")]
             static STAMP: [u8; $crate::__private::STAMP.len()] = $crate::__private::stamp();
         };
+    };
+}
+
+/// Nothing, but where a native library is built.
+#[cfg(not(all(feature = "native", not(target_family = "wasm"))))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_native {
+    ($component:ident: $($kind:ident),+) => {};
+}
+
+/// The header of the library, by which the host finds everything else.
+#[cfg(all(feature = "native", not(target_family = "wasm")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_native {
+    ($component:ident: $($kind:ident),+) => {
+        #[cfg(panic = "abort")]
+        ::std::compile_error!("a native library must catch panics: leave `panic = \"abort\"` out of the profile");
+
+        /// The same as `hermes_plugin_abi::SYMBOL`.
+        #[allow(unsafe_code, non_upper_case_globals)]
+        #[unsafe(no_mangle)]
+        pub static hermes_plugin: $crate::__private::abi::LibHeader = {
+            fn plugin() -> $crate::__private::abi::PluginRef {
+                let mut plugin = $crate::__private::native::plugin::<$component>();
+                $($crate::__export_native!(@ plugin $component $kind);)+
+                $crate::__private::native::lasting(plugin)
+            }
+
+            extern "C" fn construct() -> $crate::__private::abi::RootModuleResult {
+                $crate::__private::abi::construct(plugin)
+            }
+
+            // SAFETY: `construct` gives what it says.
+            unsafe {
+                $crate::__private::abi::LibHeader::from_constructor::<$crate::__private::abi::PluginRef>(
+                    construct,
+                    $crate::__private::abi::CheckTypeLayout::Yes,
+                )
+            }
+        };
+    };
+    (@ $plugin:ident $component:ident ContextEngine) => {
+        $crate::__export_native!(@ $plugin.context_engine = context_engine_of $component);
+    };
+    (@ $plugin:ident $component:ident ContextAssist) => {
+        $crate::__export_native!(@ $plugin.context_assist = context_assist_of $component);
+    };
+    (@ $plugin:ident $component:ident MemoryProvider) => {
+        $crate::__export_native!(@ $plugin.memory_provider = memory_provider_of $component);
+    };
+    (@ $plugin:ident $component:ident MemoryEvents) => {
+        $crate::__export_native!(@ $plugin.memory_events = memory_events_of $component);
+    };
+    (@ $plugin:ident $component:ident Tools) => {
+        $crate::__export_native!(@ $plugin.tools = tools_of $component);
+    };
+    (@ $plugin:ident $component:ident Skills) => {
+        $crate::__export_native!(@ $plugin.skills = skills_of $component);
+    };
+    (@ $plugin:ident $component:ident Hooks) => {
+        $crate::__export_native!(@ $plugin.hooks = hooks_of $component);
+    };
+    (@ $plugin:ident.$field:ident = $make:ident $component:ident) => {
+        $plugin.$field = $crate::__private::abi::ROption::RSome($crate::__private::native::$make::<$component>());
     };
 }
 

@@ -56,6 +56,9 @@
 //! In `Cargo.toml` the crate is `crate-type = ["cdylib"]`, and `cargo build --target wasm32-wasip2` leaves the
 //! component. Beside it, `plugin.yaml` names it and asks for the permissions that its imports need.
 //!
+//! The same source is a native library where it is built with the feature `native` for another target than wasm: see
+//! `docs/plugins-native.md`.
+//!
 //! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
 //! [`documents`], [`files`], [`http`] and [`process`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
 //! are best kept in plain functions, which `cargo test` runs natively. A panic ends the instance, its message
@@ -76,9 +79,17 @@ mod host;
 pub mod lifecycle;
 pub mod memory_events;
 pub mod memory_provider;
+#[cfg(all(feature = "native", not(target_family = "wasm")))]
+#[doc(hidden)]
+pub mod native;
 pub mod skills;
 pub mod toolbox;
 pub mod tools;
+
+#[cfg(not(all(feature = "native", not(target_family = "wasm"))))]
+use bindings::hermes::plugin as imports;
+#[cfg(all(feature = "native", not(target_family = "wasm")))]
+use native::imports;
 
 pub use bindings::types::{
     Extra, Header, Message, MessageId, MessageRange, Model, Progress, Role, Session, Timestamp, ToolCall, ToolSchema,
@@ -102,6 +113,10 @@ pub use tools::Tools;
 pub mod __private {
     pub use crate::bindings;
     pub use crate::export::{STAMP, Slot, stamp};
+    #[cfg(all(feature = "native", not(target_family = "wasm")))]
+    pub use crate::native;
+    #[cfg(all(feature = "native", not(target_family = "wasm")))]
+    pub use hermes_plugin_abi as abi;
     pub use {schemars, serde};
 }
 

@@ -65,6 +65,9 @@ pub(super) fn show(manifest: &Manifest, pin: &Pin, console: Console) {
             |key| format!("with the key {key}"),
         ),
     );
+    if pin.native {
+        line("native", "it runs outside of the sandbox: whatever is listed below, it can do all that you can");
+    }
     for unknown in &manifest.unknown {
         console
             .warning(&format!("plugin.yaml has a field that this version does not know and leaves alone: {unknown}"));

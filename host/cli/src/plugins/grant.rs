@@ -22,6 +22,9 @@ pub(crate) struct GrantArguments {
     /// Let it run without any right
     #[arg(long, conflicts_with = "rights")]
     none: bool,
+    /// Let it run as a native library, outside of the sandbox: it can do all that you can
+    #[arg(long)]
+    native: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -32,7 +35,7 @@ pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCo
     setup.warn(console);
     let installer = setup.installer();
     let name = &arguments.name;
-    let granting = installer.granting(name, &setup.catalog())?;
+    let granting = installer.granting(name, arguments.native, &setup.catalog())?;
     let manifest = &granting.manifest;
     // What was granted to other bytes was granted to something else.
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use hermes_plugins::record::{Mishap, Record};
-use hermes_plugins::{Digest, Found, Standing};
+use hermes_plugins::{Code, Digest, Found, Standing};
 use serde_json::{Value, json};
 
 use super::{Known, look_at};
@@ -16,15 +16,16 @@ pub(crate) fn run(name: &str, json: bool, console: Console) -> Result<ExitCode, 
     let found = known.found(name)?;
     let record = record(&known, name)?;
     let listed = look_at(found, &known.runtime, &known.selection);
-    let bytes = found.component().ok();
-    let digest = bytes.as_deref().map(|bytes| Digest::of(bytes).to_string());
-    let size = bytes.as_deref().map(|bytes| bytes.len() as u64);
+    let code = found.code().ok();
+    let is_native = matches!(code, Some(Code::Native(_)));
+    let digest = code.as_ref().map(|code| Digest::of(code.bytes()).to_string());
+    let size = code.as_ref().map(|code| code.bytes().len() as u64);
     let (asked, granted) = (&found.manifest.permissions, found.permissions());
     let missing = asked.widening(&granted);
     if json {
         let value = json!({
             "plugin": listed, "author": found.manifest.author, "license": found.manifest.license,
-            "repository": found.manifest.repository, "bytes": size, "digest": digest,
+            "repository": found.manifest.repository, "bytes": size, "digest": digest, "native": is_native,
             "permissions": { "asked": asked, "granted": granted }, "limits": found.limits(),
             "standing": standing(found), "record": record,
         });
@@ -46,7 +47,10 @@ pub(crate) fn run(name: &str, json: bool, console: Console) -> Result<ExitCode, 
     ];
     lines.extend(about.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| (label, text.clone())));
     if let (Some(size), Some(digest)) = (size, digest) {
-        lines.push(("component", format!("{}, {digest}", text::bytes(size))));
+        lines.push((if is_native { "library" } else { "component" }, format!("{}, {digest}", text::bytes(size))));
+    }
+    if is_native {
+        lines.push(("native", "runs outside of the sandbox: it can do all that you can".to_owned()));
     }
     lines.extend(granted.lines().into_iter().map(|line| ("may", line)));
     lines.extend(missing.lines().into_iter().map(|line| ("may not", format!("{line} (asked for, not granted)"))));

@@ -25,7 +25,7 @@ pub(crate) struct InstallArguments {
     #[arg(required_unless_present = "locked")]
     source: Option<String>,
     /// All that plugins.lock pins and that is not there, exactly as it is pinned
-    #[arg(long, conflicts_with_all = ["source", "name", "key", "accept_key", "replace", "grant"])]
+    #[arg(long, conflicts_with_all = ["source", "name", "key", "accept_key", "replace", "native", "grant"])]
     locked: bool,
     /// The name of a component that has no plugin.yaml
     #[arg(long, value_name = "NAME")]
@@ -39,6 +39,9 @@ pub(crate) struct InstallArguments {
     /// Accept another key than that of the first install
     #[arg(long)]
     accept_key: bool,
+    /// Run its native library, outside of the sandbox: it can do all that you can
+    #[arg(long)]
+    native: bool,
     /// Take the place of a plugin of this name that came from somewhere else
     #[arg(long)]
     replace: bool,
@@ -67,12 +70,12 @@ async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: C
         key: arguments.key.clone(),
     };
     let installer = setup.installer();
-    let prepared = prepare(&installer, &wanted, console).await?;
+    let mut prepared = prepare(&installer, &wanted, console).await?;
     if !arguments.replace {
         prepared.same_source()?;
     }
-    let terms = Terms { accept_key: arguments.accept_key, consent: arguments.consent };
-    settle(&installer, &prepared, terms, setup, console).await
+    let terms = Terms { accept_key: arguments.accept_key, native: arguments.native, consent: arguments.consent };
+    settle(&installer, &mut prepared, terms, setup, console).await
 }
 
 pub(super) async fn prepare(installer: &Installer, wanted: &Wanted, console: Console) -> Result<Prepared, Failure> {
@@ -80,35 +83,44 @@ pub(super) async fn prepare(installer: &Installer, wanted: &Wanted, console: Con
     Ok(installer.prepare(wanted, &bar).await?)
 }
 
-/// What the command line says about keys and consent.
+/// What the command line says about keys, native code and consent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     pub(super) accept_key: bool,
+    pub(super) native: bool,
     pub(super) consent: Consent,
 }
 
 /// Shows what is on the stage, asks, rehearses and commits. The same for a first install and for every later one.
 pub(super) async fn settle(
     installer: &Installer,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
     terms: Terms,
     setup: &Setup,
     console: Console,
 ) -> Result<ExitCode, Failure> {
+    if terms.native {
+        prepared.as_native()?;
+    }
+    let prepared = &*prepared;
     let name = &prepared.manifest.name;
     let is_update = prepared.before.as_ref().is_some_and(|before| before.pin.granted.is_some());
     if prepared.is_installed() && is_update {
         console.note(&format!("`{name}` {} is installed already, just as it is there", prepared.pin.version));
         return Ok(ExitCode::SUCCESS);
     }
+    prepared.can_run()?;
     show(&prepared.manifest, &prepared.pin, console);
+    if prepared.leaves_native() {
+        console.warning("the version before runs as a native library, this one as a component; with --native it does not change");
+    }
     if !terms.accept_key {
         check_key(prepared)?;
     }
     let (wider, limits) = (prepared.widening(), prepared.wider_limits());
     show_rights(&wider, &limits, is_update, console);
     // Consent to all that it asks for now was given before.
-    let covered = is_update && wider.is_empty() && limits.is_empty();
+    let covered = is_update && wider.is_empty() && limits.is_empty() && !prepared.pin.native;
     let granted = if covered && terms.consent.grant.is_none() {
         Some(prepared.granted(false))
     } else {
@@ -253,6 +265,9 @@ async fn pinned(
     let mut prepared = prepare(&installer, &wanted, console).await?;
     prepared.is_pinned(pin)?;
     prepared.pin.source.clone_from(&pin.source);
+    if pin.native {
+        prepared.as_native()?;
+    }
     let granted = pin.granted.clone().unwrap_or_default();
     show(&prepared.manifest, &prepared.pin, console);
     show_rights(&prepared.manifest.permissions.within(&granted), &pin.limits, false, console);

@@ -17,6 +17,7 @@ mod variables;
 mod verify;
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use hermes_plugins::{Catalog, Found, PluginsError, Selection};
@@ -180,14 +181,11 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
 
 fn look_at(found: &Found, runtime: &Runtime, selection: &Selection) -> Listed {
     let manifest = &found.manifest;
-    let load = |bytes: std::borrow::Cow<'_, [u8]>| runtime.load(&bytes).map_err(|error| error.to_string());
-    let (kinds, state, why) = match found.component() {
+    let (kinds, state, why) = match found.load(runtime, &|_| ControlFlow::Continue(())) {
+        Ok(loaded) => (loaded.exports().names(), state(&manifest.name, selection), None),
         Err(PluginsError::Ungranted { why, .. }) => (Vec::new(), State::Ungranted, Some(why.to_string())),
+        Err(PluginsError::Load { source, .. }) => (Vec::new(), State::Broken, Some(source.to_string())),
         Err(error) => (Vec::new(), State::Broken, Some(error.to_string())),
-        Ok(bytes) => match load(bytes) {
-            Ok(loaded) => (loaded.exports().names(), state(&manifest.name, selection), None),
-            Err(why) => (Vec::new(), State::Broken, Some(why)),
-        },
     };
     Listed {
         name: manifest.name.clone(),

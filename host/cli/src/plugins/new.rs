@@ -117,6 +117,7 @@ fn files(name: &str, kind: Kind) -> Vec<(String, String)> {
                 files.push((format!("vendor/{package}/Cargo.toml"), (*text).to_owned()));
             }
             "rust" => files.push((format!("vendor/hermes-plugin/src/{path}"), (*text).to_owned())),
+            "abi" => files.push((format!("vendor/hermes-plugin-abi/src/{path}"), (*text).to_owned())),
             "rust-derive" => files.push((format!("vendor/hermes-plugin-derive/src/{path}"), (*text).to_owned())),
             "wit" => files.push((format!("wit/{path}"), (*text).to_owned())),
             _ => {}
@@ -214,6 +215,7 @@ mod tests {
         for (of, at) in [
             ("sdk/rust/src", "vendor/hermes-plugin/src/"),
             ("sdk/rust-derive/src", "vendor/hermes-plugin-derive/src/"),
+            ("sdk/abi/src", "vendor/hermes-plugin-abi/src/"),
             ("wit", "wit/"),
         ] {
             let written: BTreeMap<String, String> = files
@@ -240,9 +242,15 @@ mod tests {
         let own = fs::read_to_string(repository().join("sdk/rust/Cargo.toml")).unwrap();
         let own = requirements(&own, "[dependencies]");
         assert_eq!(written.keys().collect::<Vec<_>>(), own.keys().collect::<Vec<_>>());
-        for (name, requirement) in written.iter().filter(|(name, _)| *name != "hermes-plugin-derive") {
-            assert_eq!(Some(requirement), workspace.get(name), "{name}");
+        for (name, requirement) in written.iter().filter(|(name, _)| !name.starts_with("hermes-plugin")) {
+            let requirement = requirement.replace(",optional=true", "");
+            assert_eq!(Some(&requirement), workspace.get(name), "{name}");
         }
+        let abi = requirements(&files["vendor/hermes-plugin-abi/Cargo.toml"], "[dependencies]");
+        let host = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
+        let host = requirements(&host, "[workspace.dependencies]");
+        assert_eq!(abi.keys().collect::<Vec<_>>(), ["abi_stable"]);
+        assert_eq!(abi.get("abi_stable"), host.get("abi_stable"));
     }
 
     #[test]

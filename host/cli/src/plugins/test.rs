@@ -18,6 +18,9 @@ pub(crate) struct TestArguments {
     /// A component, a plugin's folder, or a Rust project that was built
     #[arg(default_value = ".")]
     path: PathBuf,
+    /// Its native library in place of the component; it runs outside of any sandbox
+    #[arg(long)]
+    native: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -36,7 +39,12 @@ pub(crate) struct TestArguments {
 }
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
-    let subject = Subject::find(&arguments.path).map_err(failed)?;
+    let subject = if arguments.native {
+        Subject::find_native(&arguments.path)
+    } else {
+        Subject::find(&arguments.path)
+    };
+    let subject = subject.map_err(failed)?;
     let home = Home::locate()?;
     let code = Code::of(&home)?;
     let settings = Settings {
@@ -113,7 +121,10 @@ fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
     if let Some(seed) = check.seed {
         let path = arguments.path.display();
         let config = arguments.config.as_ref().map_or_else(String::new, |config| format!(" --config '{config}'"));
-        line.push_str(&format!("      again: hermes plugins test {path} --seed {seed} --conversations 1{config}\n"));
+        let native = if arguments.native { " --native" } else { "" };
+        line.push_str(&format!(
+            "      again: hermes plugins test {path}{native} --seed {seed} --conversations 1{config}\n"
+        ));
     }
     line
 }
@@ -134,6 +145,7 @@ mod tests {
     fn a_failed_check_is_told_with_why_how_to_put_it_right_and_how_to_see_it_again() {
         let arguments = TestArguments {
             path: "./mine".into(),
+            native: false,
             json: false,
             conversations: 300,
             seed: 1,

@@ -30,6 +30,9 @@ pub(crate) struct UpdateArguments {
     /// Accept another key than that of the first install
     #[arg(long)]
     accept_key: bool,
+    /// Run the native library of the new version too, outside of the sandbox
+    #[arg(long)]
+    native: bool,
     #[command(flatten)]
     consent: Consent,
 }
@@ -92,7 +95,7 @@ async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Co
         return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
     }
     let wanted = Wanted { source, name: Some(name.to_owned()), insecure: arguments.insecure, key: None };
-    let prepared = prepare(&installer, &wanted, console).await?;
+    let mut prepared = prepare(&installer, &wanted, console).await?;
     if prepared.manifest.name != name {
         let why = format!("what its source holds is now called `{}`", text::line(&prepared.manifest.name));
         let fix = format!("remove `{name}` and install the other one");
@@ -107,8 +110,8 @@ async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Co
     if !prepared.is_installed() {
         console.note(told(name, &prepared).trim_end());
     }
-    let terms = Terms { accept_key: arguments.accept_key, consent: arguments.consent };
-    settle(&installer, &prepared, terms, setup, console).await.map(Done::Updated)
+    let terms = Terms { accept_key: arguments.accept_key, native: arguments.native, consent: arguments.consent };
+    settle(&installer, &mut prepared, terms, setup, console).await.map(Done::Updated)
 }
 
 fn told(name: &str, prepared: &Prepared) -> String {

@@ -10,7 +10,7 @@ use super::{
     Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
     Services,
 };
-use crate::component::Loaded;
+use crate::loaded::Loaded;
 use crate::documents::Documents;
 use crate::error::{Fault, FaultKind};
 use crate::files::Roots;

@@ -1,7 +1,7 @@
 //! The time.
 
 use crate::Timestamp;
-use crate::bindings::hermes::plugin::clock as wit;
+use crate::imports::clock as wit;
 
 /// Unix time in milliseconds.
 pub fn now() -> Timestamp {

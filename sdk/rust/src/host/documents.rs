@@ -2,7 +2,7 @@
 //! `documents` with the names.
 
 use crate::Error;
-use crate::bindings::hermes::plugin::documents as wit;
+use crate::imports::documents as wit;
 
 pub use wit::{Document, WriteOutcome};
 

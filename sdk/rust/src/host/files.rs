@@ -1,7 +1,7 @@
 //! Files below the roots that were granted; paths are relative to one and never leave it. Needs the permission `files`.
 
 use crate::Error;
-use crate::bindings::hermes::plugin::files as wit;
+use crate::imports::files as wit;
 
 pub use wit::{Entry, Findings, Found, Kind, Pattern, Root, Slice};
 

@@ -1,6 +1,6 @@
 //! The host's log of the conversation: what was said, never rewritten. Needs the permission `history`.
 
-use crate::bindings::hermes::plugin::history as wit;
+use crate::imports::history as wit;
 use crate::{Error, Header, Message, MessageRange};
 
 pub use wit::{Hit, Matching, Page, Query};

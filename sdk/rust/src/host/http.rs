@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::bindings::hermes::plugin::http as wit;
+use crate::imports::http as wit;
 
 /// Whether a secret was granted and has a value: if not, the user is to be told which one.
 pub fn has_secret(name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! The user's models; no plugin ever sees a key. Needs the permission `llm`.
 
-use crate::bindings::hermes::plugin::llm as wit;
+use crate::imports::llm as wit;
 use crate::{Error, Model, Role};
 
 pub use wit::{Finish, PromptMessage, Reply, Request};

@@ -4,13 +4,13 @@
 
 use std::fmt::Display;
 
-pub use crate::bindings::hermes::plugin::log::Level;
+pub use crate::imports::log::Level;
 
 /// One line at a level.
 pub fn write(level: Level, text: impl Display) {
-    #[cfg(target_family = "wasm")]
-    crate::bindings::hermes::plugin::log::write(level, &text.to_string());
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(any(target_family = "wasm", feature = "native"))]
+    crate::imports::log::write(level, &text.to_string());
+    #[cfg(not(any(target_family = "wasm", feature = "native")))]
     eprintln!("{level:?}: {text}");
 }
 

@@ -19,7 +19,7 @@
 use std::borrow::Cow;
 
 use crate::Error;
-use crate::bindings::hermes::plugin::process as wit;
+use crate::imports::process as wit;
 
 pub use wit::{Command, End, Exit};
 

@@ -1,6 +1,6 @@
 //! Randomness.
 
-use crate::bindings::hermes::plugin::random as wit;
+use crate::imports::random as wit;
 
 /// As many random bytes.
 pub fn bytes(count: u32) -> Vec<u8> {

@@ -13,7 +13,7 @@
 //! ```
 
 use crate::Error;
-use crate::bindings::hermes::plugin::sql as wit;
+use crate::imports::sql as wit;
 
 pub use wit::{Rows, Statement, Value};
 

@@ -1,6 +1,6 @@
 //! What the call at hand may still do.
 
-use crate::bindings::hermes::plugin::task as wit;
+use crate::imports::task as wit;
 
 /// The user no longer waits for it.
 pub fn cancelled() -> bool {

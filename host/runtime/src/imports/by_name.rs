@@ -1,0 +1,57 @@
+//! The imports by name, for code that does not come by the linker: a native library.
+
+use hermes_bindings::hermes::plugin as imported;
+
+use crate::context::Context;
+use crate::limits::Limit;
+
+macro_rules! imports {
+    ($($interface:ident { $($function:ident($($argument:ident),*);)+ })+) => {
+        impl Context {
+            /// Carries out an import by the bytes of its arguments. An error ends the call, as a trap does.
+            pub(crate) async fn import(
+                &mut self,
+                interface: &str,
+                function: &str,
+                arguments: &[u8],
+            ) -> wasmtime::Result<Vec<u8>> {
+                self.call.host_calls += 1;
+                if self.call.host_calls > self.meter.limits().get(Limit::HostCalls) {
+                    self.meter.refused = Some(Limit::HostCalls);
+                    return Err(wasmtime::Error::msg("it uses imports too often"));
+                }
+                match (interface, function) {
+                    $($((stringify!($interface), stringify!($function)) => {
+                        let ($($argument,)*) = postcard::from_bytes(arguments)?;
+                        let answer = imported::$interface::Host::$function(self, $($argument),*).await;
+                        Ok(postcard::to_stdvec(&answer)?)
+                    })+)+
+                    _ => Err(wasmtime::Error::msg(format!("the host has no import `{interface}.{function}`"))),
+                }
+            }
+        }
+    };
+}
+
+imports! {
+    log { write(level, text); }
+    task { cancelled(); time_left(); progress(text); }
+    clock { now(); utc_offset(); }
+    random { bytes(count); }
+    llm { resolve(task); complete(request); count_tokens(text); }
+    history { whole(); headers(range); read(range); summary(key); search(query); }
+    sql { query(statement); execute(statements); }
+    documents { read(name); write(name, content, version); }
+    files {
+        roots();
+        stat(root, path);
+        entries(root, path);
+        read(root, path, offset, limit);
+        write(root, path, content, version);
+        rename(root, path, to);
+        remove(root, path);
+        search(root, glob, pattern, offset, limit);
+    }
+    http { send(request); has_secret(name); }
+    process { run(command); }
+}

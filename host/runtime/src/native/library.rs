@@ -1,0 +1,140 @@
+//! Opening a library, and what is in it.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use hermes_plugin_abi as abi;
+
+use crate::error::LoadError;
+use crate::loaded::Exports;
+use crate::stamp::{self, OFFERED};
+
+/// A library that was opened and found to fit. It is never closed: its code may be anywhere on a stack.
+#[derive(Clone, Copy)]
+pub(crate) struct Library {
+    pub(crate) enter: extern "C" fn(abi::Import),
+    pub(crate) leave: extern "C" fn(),
+    pub(crate) tables: Tables,
+}
+
+/// The functions of the interfaces that it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables {
+    pub(crate) lifecycle: Option<abi::LifecycleRef>,
+    pub(crate) context_engine: Option<abi::ContextEngineRef>,
+    pub(crate) context_assist: Option<abi::ContextAssistRef>,
+    pub(crate) memory_provider: Option<abi::MemoryProviderRef>,
+    pub(crate) memory_events: Option<abi::MemoryEventsRef>,
+    pub(crate) tools: Option<abi::ToolsRef>,
+    pub(crate) skills: Option<abi::SkillsRef>,
+    pub(crate) hooks: Option<abi::HooksRef>,
+}
+
+/// What this process has opened, by its bytes: once each, since nothing is ever closed.
+static OPENED: Mutex<Option<HashMap<blake3::Hash, Library>>> = Mutex::new(None);
+
+fn unfit(why: impl Into<String>) -> LoadError {
+    LoadError::Native { why: why.into() }
+}
+
+impl Library {
+    /// Opens a library by its bytes, through a file that lies in `folder` meanwhile: what was checked is what is opened.
+    pub(crate) fn open(bytes: &[u8], folder: &Path) -> Result<Self, LoadError> {
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = opened.get_or_insert_with(HashMap::new);
+        let digest = blake3::hash(bytes);
+        if let Some(library) = opened.get(&digest) {
+            return Ok(*library);
+        }
+        let at = |source| LoadError::Cache { path: folder.to_owned(), source };
+        let ending = std::env::consts::DLL_SUFFIX;
+        let mut file = tempfile::Builder::new().prefix("native-").suffix(ending).tempfile_in(folder).map_err(at)?;
+        file.write_all(bytes).map_err(at)?;
+        // Closed, since Windows opens no library that somebody writes.
+        let path = file.into_temp_path();
+        let library = Self::of(header(&path)?)?;
+        opened.insert(digest, library);
+        Ok(library)
+    }
+
+    fn of(header: &'static abi::LibHeader) -> Result<Self, LoadError> {
+        if header.layout().is_none() {
+            return Err(unfit("it does not say how its tables are laid out; build it with the SDK"));
+        }
+        let plugin = header.init_root_module::<abi::PluginRef>().map_err(|error| {
+            tracing::debug!(%error, "a native library does not fit");
+            unfit(
+                "its tables are laid out in another way than those of this host, as with another version of the SDK or of \
+                 the compiler; build it again with the SDK of this version",
+            )
+        })?;
+        stamp::check_text(plugin.stamp().as_bytes())?;
+        if plugin.fingerprint() != abi::FINGERPRINT {
+            return Err(unfit(format!(
+                "it was built with another text of the contract hermes:plugin {OFFERED}; build it again with the SDK of \
+                 this version"
+            )));
+        }
+        let library = Self {
+            enter: plugin.enter(),
+            leave: plugin.leave(),
+            tables: Tables {
+                lifecycle: Some(plugin.lifecycle()),
+                context_engine: plugin.context_engine().into_option(),
+                context_assist: plugin.context_assist().into_option(),
+                memory_provider: plugin.memory_provider().into_option(),
+                memory_events: plugin.memory_events().into_option(),
+                tools: plugin.tools().into_option(),
+                skills: plugin.skills().into_option(),
+                hooks: plugin.hooks().into_option(),
+            },
+        };
+        if library.exports().names().is_empty() { Err(LoadError::NoKind) } else { Ok(library) }
+    }
+
+    /// What it is.
+    pub(crate) fn exports(&self) -> Exports {
+        let tables = &self.tables;
+        Exports {
+            context_engine: tables.context_engine.is_some(),
+            context_assist: tables.context_assist.is_some(),
+            memory_provider: tables.memory_provider.is_some(),
+            memory_events: tables.memory_events.is_some(),
+            tools: tables.tools.is_some(),
+            skills: tables.skills.is_some(),
+            hooks: tables.hooks.is_some(),
+        }
+    }
+}
+
+/// The header of the library in a file, which stays open for good.
+#[allow(unsafe_code)]
+fn header(path: &Path) -> Result<&'static abi::LibHeader, LoadError> {
+    // SAFETY: opening a library runs what it initialises itself with. The user has granted these very bytes as native
+    // code, which is the right to do anything in this process.
+    let library = unsafe { libloading::Library::new(path) }
+        .map_err(|error| unfit(format!("the system does not open it: {}", one_line(&error))))?;
+    // SAFETY: a library that has this symbol says that it is such a header, the first bytes of which are compared with
+    // a magic number before anything else of it is read.
+    let header = match unsafe { library.get::<abi::AbiHeaderRef>(abi::SYMBOL) } {
+        Ok(symbol) => *symbol,
+        Err(_) => {
+            return Err(unfit(
+                "it is no Hermes plugin: it lacks the symbol `hermes_plugin`; build it with the SDK's feature `native`",
+            ));
+        }
+    };
+    // What the symbol leads to lives as long as the library: for ever, even where it does not fit.
+    std::mem::forget(library);
+    header.upgrade().map_err(|error| {
+        tracing::debug!(%error, "a native library does not fit");
+        unfit("it was built with another version of abi_stable; build it again with the SDK of this version")
+    })
+}
+
+fn one_line(error: &libloading::Error) -> String {
+    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    cause.split_whitespace().collect::<Vec<_>>().join(" ")
+}

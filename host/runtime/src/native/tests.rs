@@ -1,0 +1,101 @@
+//! Headers that no library of this SDK has, and a library within the test itself.
+
+use abi_stable::StableAbi;
+use abi_stable::library::RootModule;
+use abi_stable::prefix_type::PrefixTypeTrait;
+use abi_stable::sabi_types::VersionStrings;
+use hermes_plugin_abi::{
+    Answer, CheckTypeLayout, FINGERPRINT, Import, LibHeader, Lifecycle, Plugin, PluginRef, RErr, ROption, RSlice, RStr,
+    RootModuleResult,
+};
+
+use super::Library;
+use crate::error::LoadError;
+
+extern "C" fn function(_: RSlice<'_, u8>) -> Answer {
+    RErr("never called".into())
+}
+
+extern "C" fn enter(_: Import) {}
+
+extern "C" fn leave() {}
+
+fn plugin(stamp: &'static str, fingerprint: u64) -> PluginRef {
+    let lifecycle = Lifecycle { configure: function, session_start: function, session_end: function };
+    Plugin {
+        stamp: RStr::from_str(stamp),
+        fingerprint,
+        enter,
+        leave,
+        lifecycle: lifecycle.leak_into_prefix(),
+        context_engine: ROption::RNone,
+        context_assist: ROption::RNone,
+        memory_provider: ROption::RNone,
+        memory_events: ROption::RNone,
+        tools: ROption::RNone,
+        skills: ROption::RNone,
+        hooks: ROption::RNone,
+    }
+    .leak_into_prefix()
+}
+
+/// As a library has it that was built with an SDK of another draft.
+#[repr(C)]
+#[derive(StableAbi)]
+#[sabi(kind(Prefix(prefix_ref = OtherRef)))]
+#[sabi(missing_field(panic))]
+struct Other {
+    stamp: RStr<'static>,
+    #[sabi(last_prefix_field)]
+    leave: extern "C" fn(),
+}
+
+impl RootModule for OtherRef {
+    abi_stable::declare_root_module_statics! {OtherRef}
+    const BASE_NAME: &'static str = "hermes_plugin";
+    const NAME: &'static str = "hermes_plugin";
+    const VERSION_STRINGS: VersionStrings = <PluginRef as RootModule>::VERSION_STRINGS;
+}
+
+macro_rules! header {
+    ($type:ty, $make:expr, $layout:ident) => {{
+        extern "C" fn constructor() -> RootModuleResult {
+            abi_stable::library::__call_root_module_loader(|| -> $type { $make })
+        }
+        // SAFETY: the constructor gives what the type says.
+        #[allow(unsafe_code)]
+        let header = unsafe { LibHeader::from_constructor::<$type>(constructor, CheckTypeLayout::$layout) };
+        let header: &'static LibHeader = Box::leak(Box::new(header));
+        Library::of(header).err()
+    }};
+}
+
+const STAMP: &str = r#"{"package":"hermes:plugin@0.1.0","sdk":"test"}"#;
+
+fn why(error: Option<LoadError>) -> String {
+    let why = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(!why.contains('\n'), "one line: {why}");
+    why
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_one_line_that_says_what_to_do() {
+    let other = why(header!(OtherRef, Other { stamp: RStr::from_str(STAMP), leave }.leak_into_prefix(), Yes));
+    assert!(other.contains("laid out in another way") && other.contains("build it again"), "{other}");
+    let silent = why(header!(PluginRef, plugin(STAMP, FINGERPRINT), No));
+    assert!(silent.contains("does not say how its tables are laid out"), "{silent}");
+    let text = why(header!(PluginRef, plugin(STAMP, FINGERPRINT ^ 1), Yes));
+    assert!(text.contains("another text of the contract") && text.contains("build it again"), "{text}");
+    let newer = header!(PluginRef, plugin(r#"{"package":"hermes:plugin@9.0.0"}"#, FINGERPRINT), Yes);
+    assert!(matches!(newer, Some(LoadError::Version { .. })), "{newer:?}");
+    let empty = header!(PluginRef, plugin(STAMP, FINGERPRINT), Yes);
+    assert!(matches!(empty, Some(LoadError::NoKind)), "{empty:?}");
+}
+
+#[test]
+fn what_is_no_library_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let junk = why(Library::open(b"this is no library", folder.path()).err());
+    assert!(junk.contains("the system does not open it"), "{junk}");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0, "nothing is left");
+}

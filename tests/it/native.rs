@@ -1,0 +1,144 @@
+//! Native libraries: granted by their bytes and by a flag of their own, served by the same calls, and out of the way when
+//! they fail. The libraries are the compressor and the hostile guest, built from the sources of the components.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hermes_tests::oracle::assert_valid_request;
+use hermes_tests::{Call, Home, Reply, Server};
+use serde_json::{Value, json};
+
+const PLUGIN: i32 = 5;
+
+/// A staged library with its manifest, in a folder of the workspace.
+fn source(home: &Home, name: &str) -> PathBuf {
+    let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-natives").join(name);
+    let entries = fs::read_dir(&staged).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", staged.display()));
+    for entry in entries.flatten() {
+        let file = entry.file_name().into_string().unwrap();
+        home.write_workspace(&format!("{name}/{file}"), fs::read(entry.path()).unwrap());
+    }
+    home.workspace().join(name)
+}
+
+fn library(folder: &Path) -> PathBuf {
+    let mut files = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    files.find(|path| path.to_string_lossy().ends_with(std::env::consts::DLL_SUFFIX)).unwrap()
+}
+
+fn lock(home: &Home, name: &str) -> Value {
+    let lock: Value = serde_json::from_str(&home.read("plugins.lock")).unwrap();
+    lock["plugins"][name].clone()
+}
+
+/// A turn with these calls of tools, one a reply; what the model got for each.
+fn results(home: &Home, calls: &[Call]) -> Vec<String> {
+    let replies = calls.iter().map(|call| Reply::calls([call.clone()])).chain([Reply::text("Done.")]);
+    let server = Server::scripted(replies.collect::<Vec<_>>());
+    home.use_endpoint(&server.url());
+    let output = home.hermes(&["-z", "Go."]).run().success();
+    assert_eq!(output.stdout, "Done.\n");
+    let turns = server.turns();
+    turns.iter().for_each(|request| assert_valid_request(&request.body));
+    turns.iter().skip(1).flat_map(|request| request.trailing_results()).map(|(_, text)| text.to_owned()).collect()
+}
+
+#[test]
+fn native_code_runs_only_where_just_that_was_agreed_to() {
+    let server = Server::scripted([Reply::text("Here I am.")]);
+    let home = Home::with(&server);
+    source(&home, "hostile-native");
+    let refused = home.hermes(&["plugins", "install", "./hostile-native", "--yes"]).run().refused().exits(PLUGIN);
+    refused.says(&["native library", "all that you can", "--native"]);
+    assert!(!home.path().join("plugins/hostile-native").exists());
+
+    let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
+    output.says(&["outside of the sandbox", "context-engine, tools"]);
+    assert_eq!(lock(&home, "hostile-native")["native"], json!(true));
+    home.set("context.engine", json!("hostile-native"));
+    assert_eq!(results(&home, &[Call::new("call_1", "echo", &json!({"text": "by a library"}))]), ["by a library"]);
+    let info = home.hermes(&["plugins", "info", "hostile-native"]).run().success();
+    assert!(info.stdout.contains("outside of the sandbox"), "{info}");
+
+    // Taken back, it may not run; and so may not another library under the same name.
+    home.hermes(&["plugins", "revoke", "hostile-native", "native"]).run().success();
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["native library", "grant hostile-native --native"]);
+    home.hermes(&["plugins", "grant", "hostile-native", "--yes"]).run().refused().says(&["--native"]);
+    home.hermes(&["plugins", "grant", "hostile-native", "--native", "--yes"]).run().success();
+    home.use_endpoint(&server.url());
+    home.hermes(&["-z", "hi"]).run().success();
+    let installed = library(&home.path().join("plugins/hostile-native"));
+    let mut bytes = fs::read(&installed).unwrap();
+    bytes.push(0);
+    fs::write(&installed, bytes).unwrap();
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["changed since it was granted"]);
+}
+
+#[test]
+fn a_version_that_would_run_as_a_library_again_is_asked_about_again() {
+    let home = Home::new();
+    let folder = source(&home, "hostile-native");
+    home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
+    let manifest = fs::read_to_string(folder.join("plugin.yaml")).unwrap().replace("version: 0.1.0", "version: 0.2.0");
+    fs::write(folder.join("plugin.yaml"), manifest).unwrap();
+    home.hermes(&["plugins", "update", "hostile-native", "--yes"]).run().refused().says(&["--native"]);
+    assert_eq!(lock(&home, "hostile-native")["version"], json!("0.1.0"));
+    home.hermes(&["plugins", "update", "hostile-native", "--native"]).run().refused().says(&["--yes"]);
+    home.hermes(&["plugins", "update", "hostile-native", "--native", "--yes"]).run().success();
+    assert_eq!(lock(&home, "hostile-native")["version"], json!("0.2.0"));
+    home.hermes(&["plugins", "rollback", "hostile-native"]).run().success();
+    let back = lock(&home, "hostile-native");
+    assert_eq!((&back["version"], &back["native"]), (&json!("0.1.0"), &json!(true)), "as it was granted then");
+}
+
+#[test]
+fn a_panic_and_a_call_without_end_take_neither_the_turn_nor_the_next_call_with_them() {
+    let home = Home::new();
+    source(&home, "hostile-native");
+    home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
+    home.set("context.engine", json!("hostile-native"));
+    home.set("plugins.settings.hostile-native.limits", json!({"tool_time": "500ms"}));
+    let echo = |id: &str| Call::new(id, "echo", &json!({"text": "still here"}));
+    let calls = [
+        Call::new("call_1", "crash", &json!({})),
+        echo("call_2"),
+        Call::new("call_3", "spin", &json!({})),
+        echo("call_4"),
+        Call::new("call_5", "poke", &json!({"mode": "error"})),
+        Call::new("call_6", "peek", &json!({"path": "../config.yaml"})),
+        echo("call_7"),
+    ];
+    let results = results(&home, &calls);
+    assert!(results[0].contains("crashed") && results[0].contains("out of cheese"), "{results:?}");
+    assert!(results[2].contains("`tool_time`"), "{results:?}");
+    assert!(results[4].contains("hostile-native"), "{results:?}");
+    assert!(!results[5].contains("context"), "an import gives a library no more than a component: {results:?}");
+    for at in [1, 3, 6] {
+        assert_eq!(results[at], "still here", "{results:?}");
+    }
+}
+
+#[test]
+fn what_is_no_library_for_this_host_is_not_installed() {
+    let home = Home::new();
+    let folder = source(&home, "hostile-native");
+    fs::write(library(&folder), "this is no library").unwrap();
+    let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
+    output.exits(PLUGIN).says(&["the system does not open it"]);
+    let manifest = fs::read_to_string(folder.join("plugin.yaml")).unwrap();
+    let target = manifest.lines().last().unwrap().trim().split(':').next().unwrap().to_owned();
+    fs::write(folder.join("plugin.yaml"), manifest.replace(&target, "sparc64-unknown-netbsd")).unwrap();
+    let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
+    output.says(&["sparc64-unknown-netbsd", "none for this machine"]);
+    assert!(!home.path().join("plugins/hostile-native").exists());
+}
+
+#[test]
+fn an_engine_that_is_a_library_folds_a_session() {
+    let home = Home::new();
+    source(&home, "compressor-native");
+    home.hermes(&["plugins", "install", "./compressor-native", "--native", "--yes"]).run().success();
+    home.set("context.engine", json!("compressor-native"));
+    let report = home.hermes(&["lab", "verify", "compressor-native", "--conversations", "20"]).run().success();
+    assert!(report.stdout.contains("compressor-native"), "{report}");
+}
