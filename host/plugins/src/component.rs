@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use hermes_conversation::{MessageRange, Model, Plan};
 use hermes_runtime::process::Programs;
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
+    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Lanes, Outcome, Output, PlanRequest, Pressure,
     Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 
@@ -37,7 +37,8 @@ impl SessionComponent {
     /// The same without instances, which are made anew at the first call, and without its failures: to go back to.
     pub(crate) fn again(&self) -> Self {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+        let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+        recipe.lanes = Lanes::new(&recipe.limits);
         Self { effects: Mutex::new(effects), ..Self::new(recipe, self.supervisor.again()) }
     }
 
@@ -45,6 +46,7 @@ impl SessionComponent {
     pub(crate) fn without_rights(&self, role: Role) -> Self {
         let again = self.again();
         let mut recipe = Recipe::clone(&again.recipe);
+        recipe.lanes = Lanes::new(&recipe.limits);
         let (serves, before) = (role == Role::Serves, recipe.services);
         let Services { reporter, clock, models, history, .. } = before;
         recipe.services =

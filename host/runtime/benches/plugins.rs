@@ -75,14 +75,17 @@ async fn main() {
 
     let runtime = Runtime::new(folder.clone());
     let crashing = recipe(runtime.load(&hermes_zoo::crashing_tool()).unwrap());
-    let (mut calls, mut after) = (Vec::new(), Vec::new());
+    let (mut calls, mut fresh, mut after) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         crashing.call_tool(invocation("bad")).await.unwrap_err();
-        let begun = Instant::now();
-        crashing.call_tool(invocation("good")).await.unwrap();
-        calls.push(begun.elapsed());
+        for calls in [&mut fresh, &mut calls] {
+            let begun = Instant::now();
+            crashing.call_tool(invocation("good")).await.unwrap();
+            calls.push(begun.elapsed());
+        }
     }
-    report("a tool's call in a fresh instance", "60", calls);
+    report("a tool's call", "60", calls);
+    report("a tool's call after a crash, in a fresh instance", "", fresh);
     let engine = Shell::of("everything").body("skills/index", "unreachable").build();
     let engine = recipe(runtime.load(&engine).unwrap());
     let (instance, mut warm) = (Instance::new(engine), Vec::new());

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Moment};
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use crate::context::{Call, Context};
 use crate::convert;
 use crate::error::{CallError, Cause, Fault, FaultKind};
-use crate::limits::{Limit, Limits};
+use crate::limits::{Limit, Limits, Tier};
 use crate::live::{Body, Live};
 use crate::loaded::{Code, Loaded};
 use crate::native;
@@ -51,14 +51,23 @@ pub struct Recipe {
     pub lanes: Lanes,
 }
 
-/// Room for calls that run beside each other, of one plugin in one session.
-#[derive(Debug, Clone)]
-pub struct Lanes(Arc<Semaphore>);
+/// Room for calls that run beside each other, of one plugin in one session, and the instance that the last of them left
+/// behind. It belongs to one recipe: what was made with other code or other rights must not serve here.
+#[derive(Clone)]
+pub struct Lanes {
+    room: Arc<Semaphore>,
+    /// One only: most calls come one after the other, and what rests takes memory.
+    resting: Arc<Mutex<Option<Live>>>,
+}
 
 impl Lanes {
     /// As many as the limits say.
     pub fn new(limits: &Limits) -> Self {
-        Self(Arc::new(Semaphore::new(limits.size(Limit::ParallelCalls))))
+        Self { room: Arc::new(Semaphore::new(limits.size(Limit::ParallelCalls))), resting: Arc::default() }
+    }
+
+    fn resting(&self) -> MutexGuard<'_, Option<Live>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,7 +83,7 @@ pub(crate) struct Asked {
 }
 
 impl Recipe {
-    /// Carries out one call in an instance of its own.
+    /// Carries out one call in an instance that nobody else has meanwhile: that which the last such call left, else a new one.
     pub(crate) async fn once<R, F>(self: &Arc<Self>, asked: Asked, call: F) -> Result<R, CallError>
     where
         R: Send + 'static,
@@ -83,13 +92,20 @@ impl Recipe {
         self.admit(asked)?;
         let cancelled = || self.error(asked.name, Cause::Cancelled);
         // First the plugin's own room, so that a plugin with many calls keeps no other one waiting.
-        let own = Arc::clone(&self.lanes.0).acquire_owned().await.map_err(|_| cancelled())?;
+        let own = Arc::clone(&self.lanes.room).acquire_owned().await.map_err(|_| cancelled())?;
         let shared = SHARED.acquire().await.map_err(|_| cancelled())?;
-        let mut slot = Slot { recipe: Arc::clone(self), live: None, start: Start::Resumed };
+        // An engine or a memory reads at its start what its other instances keep in storage: it gets a new one.
+        let lasts = self.loaded.exports().tier() == Tier::Tools;
+        let live = if lasts { self.lanes.resting().take() } else { None };
+        let mut slot = Slot { recipe: Arc::clone(self), live, start: Start::Resumed };
         let (reply, answer) = oneshot::channel();
         // In a task of its own, so that a caller who goes away leaves it time to wind up.
         tokio::spawn(async move {
             Envelope { asked, call, reply }.carry_out(&mut slot).await;
+            // After a failure there is none. Of several that ran beside each other one is kept.
+            if let Some(live) = slot.live.take().filter(|_| lasts) {
+                slot.recipe.lanes.resting().get_or_insert(live);
+            }
             drop((own, shared));
         });
         answer.await.unwrap_or_else(|_| Err(cancelled()))

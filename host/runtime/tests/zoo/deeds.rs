@@ -307,3 +307,20 @@ async fn whoever_goes_away_does_not_wait_for_a_tool_that_computes_without_end() 
     }
     assert_eq!(cage.tool("good").await.unwrap(), "good");
 }
+
+#[tokio::test]
+async fn calls_of_tools_share_an_instance_until_it_fails_and_those_of_an_engine_do_not() {
+    // It crashes where its instance has served before.
+    let once = "(if (global.get $served) (then unreachable)) (global.set $served (i32.const 1))";
+    let served = "(global $served (mut i32) (i32.const 0))";
+    let tools = Cage::new(&Shell::with_tool(once).fields(served).build(), Tier::Tools);
+    let engine = Shell::of("everything").body("tools/call", &format!("{once} (i32.const 1024)")).fields(served);
+    let engine = Cage::new(&engine.build(), Tier::Session);
+    for (beast, works) in [(tools, [true, false, true, false]), (engine, [true; 4])] {
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            seen.push(beast.tool("bad").await.is_ok());
+        }
+        assert_eq!(seen, works);
+    }
+}
