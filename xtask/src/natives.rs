@@ -19,7 +19,8 @@ const STAGE: &str = "target/test-natives";
 pub(crate) fn build(repository: &Repository) -> Result<usize> {
     let target = target()?;
     let mut command = repository.guests_cargo();
-    command.args(["build", "--profile", "native", "--manifest-path"]).arg(repository.guests_manifest()?);
+    // In the profile of the components, so that macros and their dependencies are built once for both.
+    command.args(["build", "--release", "--manifest-path"]).arg(repository.guests_manifest()?);
     for (_, package, _) in NATIVES {
         command.args(["--package", package, "--features", &format!("{package}/native")]);
     }
