@@ -59,7 +59,7 @@ impl Library {
         Ok(library)
     }
 
-    fn of(header: &'static abi::LibHeader) -> Result<Self, LoadError> {
+    pub(super) fn of(header: &'static abi::LibHeader) -> Result<Self, LoadError> {
         if header.layout().is_none() {
             return Err(unfit("it does not say how its tables are laid out; build it with the SDK"));
         }
