@@ -19,6 +19,9 @@ pub mod files;
 pub mod http;
 mod imports;
 mod instance;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod invariants;
 mod limits;
 pub mod process;
 pub mod services;
