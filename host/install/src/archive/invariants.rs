@@ -23,7 +23,7 @@ pub fn tarball(bytes: &[u8]) {
     const BLOCK: usize = 512;
     let mut bytes = bytes.to_vec();
     let mut at = 0;
-    while at + BLOCK <= bytes.len() {
+    while bytes.len().saturating_sub(at) >= BLOCK {
         let header = tar::Header::from_byte_slice(&bytes[at..at + BLOCK]);
         let size = usize::try_from(header.entry_size().unwrap_or(0)).unwrap_or(usize::MAX);
         let mut header = header.clone();
