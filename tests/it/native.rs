@@ -13,7 +13,8 @@ const PLUGIN: i32 = 5;
 /// A staged library with its manifest, in a folder of the workspace.
 fn source(home: &Home, name: &str) -> PathBuf {
     let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-natives").join(name);
-    let entries = fs::read_dir(&staged).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", staged.display()));
+    let entries =
+        fs::read_dir(&staged).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", staged.display()));
     for entry in entries.flatten() {
         let file = entry.file_name().into_string().unwrap();
         home.write_workspace(&format!("{name}/{file}"), fs::read(entry.path()).unwrap());

@@ -42,12 +42,21 @@ impl Repository {
 
     /// Where the guests are built: never the host's own target folder.
     pub(crate) fn guests_target(&self) -> PathBuf {
+        self.target().join("guests")
+    }
+
+    /// Where what only a fuzzer runs is built.
+    pub(crate) fn fuzz_target(&self) -> PathBuf {
+        self.target().join("fuzz")
+    }
+
+    fn target(&self) -> PathBuf {
         match std::env::var_os("CARGO_TARGET_DIR") {
             // Cargo reads it relative to the current folder.
             Some(target) if !target.is_empty() => {
-                std::path::absolute(Path::new(&target)).unwrap_or_else(|_| self.root.join(&target)).join("guests")
+                std::path::absolute(Path::new(&target)).unwrap_or_else(|_| self.root.join(&target))
             }
-            _ => self.root.join("target/guests"),
+            _ => self.root.join("target"),
         }
     }
 

@@ -99,6 +99,10 @@ pub(crate) fn lint(repository: &Repository) -> Result<()> {
     format.args(["fmt", "--all", "--check", "--manifest-path"]).arg(&guests_manifest);
     must(format)?;
 
+    let mut format = repository.cargo();
+    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
+    must(format)?;
+
     guests::need_target()?;
     let mut clippy = repository.guests_cargo();
     clippy.args(["clippy", "--workspace", "--target", guests::TARGET, "--manifest-path"]);

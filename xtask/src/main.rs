@@ -6,6 +6,7 @@
 mod cargo;
 mod checks;
 mod demo;
+mod fuzz;
 mod guests;
 mod natives;
 mod processes;
@@ -26,6 +27,8 @@ usage: cargo xtask COMMAND
   verify [N]    N generated conversations through each engine, nothing lost (1000000); what it prints belongs into
                 docs/measurements.md
   unrest [N]    N restarts, kills, forks and switches of engine and model over conversations (2000)
+  fuzz [TARGET…] [--seconds N]
+                looks for bytes that break what holds at a boundary, each target for so long (600), with cargo-fuzz
   lint          formatting and clippy, warnings refused, for the host and for the guests
   build         a complete release binary: target/release/hermes
   plugins       build the guests and stage them: target/bundled, target/test-guests
@@ -62,6 +65,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["verify", conversations] => checks::verify(&repository, conversations),
         ["unrest"] => checks::unrest(&repository, "2000"),
         ["unrest", steps] => checks::unrest(&repository, steps),
+        ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "engines", options @ ..] => {

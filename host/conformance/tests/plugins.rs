@@ -15,7 +15,9 @@ fn staged(place: &str) -> Option<Subject> {
         eprintln!("skipped: {place} is not staged, run `cargo xtask plugins`");
         return None;
     }
-    Some(if place.starts_with("test-natives") { Subject::find_native(&folder) } else { Subject::find(&folder) }.unwrap())
+    Some(
+        if place.starts_with("test-natives") { Subject::find_native(&folder) } else { Subject::find(&folder) }.unwrap(),
+    )
 }
 
 fn runtime() -> Runtime {

@@ -306,5 +306,7 @@ fn zipped(file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), 
     Ok(())
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod invariants;
 #[cfg(test)]
 mod tests;

@@ -301,10 +301,8 @@ impl Prepared {
     }
 
     fn code(&self) -> Result<CodeFiles, InstallError> {
-        code_in(&self.folder(), &self.manifest).map_err(|error| InstallError::NoPlugin {
-            from: self.source.to_string(),
-            why: error.to_string(),
-        })
+        code_in(&self.folder(), &self.manifest)
+            .map_err(|error| InstallError::NoPlugin { from: self.source.to_string(), why: error.to_string() })
     }
 
     /// What it asks for and nobody was asked about before: all of it where it is new.

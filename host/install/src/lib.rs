@@ -11,6 +11,9 @@ mod error;
 mod fetch;
 mod grants;
 mod installer;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod invariants;
 mod project;
 mod signature;
 mod source;

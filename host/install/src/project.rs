@@ -78,7 +78,10 @@ impl Project {
         if code.is_empty() {
             let named: Vec<&str> = manifest.native.values().map(String::as_str).collect();
             let fix = "build them with `cargo build --release --features native`";
-            return Err(no_plugin(format!("plugin.yaml names native libraries ({}), and none is there; {fix}", named.join(", "))));
+            return Err(no_plugin(format!(
+                "plugin.yaml names native libraries ({}), and none is there; {fix}",
+                named.join(", ")
+            )));
         }
         for file in &code {
             if fs::metadata(&file.path).at(&file.path)?.len() > MOST_CODE {

@@ -16,7 +16,8 @@ fn main() -> Result<()> {
     let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bundled");
     let scratch = tempfile::tempdir()?;
     let runtime = Runtime::new(scratch.path().join("code"));
-    let (catalog, natives) = (Catalog::vouched(&[], &staged), Catalog::vouched(&[], &staged.with_file_name("test-natives")));
+    let (catalog, natives) =
+        (Catalog::vouched(&[], &staged), Catalog::vouched(&[], &staged.with_file_name("test-natives")));
     println!("milliseconds: half of the calls took less, one in a hundred more, and the longest");
     println!(
         "{:<11} {:>8} {:<22} {:>6} {:>9} {:>9} {:>9}",

@@ -13,6 +13,9 @@ pub mod digest;
 mod error;
 mod flood;
 mod generations;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod invariants;
 pub mod kinds;
 mod lock;
 mod manifest;

@@ -126,7 +126,7 @@ impl Lock {
         Self::parse(&fs::read(path).map_err(failed)?, path)
     }
 
-    fn parse(bytes: &[u8], path: &Path) -> Result<Self, LockError> {
+    pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, LockError> {
         #[derive(Deserialize)]
         struct Form {
             form: u32,

@@ -51,9 +51,7 @@ impl Instance {
     /// Whether to prepare or to propose.
     pub async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
         let pressure = convert::pressure(pressure);
-        let answer = ask_engine!(self, "assess", TurnTime, 0, |live| async {
-            Ok(Ok(live.assess(&pressure).await?))
-        })?;
+        let answer = ask_engine!(self, "assess", TurnTime, 0, |live| async { Ok(Ok(live.assess(&pressure).await?)) })?;
         self.answered("assess", answer)
     }
 
@@ -80,17 +78,14 @@ impl Instance {
 
     /// An engine's own words for `/context`: a JSON object.
     pub async fn status(&self) -> Result<String, CallError> {
-        let answer = ask_engine!(self, "status", TurnTime, 0, |live| async {
-            Ok(Ok(live.status().await?))
-        })?;
+        let answer = ask_engine!(self, "status", TurnTime, 0, |live| async { Ok(Ok(live.status().await?)) })?;
         self.answered("status", answer)
     }
 
     /// Passages that an engine would put behind a message which is about to take its final form.
     pub async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
         let bytes = draft.size();
-        let answer =
-            ask_engine!(self, "assist", RecallTime, bytes, |live| live.assist(&draft, budget))?;
+        let answer = ask_engine!(self, "assist", RecallTime, bytes, |live| live.assist(&draft, budget))?;
         self.answered("assist", answer)
     }
 
@@ -133,9 +128,7 @@ impl Instance {
 
     /// A skill, or one of its files.
     pub async fn skill(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        let answer = ask!(self, "view", TurnTime, name.size() + path.size(), |live| live.view(&name,
-            path.as_deref()
-        ))?;
+        let answer = ask!(self, "view", TurnTime, name.size() + path.size(), |live| live.view(&name, path.as_deref()))?;
         self.answered("view", answer)
     }
 
@@ -154,9 +147,8 @@ impl Recipe {
     /// Runs a tool in an instance of its own.
     pub async fn call_tool(self: &Arc<Self>, invocation: Invocation) -> Result<Output, CallError> {
         let asked = Asked { name: "call", within: Limit::ToolTime, bytes: invocation.size() };
-        let answer = self
-            .once(asked, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await }))
-            .await?;
+        let answer =
+            self.once(asked, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await })).await?;
         self.answered("call", answer)
     }
 

@@ -6,6 +6,8 @@
 
 mod artifact;
 mod eviction;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod invariants;
 mod key;
 #[cfg(all(test, unix))]
 mod tests;

@@ -72,9 +72,7 @@ impl Component {
             tools: probe!(tools, "tools"),
             skills: probe!(skills, "skills"),
             hooks: probe!(hooks, "hooks"),
-            lifecycle: Some(
-                probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?,
-            ),
+            lifecycle: Some(probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?),
             pre,
             _lease: mapped.lease,
         };

@@ -19,6 +19,9 @@ pub mod files;
 pub mod http;
 mod imports;
 mod instance;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod invariants;
 mod limits;
 mod live;
 mod loaded;
@@ -36,9 +39,9 @@ pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
 pub use instance::{Instance, Lanes, PARALLEL_CALLS, Recipe};
+pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};
 pub use loaded::{Exports, Loaded};
 pub use native::TARGET;
-pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};
 pub use services::Services;
 pub use stamp::OFFERED as CONTRACT;
 pub use tally::{Figures, Tally};

@@ -100,8 +100,9 @@ impl Guest {
                 News::Answers(answer) => {
                     let bytes = answer.map_err(wasmtime::Error::msg)?;
                     self.hold_to_output(bytes.len())?;
-                    return postcard::from_bytes(&bytes)
-                        .map_err(|error| wasmtime::Error::msg(format!("its answer does not fit the contract: {error}")));
+                    return postcard::from_bytes(&bytes).map_err(|error| {
+                        wasmtime::Error::msg(format!("its answer does not fit the contract: {error}"))
+                    });
                 }
             }
         }

@@ -12,6 +12,8 @@ pub const OFFERED: &str = "0.1.0";
 /// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
 const SECTION: &str = "hermes:abi";
 const PACKAGE: &str = "hermes:plugin";
+/// Characters of a version that are shown.
+const MOST_SHOWN: usize = 64;
 
 /// Checks that the bytes are a component and that the host speaks the version it was built for.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
@@ -26,7 +28,12 @@ pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
 
 fn speaks(found: Option<String>) -> Result<(), LoadError> {
     let found = found.ok_or(LoadError::NoContract)?;
-    if compatible(&found) { Ok(()) } else { Err(LoadError::Version { found, offered: OFFERED.to_owned() }) }
+    if compatible(&found) {
+        return Ok(());
+    }
+    // A stranger wrote it: it may be as long as the file, and is told to a person.
+    let found = found.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect();
+    Err(LoadError::Version { found, offered: OFFERED.to_owned() })
 }
 
 /// Before 1.0, a minor version is a contract of its own.

@@ -112,7 +112,9 @@ pub(super) async fn settle(
     prepared.can_run()?;
     show(&prepared.manifest, &prepared.pin, console);
     if prepared.leaves_native() {
-        console.warning("the version before runs as a native library, this one as a component; with --native it does not change");
+        console.warning(
+            "the version before runs as a native library, this one as a component; with --native it does not change",
+        );
     }
     if !terms.accept_key {
         check_key(prepared)?;

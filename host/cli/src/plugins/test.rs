@@ -39,11 +39,7 @@ pub(crate) struct TestArguments {
 }
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
-    let subject = if arguments.native {
-        Subject::find_native(&arguments.path)
-    } else {
-        Subject::find(&arguments.path)
-    };
+    let subject = if arguments.native { Subject::find_native(&arguments.path) } else { Subject::find(&arguments.path) };
     let subject = subject.map_err(failed)?;
     let home = Home::locate()?;
     let code = Code::of(&home)?;

@@ -4,6 +4,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
+use super::invariants::{self, unpacked};
 use super::*;
 
 fn small() -> Caps {
@@ -33,34 +34,6 @@ fn gz(entries: &[Vec<u8>]) -> Vec<u8> {
     entries.iter().for_each(|entry| encoder.write_all(entry).unwrap());
     encoder.write_all(&[0; 1024]).unwrap();
     encoder.finish().unwrap()
-}
-
-/// What becomes of an archive: the files that are there, and the answer. Its neighbours are looked at too.
-fn unpacked(bytes: &[u8], caps: Caps) -> (Vec<String>, Result<(), String>) {
-    let ground = tempfile::tempdir().unwrap();
-    let (archive, into) = (ground.path().join("archive"), ground.path().join("in"));
-    fs::write(&archive, bytes).unwrap();
-    fs::create_dir(&into).unwrap();
-    let answer = unpack(&archive, &into, caps).map_err(|error| error.to_string());
-    let mut names: Vec<_> = fs::read_dir(ground.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, ["archive", "in"], "something was written beside the folder");
-    let mut found = Vec::new();
-    let mut folders = vec![into.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            let kind = entry.file_type().unwrap();
-            assert!(kind.is_dir() || kind.is_file(), "{:?}", entry.path());
-            let path = entry.path();
-            if kind.is_dir() {
-                folders.push(path.clone());
-            }
-            found.push(path.strip_prefix(&into).unwrap().to_str().unwrap().to_owned());
-        }
-    }
-    found.sort();
-    (found, answer)
 }
 
 fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
@@ -238,31 +211,88 @@ fn what_is_no_archive_is_refused() {
     assert!(unpacked(&cut[..cut.len() / 2], small()).1.is_err());
 }
 
+/// A header as it stands in nobody's writer: any kind, name, link and size, in either form.
+fn header() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop::sample::select(b"000055\0 7123456xgLKSVMDAX".to_vec());
+    let name = prop_oneof![
+        "[a-bA-B./\\\\ :\u{e9}]{1,12}".prop_map(String::into_bytes),
+        prop::sample::select(vec![
+            &b"../evil"[..],
+            b"/evil",
+            b"a/..",
+            b"a/",
+            b"./",
+            b"con",
+            b"a\0b",
+            b"\xff",
+            b"a/b/c/d/e"
+        ])
+        .prop_map(<[u8]>::to_vec),
+    ];
+    let size =
+        prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![0, 1, 511, 513, u64::MAX >> 1]).prop_map(Some)];
+    let content = prop_oneof![
+        3 => prop::collection::vec(any::<u8>(), 0..40),
+        2 => prop::sample::select(vec![
+            &b"14 path=e/f/g\n"[..], b"18 path=../../evil\n", b"11 size=99\n", b"9 path=\n", b"99 path=x\n", b"-1 path=x\n",
+            b"20 linkpath=/etc/x\n", b"14 path=a\0b/c\n13 path=last\n", b"../evil\0", b"b/c/d",
+        ]).prop_map(<[u8]>::to_vec),
+    ];
+    (kind, name, size, content).prop_map(|(kind, name, size, content)| {
+        let mut bytes = entry(tar::EntryType::new(kind), &name, &content);
+        if let Some(size) = size {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(size);
+            bytes[124..136].copy_from_slice(&header.as_bytes()[124..136]);
+        }
+        bytes
+    })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_names_stay_below_the_folder(names in proptest::collection::vec("[a-bA-B./\\\\ :\u{e9}]{1,12}", 1..6)) {
-        let entries: Vec<_> = names.iter().map(|name| entry(tar::EntryType::Regular, name.as_bytes(), b"x")).collect();
-        let (found, answer) = unpacked(&gz(&entries), small());
-        if answer.is_ok() {
-            let mut folded: Vec<_> = found.iter().map(|name| super::folded(name)).collect();
-            folded.dedup();
-            prop_assert_eq!(folded.len(), found.len());
-        }
+    fn any_headers_stay_below_the_folder(headers in prop::collection::vec(header(), 1..6), cut in 0..600usize) {
+        let bytes = headers.concat();
+        invariants::tarball(&bytes);
+        invariants::tarball(&bytes[..bytes.len() - cut.min(bytes.len())]);
     }
 
     #[test]
-    fn any_bytes_are_refused_or_unpacked(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), zip in any::<bool>()) {
-        let mut archive = zip_of(&[("a/b", b"content")]);
-        if !zip {
-            archive = gz(&[file("a/b")]);
+    fn any_names_stay_below_the_folder(
+        names in prop::collection::vec("[a-bA-B./\\\\ :\u{e9}]{1,12}|\\PC{1,8}|(\\.\\./)+a", 1..6),
+    ) {
+        let entries: Vec<_> = names
+            .iter()
+            .map(|name| [entry(tar::EntryType::XHeader, b"pax", &pax("path", name.as_bytes())), file("cut")].concat())
+            .collect();
+        let _ = unpacked(&gz(&entries), small());
+        let mut once = names.clone();
+        once.sort();
+        once.dedup();
+        let entries: Vec<_> = once.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
+        let _ = unpacked(&zip_of(&entries), small());
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_unpacked(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+    ) {
+        let known = [zip_of(&[("a/b", b"content"), ("c", &[0; 3_000])]), gz(&[file("a/b")])];
+        for mut archive in known {
+            for (at, byte) in &places {
+                let at = at.index(archive.len());
+                archive[at] = *byte;
+            }
+            invariants::archive(&archive);
+            let at = bytes.len() % archive.len();
+            archive.splice(at.., bytes.iter().copied());
+            invariants::archive(&archive);
         }
-        let at = bytes.len() % archive.len();
-        for (place, byte) in archive[at..].iter_mut().zip(&bytes) {
-            *place = *byte;
-        }
-        let _ = unpacked(&archive, small());
-        let _ = unpacked(&bytes, small());
+        invariants::archive(&bytes);
+        invariants::archive(&[b"PK", &bytes[..]].concat());
+        invariants::tarball(&bytes);
     }
 }

@@ -117,13 +117,34 @@ pub(super) fn schema() -> Value {
     })
 }
 
+/// References that a schema may have: where each leads to two more, the work doubles with every step, and so many take
+/// a moment still.
+const MOST_REFERENCES: usize = 32;
+
 /// A validator that looks at nothing but the schema itself, and whose patterns take linear time.
 pub(super) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     if !schema.is_object() && !schema.is_boolean() {
         return Err("it has to be a section such as `type: object`".to_owned());
     }
+    if references(schema) > MOST_REFERENCES {
+        return Err(format!(
+            "it has more than {MOST_REFERENCES} references (`$ref`): write what they stand for in their place"
+        ));
+    }
     jsonschema::options()
         .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20))
         .build(schema)
         .map_err(|error| error.to_string())
+}
+
+/// How many there are, in whatever place; the reader of the manifest has bounded the depth.
+fn references(schema: &Value) -> usize {
+    match schema {
+        Value::Object(members) => {
+            let is_one = |name: &str| matches!(name, "$ref" | "$dynamicRef" | "$recursiveRef");
+            members.iter().map(|(name, value)| usize::from(is_one(name)) + references(value)).sum()
+        }
+        Value::Array(items) => items.iter().map(references).sum(),
+        _ => 0,
+    }
 }

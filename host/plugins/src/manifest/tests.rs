@@ -154,6 +154,21 @@ fn bombs_are_refused_before_they_unfold() {
     }
 }
 
+/// Each leads to the next one twice: of thirty in two kilobytes, a billion steps came.
+#[test]
+fn a_schema_whose_references_multiply_is_refused() {
+    let config = |steps: usize| {
+        let step =
+            |at: usize| format!("a{at}: {{allOf: [{{$ref: \"#/$defs/a{0}\"}}, {{$ref: \"#/$defs/a{0}\"}}]}}", at + 1);
+        let steps: Vec<_> = (0..steps).map(step).chain([format!("a{steps}: {{type: object}}")]).collect();
+        format!("name: a\nconfig: {{$ref: \"#/$defs/a0\", $defs: {{{}}}}}\n", steps.join(", "))
+    };
+    assert!(Manifest::parse(&config(30)).unwrap_err().to_string().contains("references"));
+    let few = Manifest::parse(&config(15)).unwrap();
+    assert!(few.misfits(&json!({})).is_empty());
+    assert!(!few.misfits(&json!(1)).is_empty());
+}
+
 #[test]
 fn the_users_section_is_held_to_the_schema_and_not_quoted() {
     let manifest = Manifest::parse(FULL).unwrap();

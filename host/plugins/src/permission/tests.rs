@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::invariants::at_most;
 
 fn permissions(yaml: &str) -> Permissions {
     serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}"))
@@ -214,11 +215,6 @@ fn anything() -> impl Strategy<Value = Permissions> {
             .unwrap()
         },
     )
-}
-
-/// Whether the first allows nothing that the second does not.
-fn at_most(one: &Permissions, other: &Permissions) -> bool {
-    one.widening(other).is_empty()
 }
 
 proptest! {

@@ -190,6 +190,36 @@ fn a_check_that_was_kept_does_not_outlive_a_change_that_hides_its_time() {
     assert!(!bench.load(1).1, "a seal that is wrong costs a check, nothing more");
 }
 
+/// What is old enough to be sealed is let through without a check where its seal fits: no other seal does that.
+#[test]
+fn no_seal_whatever_lets_altered_code_through() {
+    use proptest::prelude::*;
+
+    let folder = tempfile::tempdir().unwrap();
+    let genuine = folder.path().join("genuine.cwasm");
+    invariants::write(&genuine, b"code");
+    let altered: Vec<PathBuf> = (0..160).map(|at| folder.path().join(format!("{at}.cwasm"))).collect();
+    let length = fs::read(&genuine).unwrap().len();
+    for (at, path) in altered.iter().enumerate() {
+        invariants::write(path, b"code");
+        alter(path, |bytes| bytes[at % length] ^= 1 << (at % 8));
+    }
+    std::thread::sleep(Duration::from_millis(3_100));
+    assert!(invariants::is_mapped(&genuine));
+    let of_the_genuine = fs::read(artifact::seal_path(&genuine)).unwrap();
+    let seal = prop_oneof![prop::collection::vec(any::<u8>(), 0..70), Just(of_the_genuine)];
+    let mut runner = proptest::test_runner::TestRunner::default();
+    let outcome = runner.run(&(prop::sample::select(altered), seal), |(path, seal)| {
+        for path in [&path, &genuine] {
+            fs::write(artifact::seal_path(path), &seal).unwrap();
+        }
+        prop_assert!(!invariants::is_mapped(&path), "{}", path.display());
+        prop_assert!(invariants::is_mapped(&genuine), "a seal that is wrong costs a check, nothing more");
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
 #[test]
 fn what_is_mapped_stays_as_it_was_when_its_file_is_replaced() {
     let bench = Bench::new();

@@ -71,6 +71,10 @@ impl FromStr for Site {
         }
         let (scheme, rest) =
             text.split_once("://").ok_or_else(|| address("it does not begin with https:// or http://"))?;
+        // Of `https:evil.example/x://`, the parser would take the first name for the host.
+        if !scheme.chars().all(|character| character.is_ascii_alphanumeric()) {
+            return Err(address("it does not begin with https:// or http://"));
+        }
         let (below, rest) = match rest.strip_prefix("*.") {
             Some(rest) => (true, rest),
             None => (false, rest),
@@ -83,6 +87,10 @@ impl FromStr for Site {
             return Err(SiteError::Star(text.to_owned()));
         }
         let url = Url::parse(&format!("{scheme}://{rest}")).map_err(|error| address(&error.to_string()))?;
+        // One that was encoded: written down, it would be read as a star.
+        if url.host_str().is_some_and(|host| host.contains('*')) {
+            return Err(SiteError::Star(text.to_owned()));
+        }
         for (there, what) in [
             (has_userinfo(&url), "a user or a password"),
             (url.query().is_some(), "a query"),

@@ -10,13 +10,13 @@ use super::{
     Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
     Services,
 };
-use crate::loaded::Loaded;
 use crate::documents::Documents;
 use crate::error::{Fault, FaultKind};
 use crate::files::Roots;
 use crate::http::Http;
 use crate::instance::{Lanes, Recipe};
 use crate::limits::Limits;
+use crate::loaded::Loaded;
 use crate::process::Run;
 use crate::types::{SessionInfo, Start};
 

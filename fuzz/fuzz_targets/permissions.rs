@@ -1,0 +1,8 @@
+//! What is asked for and, behind a `%`, what was granted.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    if let Some((asked, granted)) = text.split_once('%') {
+        hermes_plugins::invariants::permissions(asked, granted);
+    }
+});
