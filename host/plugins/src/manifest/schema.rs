@@ -1,5 +1,6 @@
 //! The fields of `plugin.yaml`: one table for what is known and for the JSON Schema that editors read.
 
+use hermes_runtime::LimitSet;
 use serde_json::{Map, Value, json};
 
 use crate::permission::Permissions;
@@ -76,7 +77,7 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     field(
         "limits",
-        || json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+        LimitSet::schema,
         "Limits that it needs raised, such as memory: 512MiB; they are part of what the user grants.",
     ),
     field(
