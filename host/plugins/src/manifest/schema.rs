@@ -119,12 +119,19 @@ pub(super) fn schema() -> Value {
 }
 
 /// A validator that looks at nothing but the schema itself, and whose patterns take linear time.
-pub(super) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+///
+/// # Errors
+///
+/// What is no JSON Schema, with the place in it.
+pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     if !schema.is_object() && !schema.is_boolean() {
         return Err("it has to be a section such as `type: object`".to_owned());
     }
     jsonschema::options()
         .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20))
         .build(schema)
-        .map_err(|error| error.to_string())
+        .map_err(|error| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            place => format!("`{place}`: {error}"),
+        })
 }
