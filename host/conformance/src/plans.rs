@@ -225,6 +225,6 @@ fn selected(runtime: &Runtime, stand: &Stand<'_>) -> Result<Plugins, String> {
     let name = subject.manifest.name.clone();
     let config = serde_json::from_str(&stand.config).map_err(|error| error.to_string())?;
     let selection = Selection { entries: HashMap::from([(name.clone(), config)]), ..Selection::only(&name) };
-    let catalog = Catalog::find(&[bundled], &stand.folders.path().join("plugins"));
+    let catalog = Catalog::find(&[bundled], &stand.folders.path().join("plugins"), &selection.settings);
     Plugins::select(runtime, &catalog, &selection, QUIETLY).map_err(|error| error.to_string())
 }

@@ -48,7 +48,7 @@ pub use reload::{Change, Generations, Nursery, Taken};
 pub use session::{
     Approvals, Compiling, Identity, Plugins, QUIETLY, Reporters, Selection, SessionPlugins, Surroundings,
 };
-pub use settings::{OnFailure, PluginSettings};
+pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;
 pub use variables::Variables;

@@ -363,6 +363,9 @@ impl Select<'_> {
         let folder = self.catalog.folder().to_owned();
         let Some(found) = self.catalog.get(name) else {
             // A folder of that name that could not be read is the likelier cause.
+            if let Some(problem) = self.catalog.problem_with(name) {
+                return Err(PluginsError::Unusable { name: name.to_owned(), why: problem.sentence() });
+            }
             return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
         };
         let selected = self.load(found)?;
@@ -376,6 +379,10 @@ impl Select<'_> {
 
     fn optional(&self, name: &str, notices: &mut Vec<String>) -> Option<Selected> {
         let Some(found) = self.catalog.get(name) else {
+            if self.catalog.problem_with(name).is_some() {
+                // It was told with the others.
+                return None;
+            }
             let all: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             notices.push(format!(
                 "there is no plugin `{name}`, which the configuration enables; there are: {}",

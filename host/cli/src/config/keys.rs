@@ -127,7 +127,7 @@ pub(crate) const KEYS: &[Key] = &[
         "plugins.settings",
         Wants::Sections,
         "{}",
-        "a section for each plugin that the host obeys: `limits`, `on_failure`, `source`; see plugins-limits.md",
+        "a section for each plugin that the host obeys: `limits`, `on_failure`, `source`; see plugins-limits.md, and plugins.md for `source`",
     ),
     key(
         "approvals.allow",

@@ -102,6 +102,10 @@ impl Known {
 
     fn found(&self, name: &str) -> Result<&Found, Failure> {
         self.catalog.get(name).ok_or_else(|| {
+            if let Some(problem) = self.catalog.problem_with(name) {
+                let (why, fix) = problem.error.why_and_fix();
+                return Failure::new(Kind::Plugin, format!("the plugin `{name}` cannot be used"), why, fix);
+            }
             let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             let why = format!("there are: {}", names.join(", "));
             let fix = "`hermes plugins install SOURCE` brings others";
