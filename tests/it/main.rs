@@ -16,6 +16,7 @@ mod causes;
 mod code_cache;
 mod compaction;
 mod config;
+mod consent;
 mod context;
 mod crash;
 mod ephemeral;
