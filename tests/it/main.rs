@@ -19,6 +19,7 @@ mod config;
 mod consent;
 mod context;
 mod crash;
+mod doctor;
 mod ephemeral;
 mod frozen;
 mod http;

@@ -40,3 +40,4 @@ pub use freezing::Opening;
 pub use interrupt::Interrupt;
 pub use log_file::older_log;
 pub use outgoing::Ephemeral;
+pub use toolbox::left_out;

@@ -155,14 +155,13 @@ impl Setup {
     }
 
     /// What needs no question.
-    fn approvals(&self) -> Result<Approvals, Failure> {
+    pub(crate) fn approval_rules(&self) -> Result<ApprovalRules, Failure> {
         let config = &self.config;
         let rules = ApprovalRules::parse(&config.texts("approvals.allow"), &config.texts("approvals.deny"));
-        let rules = rules.map_err(|error| {
+        rules.map_err(|error| {
             let what = format!("{} cannot be used", config.file().display());
             Failure::from_sentence(Kind::Configuration, &what, &error.to_string(), "correct the entry")
-        })?;
-        Ok(Approvals { rules, approver: None })
+        })
     }
 
     fn cache_ttl(&self) -> Result<Ttl, Failure> {
@@ -283,7 +282,7 @@ impl Launcher {
         Ok(Self {
             selection: setup.selection(flags),
             settings: setup.settings(one_shot, &auxiliary)?,
-            approvals: setup.approvals()?,
+            approvals: Approvals { rules: setup.approval_rules()?, approver: None },
             runtime: Arc::new(compile::runtime(&setup.home)),
             watches: !one_shot,
             setup,

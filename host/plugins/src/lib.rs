@@ -24,6 +24,7 @@ mod session;
 mod settings;
 mod storage;
 mod supervision;
+mod trial;
 mod variables;
 mod web;
 
@@ -36,9 +37,9 @@ pub use hermes_runtime::process;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
-    Invocation, Limit, LimitSet, Limits, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress, Query, Quote,
-    Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord,
-    Verdict, model_answered,
+    Invocation, Limit, LimitSet, Limits, LoadError, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress,
+    Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent,
+    ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use lock::{Entry, Lock, LockError, Pin, sync_folder, write_whole};
@@ -51,4 +52,5 @@ pub use session::{
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;
+pub use trial::{Trial, try_out};
 pub use variables::Variables;

@@ -68,11 +68,15 @@ impl Selection {
         }
     }
 
-    /// All that a session is to have, present or not.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let engine = std::iter::once(self.engine.as_str());
-        let others = Self::ON.iter().copied().chain([Self::MEMORY]).chain(self.enabled.iter().map(String::as_str));
-        engine.chain(self.memory.as_deref()).chain(others.filter(|name| self.is_on(name)))
+    /// All that a session is to have, present or not, in the order in which the name of a tool is taken. One that is
+    /// selected twice is named twice.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let builtin = std::iter::once(Self::MEMORY).filter(|name| self.is_on(name));
+        let others = Self::ON.iter().copied().chain(self.enabled.iter().map(String::as_str));
+        std::iter::once(self.engine.as_str())
+            .chain(builtin)
+            .chain(self.memory.as_deref())
+            .chain(others.filter(|name| self.is_on(name)))
     }
 
     /// Refuses what is not of the kind that it is selected for.
@@ -160,7 +164,7 @@ pub(crate) struct Selected {
     pub(crate) config: String,
     variables: Variables,
     /// Why variables in its section stayed as they are.
-    unexpanded: Vec<String>,
+    pub(crate) unexpanded: Vec<String>,
     settings: PluginSettings,
 }
 

@@ -288,6 +288,13 @@ pub(crate) fn nearest(path: &str) -> Option<String> {
     (best.0 >= LEAST_ALIKE).then_some(best.1)
 }
 
+/// The name that somebody who wrote this one may have meant.
+pub(crate) fn most_similar(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let alike = known.map(|known| (similarity(name, &known), known));
+    let best = alike.max_by(|(left, _), (right, _)| left.total_cmp(right))?;
+    (best.0 >= LEAST_ALIKE).then_some(best.1)
+}
+
 /// Below this a suggestion confuses more than it helps.
 const LEAST_ALIKE: f64 = 0.6;
 
