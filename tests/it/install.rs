@@ -258,6 +258,7 @@ fn the_user_says_whether_the_bundled_or_the_installed_one_of_a_name_serves() {
 
     home.set("plugins.settings.files.source", json!("bundled"));
     assert!(reads().0);
+    home.set("plugins.settings", json!({}));
     home.hermes(&["plugins", "remove", "files"]).run().success();
     assert!(reads().0);
 }
