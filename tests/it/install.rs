@@ -220,3 +220,46 @@ fn killed_at_any_moment_it_is_the_old_version_or_the_new_one() {
     let left = home.snapshot().into_keys().find(|path| path.starts_with("plugins"));
     assert_eq!(left, None, "something is left of it");
 }
+
+#[test]
+fn a_folder_whose_manifest_is_broken_is_told_with_line_and_remedy() {
+    let home = Home::new();
+    home.write("plugins/tools/mine/plugin.yaml", "name: mine\nversion: one\n");
+    home.write("plugins/tools/mine/mine.wasm", "x");
+    for command in [&["plugins", "grant", "mine", "--yes"][..], &["plugins", "info", "mine"]] {
+        let output = home.hermes(command).run().refused().exits(PLUGIN);
+        output.says(&["mine", "tools/mine/plugin.yaml", "line 2", "fix: write one such as 1.2.0"]);
+    }
+    home.write("plugins/tools/mine/plugin.yaml", "name: mine\ncomponent: other.wasm\n");
+    home.hermes(&["plugins", "grant", "mine", "--yes"]).run().refused().says(&["other.wasm", "fix: build it"]);
+    home.hermes(&["plugins", "info", "nobody"]).run().refused().exits(USAGE).says(&["there is no plugin `nobody`"]);
+}
+
+#[test]
+fn the_user_says_whether_the_bundled_or_the_installed_one_of_a_name_serves() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    source(&home, "clerk", "files", "1.0.0", "");
+    let refused = home.hermes(&["plugins", "install", "./files", "--yes"]).run().refused();
+    refused.says(&["part of Hermes", "plugins.settings.files.source: installed"]);
+    let reads = || {
+        let output = home.hermes(&["-z", "hi"]).run().success();
+        (server.last_turn().tool_names().contains(&"read_file"), output)
+    };
+    assert!(reads().0);
+
+    home.set("plugins.settings.files.source", json!("installed"));
+    let (bundled_serves, output) = reads();
+    assert!(!bundled_serves, "what the user did not ask for does not serve");
+    output.says(&["plugins.settings.files.source", "install one"]);
+    home.hermes(&["plugins", "install", "./files", "--yes"]).run().success();
+    let (bundled_serves, output) = reads();
+    assert!(!bundled_serves && server.last_turn().tool_names().contains(&"execute"), "{output}");
+    assert_eq!(listed(&home, "files").unwrap()["version"], "1.0.0");
+
+    home.set("plugins.settings.files.source", json!("bundled"));
+    assert!(reads().0);
+    home.set("plugins.settings", json!({}));
+    home.hermes(&["plugins", "remove", "files"]).run().success();
+    assert!(reads().0);
+}

@@ -200,6 +200,28 @@ fn the_audit_hook_keeps_a_line_for_every_call() {
 }
 
 #[test]
+fn a_log_that_is_full_is_put_aside_and_still_shown() {
+    let server = Server::scripted([
+        Reply::calls([Call::new("call_1", "read_file", &json!({"path": "notes.txt"}))]),
+        Reply::text("Done."),
+    ]);
+    let home = Home::with(&server);
+    home.write_workspace("notes.txt", "a note");
+    home.set("plugins.enabled", json!(["audit"]));
+    let before = r#"{"level":"info","text":"long ago"}"#.to_owned() + "\n";
+    let before = before.repeat((8 << 20) / before.len());
+    home.write("logs/audit.jsonl", &before);
+    home.hermes(&["-z", "Look."]).run().success();
+    assert_eq!(home.read("logs/audit.jsonl.1"), before);
+    let now = home.read("logs/audit.jsonl").lines().count();
+    assert!(now > 0);
+    let lines = (now + 2).to_string();
+    let shown = home.hermes(&["plugins", "logs", "audit", "-n", &lines]).run().success().stdout;
+    assert_eq!((shown.lines().count(), shown.matches("long ago").count()), (now + 2, 2), "{shown}");
+    assert!(shown.contains("read_file"), "{shown}");
+}
+
+#[test]
 fn a_skill_is_in_the_index_and_can_be_read() {
     let server = Server::scripted([
         Reply::calls([Call::new("call_1", "skill_view", &json!({"name": "knots"}))]),

@@ -60,6 +60,8 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     let record = record(&home, "beast");
     assert_eq!((&record["failures"], &record["suspended"]["failures"]), (&json!(4), &json!(3)), "{record:#}");
     assert!(record["suspended"]["last"]["cause"].as_str().unwrap().contains("unreachable"), "{record:#}");
+    let doctor = home.hermes(&["plugins", "doctor"]).run().exits(1);
+    assert!(doctor.stdout.contains("suspended") && doctor.stdout.contains("unreachable"), "{doctor}");
 
     // A session later it is asked again, and works.
     let server = calling(&["good"]);
@@ -67,6 +69,13 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     home.hermes(&["-z", "Again."]).run().success();
     assert_eq!(self::results(&server), ["good"]);
     assert_eq!(self::record(&home, "beast")["suspended"], Value::Null);
+    home.hermes(&["plugins", "doctor"]).run().success();
+
+    let server = calling(&["bad"]);
+    home.use_endpoint(&server.url());
+    home.hermes(&["-z", "Once more."]).run().success();
+    let doctor = home.hermes(&["plugins", "doctor"]).run().exits(1);
+    assert!(doctor.stdout.contains("it failed once in the last session"), "{doctor}");
 }
 
 #[test]

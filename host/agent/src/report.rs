@@ -1,8 +1,7 @@
 //! What plugins say about themselves: to a log file each, and to the user where it matters; and what the user is asked.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::{Approver, Decision, Question};
 use crate::event::{Event, Observer};
+use crate::log_file::{LARGEST, LogFile};
 
 /// Something for the user.
 enum Said {
@@ -60,9 +60,8 @@ impl Voice {
     pub(crate) fn for_plugin(&self, plugin: &str) -> Arc<dyn Reporter> {
         Arc::new(PluginLog {
             plugin: plugin.to_owned(),
-            path: self.folder.join(format!("{plugin}.jsonl")),
             session: self.session.clone(),
-            file: Mutex::new(None),
+            file: Mutex::new(LogFile::new(self.folder.join(format!("{plugin}.jsonl")), LARGEST)),
             sender: self.sender.clone(),
         })
     }
@@ -148,9 +147,8 @@ impl Ear {
 
 struct PluginLog {
     plugin: String,
-    path: PathBuf,
     session: String,
-    file: Mutex<Option<File>>,
+    file: Mutex<LogFile>,
     sender: mpsc::UnboundedSender<Said>,
 }
 
@@ -162,7 +160,8 @@ impl Reporter for PluginLog {
         if level >= Level::Info
             && let Err(error) = self.write(level, text)
         {
-            tracing::warn!(path = %self.path.display(), %error, "a plugin's log cannot be written");
+            let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            tracing::warn!(path = %file.path().display(), %error, "a plugin's log cannot be written");
         }
     }
 
@@ -175,13 +174,7 @@ impl PluginLog {
     fn write(&self, level: Level, text: &str) -> io::Result<()> {
         let mut line = line(level, text, &self.session, &jiff::Timestamp::now().to_string());
         line.push('\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match &mut *file {
-            Some(file) => file,
-            none => none.insert(open(&self.path)?),
-        };
-        // One write a line: several processes append to one file.
-        file.write_all(line.as_bytes())
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).append(&line)
     }
 }
 
@@ -201,23 +194,6 @@ fn line(level: Level, text: &str, session: &str, time: &str) -> String {
         _ => drop(fields.insert("text".to_owned(), text.into())),
     }
     Value::Object(fields).to_string()
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut folder = fs::DirBuilder::new();
-    folder.recursive(true);
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        folder.mode(0o700);
-        options.mode(0o600);
-    }
-    if let Some(parent) = path.parent() {
-        folder.create(parent)?;
-    }
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -56,21 +56,11 @@ impl Toolbox {
             };
             for tool in tools {
                 let name = tool.schema.name.clone();
-                if let Some(why) = unusable(&tool) {
-                    notices.push(format!("plugin `{}`: its tool `{name}` is left out: {why}", plugin.name()));
-                } else if name == skills::LIST || name == skills::VIEW {
-                    notices.push(format!(
-                        "plugin `{}`: its tool `{name}` is left out: the name is the host's",
-                        plugin.name()
-                    ));
-                } else if let Some(first) = offered.get(&name) {
-                    notices.push(format!(
-                        "plugin `{}`: its tool `{name}` is left out: `{}` offers one of that name",
-                        plugin.name(),
-                        first.plugin.name()
-                    ));
-                } else {
-                    offered.insert(name, Offered { plugin: Arc::clone(plugin), tool });
+                match left_out(&tool, offered.get(&name).map(|first| first.plugin.name())) {
+                    Some(why) => {
+                        notices.push(format!("plugin `{}`: its tool `{name}` is left out: {why}", plugin.name()))
+                    }
+                    None => drop(offered.insert(name, Offered { plugin: Arc::clone(plugin), tool })),
                 }
             }
         }
@@ -175,6 +165,17 @@ fn for_the_model(error: &CallError) -> String {
         Cause::Fault(fault) => fault.message.clone(),
         _ => error.to_string(),
     }
+}
+
+/// Why no session offers a tool to the model, where another plugin may hold its name already; none where one does.
+pub fn left_out(tool: &Tool, holder: Option<&str>) -> Option<String> {
+    if let Some(why) = unusable(tool) {
+        return Some(why.to_owned());
+    }
+    if [skills::LIST, skills::VIEW].contains(&tool.schema.name.as_str()) {
+        return Some("the name is the host's".to_owned());
+    }
+    holder.map(|holder| format!("`{holder}` offers one of that name"))
 }
 
 fn unusable(tool: &Tool) -> Option<&'static str> {

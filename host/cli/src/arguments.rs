@@ -310,6 +310,12 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Which of them and of their tools are not there or would not run, why, and what to do
+    Doctor {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// How all of them fared: calls, time, memory, what they used
     Stats {
         /// As JSON

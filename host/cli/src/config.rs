@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use hermes_plugins::PluginSettings;
 use serde_json::{Map, Value};
 
-pub(crate) use keys::{nearest, similarity};
+pub(crate) use keys::{most_similar, nearest, similarity};
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};

@@ -17,6 +17,7 @@ use crate::failure::{Failure, Kind};
 use crate::home::Home;
 use crate::launch::Setup;
 use crate::plugins::Code;
+use crate::plugins::doctor::{Examined, examine};
 use crate::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -257,21 +258,41 @@ fn store(home: &Home) -> Check {
     }
 }
 
+/// What `hermes plugins doctor` finds wrong, and whether a session has what it cannot do without.
 fn plugins(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
+    const OF: &str = "plugins";
     let code = match Code::of(&setup.home) {
         Ok(code) => code,
-        Err(failure) => return vec![Check::fail("plugins", &failure)],
+        Err(failure) => return vec![Check::fail(OF, &failure)],
     };
-    let runtime = code.runtime(&setup.home);
-    match Plugins::select(&runtime, &setup.catalog(), &setup.selection(flags), QUIETLY) {
-        Err(error) => vec![Check::fail("plugins", &error.into())],
-        Ok(plugins) => {
-            let fix = "correct or remove it; `hermes plugins list` shows all";
-            let notices = plugins.notices().iter().map(|notice| Check::warn("plugins", notice, fix));
-            let on = Check::ok("plugins", format!("on: {}", plugins.names().join(", ")));
-            std::iter::once(on).chain(notices).collect()
-        }
+    let (runtime, catalog, selection) = (code.runtime(&setup.home), setup.catalog(), setup.selection(flags));
+    let selected = Plugins::select(&runtime, &catalog, &selection, QUIETLY);
+    let stops = selected.is_err();
+    let mut checks = vec![match selected {
+        Ok(plugins) => Check::ok(OF, format!("on: {}", plugins.names().join(", "))),
+        Err(error) => Check::fail(OF, &error.into()),
+    }];
+    let mut examined = Vec::new();
+    let looked = crate::wait(async {
+        examined = examine(setup, &catalog, &selection, &runtime).await;
+        Ok(ExitCode::SUCCESS)
+    });
+    if let Err(failure) = looked {
+        checks.push(Check::fail(OF, &failure));
     }
+    for Examined { name, findings, .. } in examined {
+        let needed =
+            name.as_ref().is_some_and(|name| *name == selection.engine || selection.memory.as_ref() == Some(name));
+        if stops && needed {
+            // That is what was told above.
+            continue;
+        }
+        let about = name.map_or_else(String::new, |name| format!("`{name}`: "));
+        let problems = findings.into_iter().filter(|finding| finding.is_problem());
+        checks
+            .extend(problems.map(|found| Check::warn(OF, format!("{about}{}: {}", found.what, found.why), found.fix)));
+    }
+    checks
 }
 
 fn code(home: &Home) -> Check {

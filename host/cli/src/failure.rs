@@ -134,12 +134,10 @@ impl From<PluginsError> for Failure {
                 let otherwise = "`hermes plugins verify` shows what is installed";
                 Self::from_sentence(Kind::Plugin, what, &error.to_string(), otherwise)
             }
-            _ => Self::new(
-                Kind::Plugin,
-                what,
-                error.to_string(),
-                "correct or remove the plugin, or select another; `hermes plugins list` shows all",
-            ),
+            _ => {
+                let (why, fix) = error.why_and_fix();
+                Self::new(Kind::Plugin, what, why, fix)
+            }
         }
     }
 }

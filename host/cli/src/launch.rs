@@ -9,7 +9,7 @@ use hermes_agent::{
 };
 use hermes_install::Installer;
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
-use hermes_plugins::{Catalog, Manifest, Nursery, Plugins, Selection, Variables};
+use hermes_plugins::{Catalog, Manifest, Nursery, Plugins, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;
@@ -112,8 +112,12 @@ impl Setup {
 
     /// What installs plugins into the home.
     pub(crate) fn installer(&self) -> Installer {
+        let settings = self.config.plugin_settings();
         let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
-        Installer::new(self.home.path(), names)
+        // The user wants another one in its stead, which has to come from somewhere.
+        let is_fixed =
+            |name: &String| settings.get(name).and_then(|own| own.source) != Some(PreferredSource::Installed);
+        Installer::new(self.home.path(), names.filter(is_fixed))
     }
 
     /// All plugins that there are. What an interrupted command has left is finished first.
@@ -123,7 +127,7 @@ impl Setup {
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
         }
-        Catalog::find(BUNDLED, &self.home.plugins())
+        Catalog::find(BUNDLED, &self.home.plugins(), &self.config.plugin_settings())
     }
 
     fn settings(&self, one_shot: bool, auxiliary: &Auxiliary) -> Result<Settings, Failure> {
@@ -151,14 +155,13 @@ impl Setup {
     }
 
     /// What needs no question.
-    fn approvals(&self) -> Result<Approvals, Failure> {
+    pub(crate) fn approval_rules(&self) -> Result<ApprovalRules, Failure> {
         let config = &self.config;
         let rules = ApprovalRules::parse(&config.texts("approvals.allow"), &config.texts("approvals.deny"));
-        let rules = rules.map_err(|error| {
+        rules.map_err(|error| {
             let what = format!("{} cannot be used", config.file().display());
             Failure::from_sentence(Kind::Configuration, &what, &error.to_string(), "correct the entry")
-        })?;
-        Ok(Approvals { rules, approver: None })
+        })
     }
 
     fn cache_ttl(&self) -> Result<Ttl, Failure> {
@@ -279,7 +282,7 @@ impl Launcher {
         Ok(Self {
             selection: setup.selection(flags),
             settings: setup.settings(one_shot, &auxiliary)?,
-            approvals: setup.approvals()?,
+            approvals: Approvals { rules: setup.approval_rules()?, approver: None },
             runtime: Arc::new(compile::runtime(&setup.home)),
             watches: !one_shot,
             setup,
@@ -352,8 +355,8 @@ impl Launcher {
         let nursery = Nursery {
             runtime: Arc::clone(&self.runtime),
             find: {
-                let folder = folder.clone();
-                Box::new(move || Catalog::find(BUNDLED, &folder))
+                let (folder, settings) = (folder.clone(), self.selection.settings.clone());
+                Box::new(move || Catalog::find(BUNDLED, &folder, &settings))
             },
             folder,
             selection: self.selection.clone(),

@@ -100,6 +100,14 @@ pub enum InstallError {
         /// Where that came from.
         source_text: String,
     },
+    /// A plugin that is there and is none.
+    #[error("`{name}` cannot be used: {why}")]
+    Unusable {
+        /// What was asked for.
+        name: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// A plugin that nobody installed.
     #[error("there is no plugin `{name}` among the installed ones; there are: {}", listed(there))]
     Unknown {
@@ -110,7 +118,8 @@ pub enum InstallError {
     },
     /// A bundled plugin is part of the program.
     #[error(
-        "`{0}` is part of Hermes and is neither installed nor removed; `plugins.disabled` in config.yaml turns it off"
+        "`{0}` is part of Hermes and is neither installed nor removed; `plugins.disabled` in config.yaml turns it off, and \
+         `plugins.settings.{0}.source: installed` makes room for another one of its name"
     )]
     Bundled(String),
     /// A folder of that name is there that no lock knows.

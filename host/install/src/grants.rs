@@ -66,6 +66,9 @@ impl Installer {
             Some(None) => return Err(InstallError::Bundled(name.to_owned())),
             Some(Some(folder)) => folder.to_owned(),
             None => {
+                if let Some(problem) = catalog.problem_with(name) {
+                    return Err(InstallError::Unusable { name: name.to_owned(), why: problem.sentence() });
+                }
                 let installed = catalog.all().iter().filter(|found| found.folder().is_some());
                 let there = installed.map(|found| found.manifest.name.clone()).collect();
                 return Err(InstallError::Unknown { name: name.to_owned(), there });

@@ -229,11 +229,12 @@ impl Installer {
 
     /// The entry of an installed plugin.
     pub fn entry(&self, name: &str) -> Result<Entry, InstallError> {
-        if self.bundled.iter().any(|bundled| bundled == name) {
+        let mut lock = Lock::read(&self.places.lock())?;
+        // One that was installed in a bundled one's stead can be taken away whoever serves now.
+        let entry = lock.plugins.remove(name);
+        if entry.is_none() && self.bundled.iter().any(|bundled| bundled == name) {
             return Err(InstallError::Bundled(name.to_owned()));
         }
-        let mut lock = Lock::read(&self.places.lock())?;
-        let entry = lock.plugins.remove(name);
         entry.ok_or_else(|| InstallError::Unknown { name: name.to_owned(), there: lock.plugins.into_keys().collect() })
     }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,7 +131,7 @@ fn ended(command: &str, at: usize, ground: &Path) -> bool {
 }
 
 fn look(home: &Path) -> (Files, Vec<State>) {
-    let catalog = Catalog::find(&[], &home.join("plugins"));
+    let catalog = Catalog::find(&[], &home.join("plugins"), &HashMap::new());
     let findings = installer(home).verify(&catalog).unwrap();
     (files(home), findings.iter().map(|finding| finding.state).collect())
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -60,7 +61,7 @@ fn an_altered_folder_answers_for_nothing_and_is_brought_back() {
     assert!(prepare(&home, &from, "1.0.0", "permissions: {sql: true}").is_installed());
 
     fs::write(home.join("plugins/mine/mine.wasm"), "evil").unwrap();
-    let state = || installer.verify(&Catalog::find(&[], &home.join("plugins"))).unwrap()[0].state;
+    let state = || installer.verify(&Catalog::find(&[], &home.join("plugins"), &HashMap::new())).unwrap()[0].state;
     assert_eq!(state(), State::Altered);
     let again = prepare(&home, &from, "1.0.0", "permissions: {sql: true}");
     assert!(!again.is_installed() && again.widening().is_empty());
@@ -78,7 +79,7 @@ fn a_grant_by_hand_is_for_the_bytes_that_were_looked_at() {
     fs::write(folder.join("plugin.yaml"), "name: mine\npermissions: {sql: true}\n").unwrap();
     fs::write(folder.join("mine.wasm"), "code").unwrap();
     let installer = Installer::new(&home, []);
-    let catalog = || Catalog::find(&[], &home.join("plugins"));
+    let catalog = || Catalog::find(&[], &home.join("plugins"), &HashMap::new());
     let granting = installer.granting("mine", false, &catalog()).unwrap();
     fs::write(folder.join("mine.wasm"), "other code").unwrap();
     let raced = installer.grant(&granting, granting.manifest.permissions.clone(), LimitSet::default());

@@ -2,6 +2,8 @@
 //! of them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +12,10 @@ use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
 
 use crate::digest::Contents;
 use crate::error::PluginsError;
-use crate::lock::{Entry, Lock, LockError};
+use crate::lock::{Entry, Lock};
 use crate::manifest::Manifest;
 use crate::permission::Permissions;
+use crate::settings::{PluginSettings, PreferredSource};
 
 /// A plugin inside the binary.
 #[derive(Debug, Clone, Copy)]
@@ -225,8 +228,48 @@ pub(crate) fn made(found: &Found, code: &[u8; 32]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// A folder that holds no usable plugin, and why.
-pub type Problem = PluginsError;
+/// Why a plugin is not to be had.
+#[derive(Debug)]
+pub struct Problem {
+    /// Its name, by its manifest or the lock where they tell it, else that of its folder; none where it is about all of
+    /// them.
+    pub name: Option<String>,
+    /// The folder that it lies in.
+    pub folder: Option<PathBuf>,
+    /// What is wrong.
+    pub error: PluginsError,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Problem {
+    /// What is wrong, and behind it what to do.
+    pub fn sentence(&self) -> String {
+        let (why, fix) = self.error.why_and_fix();
+        format!("{why}; {fix}")
+    }
+
+    fn of(name: &str, folder: &Path, error: PluginsError) -> Self {
+        Self { name: Some(name.to_owned()), folder: Some(folder.to_owned()), error }
+    }
+
+    /// In a folder whose manifest does not tell a name.
+    fn nameless(folder: &Path, plugins: &Path, lock: Option<&Lock>, error: PluginsError) -> Self {
+        let entries = lock.into_iter().flat_map(|lock| &lock.plugins);
+        let locked = entries.into_iter().find(|(_, entry)| plugins.join(&entry.pin.folder) == folder);
+        let name = locked.map(|(name, _)| name.clone());
+        let name = name.or_else(|| Some(folder.file_name()?.to_string_lossy().into_owned()));
+        Self { name, folder: Some(folder.to_owned()), error }
+    }
+
+    fn of_all(error: PluginsError) -> Self {
+        Self { name: None, folder: None, error }
+    }
+}
 
 /// All plugins that were found, bundled ones first.
 pub struct Catalog {
@@ -235,17 +278,39 @@ pub struct Catalog {
     folder: PathBuf,
 }
 
+/// What tells where plugins are taken from and what they may do.
+struct Rules<'a> {
+    /// None where the caller vouches for all of them.
+    lock: Option<&'a Lock>,
+    settings: &'a HashMap<String, PluginSettings>,
+}
+
+impl Rules<'_> {
+    fn prefer(&self, name: &str, source: PreferredSource) -> bool {
+        self.settings.get(name).is_some_and(|settings| settings.source == Some(source))
+    }
+}
+
 impl Catalog {
     /// Looks into the bundled set and below `folder`, at `<name>` and `<kind>/<name>`. What may run of the latter, the
-    /// `plugins.lock` beside that folder tells.
-    pub fn find(bundled: &[Bundled], folder: &Path) -> Self {
-        let lock = Lock::read(&folder.with_file_name("plugins.lock"));
-        Self::look(bundled, folder, Some(lock))
+    /// `plugins.lock` beside that folder tells. A bundled one stands before an installed one of its name, unless the
+    /// user's `settings` say otherwise.
+    pub fn find(bundled: &[Bundled], folder: &Path, settings: &HashMap<String, PluginSettings>) -> Self {
+        let mut catalog = Self::under_development(folder);
+        let lock = Lock::read(&folder.with_file_name("plugins.lock")).unwrap_or_else(|error| {
+            catalog.problems.push(Problem::of_all(error.into()));
+            // Without it nothing is granted.
+            Lock::default()
+        });
+        catalog.look(bundled, &Rules { lock: Some(&lock), settings });
+        catalog
     }
 
     /// As [`Catalog::find`], for a folder whose plugins the caller vouches for: all may run, with all they ask for.
     pub fn vouched(bundled: &[Bundled], folder: &Path) -> Self {
-        Self::look(bundled, folder, None)
+        let mut catalog = Self::under_development(folder);
+        catalog.look(bundled, &Rules { lock: None, settings: &HashMap::new() });
+        catalog
     }
 
     /// One plugin and no other, as if it were bundled: the caller vouches for it.
@@ -254,34 +319,40 @@ impl Catalog {
         Self { found: vec![found], problems: Vec::new(), folder: PathBuf::new() }
     }
 
-    fn look(bundled: &[Bundled], folder: &Path, lock: Option<Result<Lock, LockError>>) -> Self {
+    fn under_development(folder: &Path) -> Self {
         let mut catalog = Self { found: Vec::new(), problems: Vec::new(), folder: folder.to_owned() };
         catalog.look_into_slots(&folder.join(SLOTS));
+        catalog
+    }
+
+    fn look(&mut self, bundled: &[Bundled], rules: &Rules<'_>) {
         for plugin in bundled {
             match Manifest::parse(plugin.manifest) {
-                Ok(manifest) if catalog.is_developed(&manifest.name) => {}
-                Ok(manifest) => catalog.found.push(Found {
+                Ok(manifest) if self.is_developed(&manifest.name) => {}
+                Ok(manifest) if rules.prefer(&manifest.name, PreferredSource::Installed) => {}
+                Ok(manifest) => self.found.push(Found {
                     manifest,
                     origin: Origin::Bundled,
                     standing: Standing::Trusted,
                     place: Place::Held(Code::Component(Cow::Borrowed(plugin.component))),
                 }),
                 Err(source) => {
-                    catalog.problems.push(PluginsError::Manifest { path: "bundled plugin.yaml".into(), source })
+                    let path = "bundled plugin.yaml".into();
+                    self.problems.push(Problem::of_all(PluginsError::Manifest { path, source }));
                 }
             }
         }
-        let lock = match lock {
-            None => None,
-            Some(Ok(lock)) => Some(lock),
-            Some(Err(error)) => {
-                // Without it nothing is granted.
-                catalog.problems.push(error.into());
-                Some(Lock::default())
+        let folder = self.folder.clone();
+        self.look_into(&folder, 2, rules);
+        let mut wanted: Vec<_> =
+            rules.settings.iter().filter_map(|(name, settings)| Some((name, settings.source?))).collect();
+        wanted.sort();
+        for (name, wanted) in wanted {
+            if self.get(name).is_none() && self.problem_with(name).is_none() {
+                let error = PluginsError::Source { name: name.clone(), wanted };
+                self.problems.push(Problem { name: Some(name.clone()), folder: None, error });
             }
-        };
-        catalog.look_into(folder, 2, lock.as_ref());
-        catalog
+        }
     }
 
     /// Those under development stand before all others of their names.
@@ -300,40 +371,57 @@ impl Catalog {
         self.get(name).is_some_and(|found| matches!(found.origin, Origin::Dev(_)))
     }
 
-    fn look_into(&mut self, folder: &Path, depth: usize, lock: Option<&Lock>) {
+    fn look_into(&mut self, folder: &Path, depth: usize, rules: &Rules<'_>) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
-            Err(source) => return self.problems.push(PluginsError::Read { path: folder.to_owned(), source }),
+            Err(source) => {
+                let path = folder.to_owned();
+                return self.problems.push(Problem::of_all(PluginsError::Read { path, source }));
+            }
         };
-        let mut folders: Vec<PathBuf> = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| {
-                path.is_dir() && !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
-            })
-            .collect();
+        let mut folders: Vec<PathBuf> =
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir() && !is_hidden(path)).collect();
         folders.sort();
         for folder in folders {
-            if folder.join("plugin.yaml").exists() {
-                match self.read(&folder, lock) {
-                    Ok(found) if self.is_developed(&found.manifest.name) => {}
-                    Ok(found) => self.found.push(found),
+            if folder.join(MANIFEST).exists() {
+                match self.read(&folder, rules.lock) {
+                    Ok(found) => self.admit(found, &folder, rules),
                     Err(problem) => self.problems.push(problem),
                 }
-            } else if depth > 1 {
-                self.look_into(&folder, depth - 1, lock);
+            } else if depth > 1 && !is_left_without_manifest(&folder) {
+                self.look_into(&folder, depth - 1, rules);
+            } else if holds_files(&folder) {
+                let error = PluginsError::NoManifest { folder: folder.clone() };
+                self.problems.push(Problem::nameless(&folder, &self.folder, rules.lock, error));
             }
         }
     }
 
-    fn read(&self, folder: &Path, lock: Option<&Lock>) -> Result<Found, PluginsError> {
-        let manifest = manifest_in(folder)?;
-        if let Some(other) = self.get(&manifest.name).filter(|other| !matches!(other.origin, Origin::Dev(_))) {
-            let path = folder.join(MANIFEST);
-            return Err(PluginsError::Twice { path, name: manifest.name, other: other.origin.to_string() });
+    /// Takes up an installed one, unless another of its name goes before it.
+    fn admit(&mut self, found: Found, folder: &Path, rules: &Rules<'_>) {
+        let name = &found.manifest.name;
+        if self.is_developed(name) || rules.prefer(name, PreferredSource::Bundled) {
+            return;
         }
-        let files = code_in(folder, &manifest)?;
+        match self.get(name) {
+            None => self.found.push(found),
+            Some(other) => {
+                let error = PluginsError::Twice {
+                    path: folder.join(MANIFEST),
+                    name: name.clone(),
+                    other: other.origin.to_string(),
+                    is_bundled: other.origin == Origin::Bundled,
+                };
+                self.problems.push(Problem::of(name, folder, error));
+            }
+        }
+    }
+
+    fn read(&self, folder: &Path, lock: Option<&Lock>) -> Result<Found, Problem> {
+        let nameless = |error| Problem::nameless(folder, &self.folder, lock, error);
+        let manifest = manifest_in(folder).map_err(nameless)?;
+        let files = code_in(folder, &manifest).map_err(|error| Problem::of(&manifest.name, folder, error))?;
         Ok(Found {
             standing: lock.map_or(Standing::Trusted, |lock| standing(&manifest.name, folder, &self.folder, lock)),
             manifest,
@@ -352,14 +440,19 @@ impl Catalog {
         &self.found
     }
 
-    /// Folders that hold no usable plugin.
+    /// Why plugins are not to be had that somebody put there or wants.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
+    /// Why the plugin of this name is not to be had.
+    pub fn problem_with(&self, name: &str) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.name.as_deref() == Some(name))
+    }
+
     /// What is wrong with what lies in a folder.
     pub(crate) fn problem_in(&self, folder: &Path) -> Option<&Problem> {
-        self.problems.iter().find(|problem| problem.place().is_some_and(|place| place.starts_with(folder)))
+        self.problems.iter().find(|problem| problem.folder.as_deref() == Some(folder))
     }
 
     /// Where installed plugins lie.
@@ -392,9 +485,14 @@ pub fn manifest_in(folder: &Path) -> Result<Manifest, PluginsError> {
 /// The files of a folder that hold code: the component that the manifest names, else the only one, and the library that it
 /// names for this machine.
 pub fn code_in(folder: &Path, manifest: &Manifest) -> Result<CodeFiles, PluginsError> {
-    let native = manifest.library().map(str::to_owned);
+    let unbuilt = |file: Option<&String>| PluginsError::Unbuilt { folder: folder.to_owned(), file: file.cloned() };
+    let native = manifest.library().filter(|name| folder.join(name).is_file()).map(str::to_owned);
     if let Some(name) = &manifest.component {
-        return Ok(CodeFiles { component: Some(name.clone()), native });
+        let component = folder.join(name).is_file().then(|| name.clone());
+        if component.is_none() && native.is_none() {
+            return Err(unbuilt(Some(name)));
+        }
+        return Ok(CodeFiles { component, native });
     }
     let entries = fs::read_dir(folder).map_err(|source| PluginsError::Read { path: folder.to_owned(), source })?;
     let mut components: Vec<String> = entries
@@ -405,12 +503,32 @@ pub fn code_in(folder: &Path, manifest: &Manifest) -> Result<CodeFiles, PluginsE
     match components.len() {
         1 => Ok(CodeFiles { component: Some(components.remove(0)), native }),
         0 if native.is_some() => Ok(CodeFiles { component: None, native }),
-        0 if !manifest.native.is_empty() => Err(PluginsError::OtherMachine {
+        0 if !manifest.native.is_empty() && manifest.library().is_none() => Err(PluginsError::OtherMachine {
             name: manifest.name.clone(),
             targets: manifest.native.keys().cloned().collect(),
         }),
+        0 => Err(unbuilt(manifest.library().map(str::to_owned).as_ref())),
         found => Err(PluginsError::Component { folder: folder.to_owned(), found }),
     }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+/// What lies in a folder, but for what is hidden.
+fn content(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| !is_hidden(path))
+}
+
+fn holds_files(folder: &Path) -> bool {
+    content(folder).any(|path| path.is_file())
+}
+
+/// Whether it is a plugin's folder that lacks a manifest, and not one in which plugins of a kind lie.
+fn is_left_without_manifest(folder: &Path) -> bool {
+    holds_files(folder) && !content(folder).any(|path| path.join(MANIFEST).exists())
 }
 
 fn standing(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> Standing {
@@ -427,91 +545,4 @@ fn standing(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> Standing 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use hermes_runtime::Limit;
-
-    use super::*;
-    use crate::digest;
-    use crate::lock::Pin;
-
-    const TEXT: &str =
-        "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5000}\n";
-
-    /// A home with one plugin, and the catalog of it under a lock.
-    fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
-        let folder = home.join("plugins").join(place);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(MANIFEST), TEXT).unwrap();
-        fs::write(folder.join("mine.wasm"), "code").unwrap();
-        let pin = Pin {
-            source: "/src".to_owned(),
-            resolved: None,
-            folder: "tools/mine".to_owned(),
-            version: semver::Version::new(1, 0, 0),
-            digest: digest::of_folder(&folder).unwrap(),
-            signer: None,
-            granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
-            limits: LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 9_000),
-            native: false,
-        };
-        let mut lock = Lock::default();
-        lock.plugins.insert("mine".to_owned(), Entry { pin, previous: None });
-        lock.write(&Lock::path(home)).unwrap();
-        Catalog::find(&[], &home.join("plugins"))
-    }
-
-    #[test]
-    fn a_granted_plugin_has_what_it_asks_for_and_was_granted() {
-        let home = tempfile::tempdir().unwrap();
-        let catalog = catalog(home.path(), "tools/mine", Some(r#"{"sql": true, "process": ["git"]}"#));
-        let found = catalog.get("mine").unwrap();
-        assert_eq!(found.code().unwrap().bytes(), b"code");
-        let may = found.permissions();
-        assert!(may.sql && !may.history && may.process.is_empty());
-        let limits = LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 5_000);
-        assert_eq!(found.limits(), limits, "neither more than was granted nor more than it asks for");
-    }
-
-    #[test]
-    fn whatever_is_changed_in_the_folder_ends_the_grant() {
-        let home = tempfile::tempdir().unwrap();
-        for (file, content) in [("mine.wasm", "evil"), ("plugin.yaml", "name: mine\nversion: 1.0.0\n"), ("more", "")] {
-            let catalog = catalog(home.path(), "tools/mine", Some("{}"));
-            let found = catalog.get("mine").unwrap();
-            found.code().unwrap();
-            let path = home.path().join("plugins/tools/mine").join(file);
-            fs::write(&path, content).unwrap();
-            let error = found.code().unwrap_err();
-            assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered(_), .. }), "{file}: {error}");
-            assert!(error.to_string().contains("hermes plugins grant mine"), "{error}");
-            fs::remove_file(path).unwrap();
-        }
-    }
-
-    #[test]
-    fn what_is_not_granted_does_not_run_and_says_what_to_do() {
-        for (place, granted, why) in
-            [("tools/mine", None, "hermes plugins grant mine"), ("elsewhere", Some("{}"), "tools/mine")]
-        {
-            let home = tempfile::tempdir().unwrap();
-            let catalog = catalog(home.path(), place, granted);
-            let found = catalog.get("mine").unwrap();
-            assert!(found.permissions().is_empty() && found.limits().is_empty());
-            let error = found.code().unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
-        }
-        let home = tempfile::tempdir().unwrap();
-        catalog(home.path(), "tools/mine", Some("{}"));
-        fs::remove_file(Lock::path(home.path())).unwrap();
-        let catalog = Catalog::find(&[], &home.path().join("plugins"));
-        assert!(matches!(catalog.get("mine").unwrap().standing, Standing::Ungranted(Ungranted::Unknown(_))));
-        fs::write(Lock::path(home.path()), "{").unwrap();
-        let catalog = Catalog::find(&[], &home.path().join("plugins"));
-        assert_eq!(catalog.problems().len(), 1);
-        assert!(catalog.get("mine").unwrap().code().is_err());
-        let catalog = Catalog::vouched(&[], &home.path().join("plugins"));
-        let found = catalog.get("mine").unwrap();
-        assert!(found.permissions().history && found.code().is_ok());
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ use hermes_runtime::LoadError;
 use crate::catalog::Ungranted;
 use crate::lock::LockError;
 use crate::manifest::ManifestError;
+use crate::settings::PreferredSource;
 
 /// A plugin that was asked for and cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +58,25 @@ pub enum PluginsError {
         /// Why.
         source: LoadError,
     },
-    /// Its folder holds no component, or several and none is named.
-    #[error("the plugin in {folder} has {found} components: name one in its plugin.yaml, as `component: FILE.wasm`")]
+    /// Somebody put a folder there that is no plugin.
+    #[error("{folder} has no plugin.yaml, so it is no plugin; put one there, or move the folder away")]
+    NoManifest {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Its folder holds no component.
+    #[error(
+        "the plugin in {folder} has no component{}; build it and put the .wasm file beside its plugin.yaml",
+        file.as_ref().map_or_else(String::new, |file| format!(": `{file}`, which its plugin.yaml names, is not there"))
+    )]
+    Unbuilt {
+        /// The folder.
+        folder: PathBuf,
+        /// What the manifest names.
+        file: Option<String>,
+    },
+    /// Its folder holds several components, and none is named.
+    #[error("the plugin in {folder} has {found} components; name one in its plugin.yaml, as `component: FILE.wasm`")]
     Component {
         /// The folder.
         folder: PathBuf,
@@ -120,7 +138,10 @@ pub enum PluginsError {
         source: ManifestError,
     },
     /// Another plugin has the same name.
-    #[error("{path}: the plugin `{name}` is there already ({other}); this one is left out: rename or remove it")]
+    #[error(
+        "{path}: the plugin `{name}` is there already ({other}), so this one is left out; rename or remove it{}",
+        if *is_bundled { format!(", or set `plugins.settings.{name}.source: installed` to have it serve") } else { String::new() }
+    )]
     Twice {
         /// The one left out.
         path: PathBuf,
@@ -128,6 +149,27 @@ pub enum PluginsError {
         name: String,
         /// Where the other one lies.
         other: String,
+        /// Whether the other one is part of the program.
+        is_bundled: bool,
+    },
+    /// The user wants it from where there is none.
+    #[error(
+        "`plugins.settings.{name}.source` is `{wanted}`, and no plugin of that name is {wanted}; {}leave the key out",
+        if *wanted == PreferredSource::Installed { "install one, or " } else { "" }
+    )]
+    Source {
+        /// The plugin.
+        name: String,
+        /// Where it should come from.
+        wanted: PreferredSource,
+    },
+    /// It is there and not to be had.
+    #[error("the plugin `{name}` cannot be used: {why}")]
+    Unusable {
+        /// Its name.
+        name: String,
+        /// Why, with what to do.
+        why: String,
     },
     /// Nobody tells when a plugin changes.
     #[error("{folder} cannot be watched, so plugins that change are taken up by the next start: {why}")]
@@ -150,12 +192,24 @@ pub enum PluginsError {
 }
 
 impl PluginsError {
-    /// The file or folder that it is about, where it is about one.
-    pub(crate) fn place(&self) -> Option<&std::path::Path> {
+    /// Why, and what to do about it.
+    pub fn why_and_fix(&self) -> (String, String) {
+        let sentence = self.to_string();
+        match sentence.rsplit_once("; ") {
+            Some((why, fix)) => (why.to_owned(), fix.to_owned()),
+            None => (sentence, self.fix()),
+        }
+    }
+
+    /// What to do where the sentence does not say it.
+    fn fix(&self) -> String {
         match self {
-            Self::Component { folder, .. } => Some(folder),
-            Self::Read { path, .. } | Self::Manifest { path, .. } | Self::Twice { path, .. } => Some(path),
-            _ => None,
+            Self::Manifest { path, .. } => format!("correct {}; docs/plugins.md has all fields", path.display()),
+            Self::Read { path, .. } => format!("see that {} can be read", path.display()),
+            Self::Load { name, .. } => {
+                format!("install a version that works here, or turn it off with `hermes plugins disable {name}`")
+            }
+            _ => "correct or remove the plugin, or select another; `hermes plugins list` shows all".to_owned(),
         }
     }
 }

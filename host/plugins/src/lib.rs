@@ -27,6 +27,7 @@ mod session;
 mod settings;
 mod storage;
 mod supervision;
+mod trial;
 mod variables;
 mod web;
 
@@ -40,19 +41,20 @@ pub use hermes_runtime::process;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
-    Invocation, Limit, LimitSet, Limits, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress, Query, Quote,
-    Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord,
-    Verdict, model_answered,
+    Invocation, Limit, LimitSet, Limits, LoadError, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress,
+    Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent,
+    ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use lock::{Entry, Lock, LockError, Pin, sync_folder, write_whole};
-pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong};
+pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use reload::{Change, Generations, Nursery, Taken};
 pub use session::{
     Approvals, Compiling, Identity, Plugins, QUIETLY, Reporters, Selection, SessionPlugins, Surroundings,
 };
-pub use settings::{OnFailure, PluginSettings};
+pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;
+pub use trial::{Trial, try_out};
 pub use variables::Variables;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::permission::{EnvironmentName, Permissions};
 
 pub(crate) use reading::is_name;
+pub use schema::validator as json_schema;
 
 /// A manifest, read and checked.
 #[derive(Debug, Clone)]

@@ -35,6 +35,17 @@ pub struct Record {
     pub errors: Vec<Mishap>,
     /// That it was suspended, until it works again in another session.
     pub suspended: Option<Suspension>,
+    /// The session that wrote last.
+    pub latest: Option<Latest>,
+}
+
+/// How a plugin fared in one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latest {
+    /// The session.
+    pub session: String,
+    /// How often it failed in it.
+    pub failures: u64,
 }
 
 /// A failure.
@@ -73,7 +84,11 @@ impl Record {
 
     fn add(&mut self, figures: &Figures, kept: &mut Kept, session: &str) {
         self.figures = self.figures.plus(figures);
-        self.failures = self.failures.saturating_add(std::mem::take(&mut kept.failures));
+        let failures = std::mem::take(&mut kept.failures);
+        self.failures = self.failures.saturating_add(failures);
+        let before = self.latest.take().filter(|latest| latest.session == session);
+        let before = before.map_or(0, |latest| latest.failures);
+        self.latest = Some(Latest { session: session.to_owned(), failures: before.saturating_add(failures) });
         self.errors.append(&mut kept.errors);
         let excess = self.errors.len().saturating_sub(REMEMBERED);
         self.errors.drain(..excess);
@@ -298,6 +313,8 @@ mod tests {
         first.write();
         assert!(suspended().unwrap().last.cause.contains("crash 0"));
         drop(first);
+        let latest = || Record::read(home.path(), "mine").unwrap().latest.unwrap();
+        assert_eq!(latest(), Latest { session: "first".to_owned(), failures: 1 });
         let second = recorder(home.path(), "second");
         second.failed(&crash(1));
         second.write();
@@ -308,6 +325,12 @@ mod tests {
         second.answered();
         drop(second);
         assert_eq!(suspended(), None);
+        assert_eq!(latest(), Latest { session: "second".to_owned(), failures: 2 });
+        let third = recorder(home.path(), "third");
+        third.tally.sent(1);
+        third.suspended(Suspension { failures: 3, last: third.failed(&crash(3)) });
+        third.write();
+        assert_eq!(latest().failures, 1);
     }
 
     #[test]

@@ -4,21 +4,23 @@
 use std::sync::Arc;
 
 use hermes_runtime::sql::Database;
-use hermes_runtime::{CallError, Cause, Exports, Instance, Limits, Loaded, Recipe, Services};
+use hermes_runtime::{CallError, Cause, Exports, Instance, Limits, Loaded, Recipe, Services, Tool};
 
 /// What a plugin turned out to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Shown {
     /// What it exports, by the contract's names.
     pub exports: Vec<&'static str>,
-    /// Names of its tools.
-    pub tools: Vec<String>,
+    /// Its tools.
+    pub tools: Vec<Tool>,
     /// Names of its skills.
     pub skills: Vec<String>,
     /// Events that it watches.
     pub events: Vec<String>,
-    /// Why it does not start as it is configured now; none where it does.
+    /// Why it does not start as it is configured now, or could not say what it offers; none where all is well.
     pub complaint: Option<String>,
+    /// Whether it started. What it complains of then may be that it has no right here.
+    pub has_started: bool,
 }
 
 /// Starts it once. What it answers as an error is its right, and is handed on; what ends it is an error here.
@@ -37,11 +39,23 @@ pub async fn rehearse(
         ..Recipe::alone(name, loaded, limits)
     };
     let instance = Instance::new(Arc::new(recipe));
-    let mut shown = Shown { exports: exports.names(), tools: vec![], skills: vec![], events: vec![], complaint: None };
+    let mut shown = Shown {
+        exports: exports.names(),
+        tools: vec![],
+        skills: vec![],
+        events: vec![],
+        complaint: None,
+        has_started: true,
+    };
     match ask(&instance, exports, &mut shown).await {
         Ok(()) => Ok(shown),
-        Err(CallError { cause: Cause::Fault(fault) | Cause::Start(fault), call, .. }) => {
+        Err(CallError { cause: Cause::Fault(fault), call, .. }) => {
             shown.complaint = Some(format!("`{call}` answers: {}", fault.message));
+            Ok(shown)
+        }
+        Err(CallError { cause: Cause::Start(fault), .. }) => {
+            shown.complaint = Some(fault.message.clone());
+            shown.has_started = false;
             Ok(shown)
         }
         Err(error) => Err(error),
@@ -51,7 +65,7 @@ pub async fn rehearse(
 /// Every kind has something that it is asked for first; the first question also starts it.
 async fn ask(instance: &Instance, exports: Exports, shown: &mut Shown) -> Result<(), CallError> {
     if exports.tools {
-        shown.tools = instance.catalog().await?.into_iter().map(|tool| tool.schema.name).collect();
+        shown.tools = instance.catalog().await?;
     }
     if exports.skills {
         shown.skills = instance.skills().await?.into_iter().map(|skill| skill.name).collect();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hermes_runtime::{LimitSet, Runtime};
+use hermes_runtime::Runtime;
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
@@ -20,9 +20,10 @@ use crate::error::PluginsError;
 use crate::generations::Slot;
 use crate::kinds::{Hooks, MemoryProvider, Skills, Tools};
 use crate::lock::Lock;
-use crate::rehearsal;
+use crate::rehearsal::Shown;
 use crate::session::{Identity, QUIETLY, Role, Select, Selected, Selection, Surroundings};
 use crate::supervision::Halt;
+use crate::trial;
 
 /// A change is looked at when nothing has changed for so long: files are written in pieces.
 const QUIET: Duration = Duration::from_millis(200);
@@ -192,9 +193,10 @@ impl Shared {
             let looked = tokio::task::spawn_blocking(move || looking.look()).await.unwrap_or_default();
             for (name, kind) in looked {
                 let kind = match kind {
-                    ChangeKind::Ready(selected) => match rehearse(&selected).await {
-                        Ok(()) => ChangeKind::Ready(selected),
-                        Err(why) => ChangeKind::Broken(why),
+                    ChangeKind::Ready(selected) => match trial::rehearse(&selected).await {
+                        Ok(Shown { complaint: None, .. }) => ChangeKind::Ready(selected),
+                        Ok(Shown { complaint: Some(why), .. }) => ChangeKind::Broken(why),
+                        Err(error) => ChangeKind::Broken(error.to_string()),
                     },
                     other => other,
                 };
@@ -296,17 +298,6 @@ impl Change {
             ChangeKind::Revoked(why) => Some(revoked(&self.name, why)),
             ChangeKind::Removed => Some(removed(&self.name)),
         }
-    }
-}
-
-/// Whether it starts as it is configured.
-async fn rehearse(selected: &Selected) -> Result<(), String> {
-    let version = selected.found.manifest.version.to_string();
-    let (loaded, limits) = (Arc::clone(&selected.loaded), selected.limits(&LimitSet::default()));
-    let shown = rehearsal::rehearse(selected.name(), &version, loaded, selected.config.clone(), limits).await;
-    match shown {
-        Ok(shown) => shown.complaint.map_or(Ok(()), Err),
-        Err(error) => Err(error.to_string()),
     }
 }
 

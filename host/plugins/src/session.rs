@@ -68,11 +68,15 @@ impl Selection {
         }
     }
 
-    /// All that a session is to have, present or not.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let engine = std::iter::once(self.engine.as_str());
-        let others = Self::ON.iter().copied().chain([Self::MEMORY]).chain(self.enabled.iter().map(String::as_str));
-        engine.chain(self.memory.as_deref()).chain(others.filter(|name| self.is_on(name)))
+    /// All that a session is to have, present or not, in the order in which the name of a tool is taken. One that is
+    /// selected twice is named twice.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let builtin = std::iter::once(Self::MEMORY).filter(|name| self.is_on(name));
+        let others = Self::ON.iter().copied().chain(self.enabled.iter().map(String::as_str));
+        std::iter::once(self.engine.as_str())
+            .chain(builtin)
+            .chain(self.memory.as_deref())
+            .chain(others.filter(|name| self.is_on(name)))
     }
 
     /// Refuses what is not of the kind that it is selected for.
@@ -160,7 +164,7 @@ pub(crate) struct Selected {
     pub(crate) config: String,
     variables: Variables,
     /// Why variables in its section stayed as they are.
-    unexpanded: Vec<String>,
+    pub(crate) unexpanded: Vec<String>,
     settings: PluginSettings,
 }
 
@@ -363,6 +367,9 @@ impl Select<'_> {
         let folder = self.catalog.folder().to_owned();
         let Some(found) = self.catalog.get(name) else {
             // A folder of that name that could not be read is the likelier cause.
+            if let Some(problem) = self.catalog.problem_with(name) {
+                return Err(PluginsError::Unusable { name: name.to_owned(), why: problem.sentence() });
+            }
             return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
         };
         let selected = self.load(found)?;
@@ -376,6 +383,10 @@ impl Select<'_> {
 
     fn optional(&self, name: &str, notices: &mut Vec<String>) -> Option<Selected> {
         let Some(found) = self.catalog.get(name) else {
+            if self.catalog.problem_with(name).is_some() {
+                // It was told with the others.
+                return None;
+            }
             let all: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             notices.push(format!(
                 "there is no plugin `{name}`, which the configuration enables; there are: {}",

@@ -2,6 +2,8 @@
 //!
 //! Not to be confused with `plugins.entries.<name>`, which is the plugin's own and handed to it as it stands.
 
+use std::fmt;
+
 use hermes_runtime::LimitSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,8 +16,27 @@ pub struct PluginSettings {
     pub limits: LimitSet,
     /// What happens when it has failed too often in a row.
     pub on_failure: OnFailure,
-    /// Where it is taken from when there are several of its name: `bundled` or `installed`.
-    pub source: Option<String>,
+    /// Where it is taken from, and from nowhere else; a bundled one goes before an installed one where nothing is said.
+    pub source: Option<PreferredSource>,
+}
+
+/// Where a plugin is taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PreferredSource {
+    /// The program itself.
+    Bundled,
+    /// A folder below `$HERMES_HOME/plugins`.
+    Installed,
+}
+
+impl fmt::Display for PreferredSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bundled => "bundled",
+            Self::Installed => "installed",
+        })
+    }
 }
 
 /// What happens when a plugin has failed too often in a row.
@@ -65,6 +86,7 @@ mod tests {
             (json!({"limits": {"cpu": 5}}), "`cpu`"),
             (json!({"on_failure": "explode"}), "explode"),
             (json!({"limit": {}}), "limit"),
+            (json!({"source": "elsewhere"}), "elsewhere"),
         ] {
             let why = PluginSettings::read("mine", &section).unwrap_err();
             assert!(why.contains("plugins.settings.mine") && why.contains(part), "{why}");

@@ -5,6 +5,7 @@
 //! force: a call that misses its deadline is no longer waited for, and its thread goes on until it returns by itself
 //! or asks for an import, which ends it. Memory and time that it computes are not limited.
 
+mod imports;
 mod library;
 #[cfg(test)]
 mod tests;

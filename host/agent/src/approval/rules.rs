@@ -39,19 +39,29 @@ impl ApprovalRules {
         Ok(Self { allow: list("approvals.allow", allow)?, deny: list("approvals.deny", deny)? })
     }
 
+    /// The entry of `approvals.deny` that forbids a plugin this: the name of a tool, or `process:PROGRAM`.
+    pub fn forbids(&self, plugin: &str, what: &str) -> Option<String> {
+        let is_about = |entry: &&Entry| entry.is_about(plugin, what);
+        self.deny.iter().find(is_about).map(Entry::written)
+    }
+
     pub(super) fn allows(&self, right: &Right) -> bool {
         self.allow.iter().any(|entry| entry.covers(right)) && self.denies(right).is_none()
     }
 
     /// The entry that denies it.
     pub(super) fn denies(&self, right: &Right) -> Option<String> {
-        self.deny.iter().find(|entry| entry.covers(right)).map(Entry::written)
+        self.forbids(&right.plugin.name, &right.what)
     }
 }
 
 impl Entry {
     fn covers(&self, right: &Right) -> bool {
-        self.plugin == right.plugin.name && self.what.as_ref().is_none_or(|what| *what == right.what)
+        self.is_about(&right.plugin.name, &right.what)
+    }
+
+    fn is_about(&self, plugin: &str, what: &str) -> bool {
+        self.plugin == plugin && self.what.as_ref().is_none_or(|own| own == what)
     }
 
     fn written(&self) -> String {

@@ -127,7 +127,7 @@ pub(crate) const KEYS: &[Key] = &[
         "plugins.settings",
         Wants::Sections,
         "{}",
-        "a section for each plugin that the host obeys: `limits`, `on_failure`, `source`; see plugins-limits.md",
+        "a section for each plugin that the host obeys: `limits`, `on_failure`, `source`; see plugins-limits.md, and plugins.md for `source`",
     ),
     key(
         "approvals.allow",
@@ -285,6 +285,13 @@ pub(crate) fn nearest(path: &str) -> Option<String> {
         (alike - 0.02, key.path.to_owned())
     });
     let best = siblings.chain(elsewhere).max_by(|(left, _), (right, _)| left.total_cmp(right))?;
+    (best.0 >= LEAST_ALIKE).then_some(best.1)
+}
+
+/// The name that somebody who wrote this one may have meant.
+pub(crate) fn most_similar(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let alike = known.map(|known| (similarity(name, &known), known));
+    let best = alike.max_by(|(left, _), (right, _)| left.total_cmp(right))?;
     (best.0 >= LEAST_ALIKE).then_some(best.1)
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use clap::{Args, ValueEnum};
 use hermes_install::{InstallError, Prepared};
 use hermes_plugins::{LimitSet, Manifest, Permissions, Pin};
+use rustix::termios::{QueueSelector, tcflush};
 
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
@@ -114,6 +115,8 @@ pub(super) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure
         let why = "standard input is no terminal, so nobody can be asked";
         return Err(Failure::new(Kind::Usage, what, why, fix));
     }
+    // What was typed before the question was seen is no answer to it.
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let mut err = io::stderr();
     // Where nobody sees the question, nobody answers it.
     write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;

@@ -203,7 +203,8 @@ fn what_it_is(shown: &Shown) -> String {
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!names.is_empty()).then(|| format!("{what} {shown}{rest}"))
     };
-    parts.extend(named("tools", &shown.tools));
+    let tools: Vec<String> = shown.tools.iter().map(|tool| tool.schema.name.clone()).collect();
+    parts.extend(named("tools", &tools));
     parts.extend(named("skills", &shown.skills));
     parts.extend(named("watches", &shown.events));
     parts.join("; ")

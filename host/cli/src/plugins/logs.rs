@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hermes_agent::older_log;
 use serde_json::{Map, Value};
 
 use crate::console::{Console, Tone, print};
@@ -25,21 +27,12 @@ pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: C
         return Err(Failure::new(Kind::Usage, format!("`{name}` has no log"), "it is not the name of a plugin", fix));
     }
     let path = home.logs().join(format!("{name}.jsonl"));
-    let mut file = match File::open(&path) {
-        Ok(file) => BufReader::new(file),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !follow => {
-            console.note(&format!("`{name}` has logged nothing yet: there is no {}", path.display()));
-            return Ok(ExitCode::SUCCESS);
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => wait_for(&path)?,
-        Err(error) => return Err(unreadable(&path, &error)),
-    };
     let mut newest: VecDeque<String> = VecDeque::new();
-    while let Some(line) = next(&mut file).map_err(|error| unreadable(&path, &error))? {
-        newest.push_back(line);
-        if newest.len() > lines {
-            newest.pop_front();
-        }
+    let older = read(&older_log(&path), lines, &mut newest)?;
+    let current = read(&path, lines, &mut newest)?;
+    if older.is_none() && current.is_none() && !follow {
+        console.note(&format!("`{name}` has logged nothing yet: there is no {}", path.display()));
+        return Ok(ExitCode::SUCCESS);
     }
     for line in newest {
         print(&shown(&line, json, console))?;
@@ -47,15 +40,47 @@ pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: C
     if !follow {
         return Ok(ExitCode::SUCCESS);
     }
+    let mut file = current.map_or_else(|| wait_for(&path), Ok)?;
     loop {
         match next(&mut file).map_err(|error| unreadable(&path, &error))? {
             Some(line) => print(&shown(&line, json, console))?,
+            None if was_put_aside(&mut file, &path) => file = wait_for(&path)?,
             None => std::thread::sleep(PAUSE),
         }
     }
 }
 
-fn wait_for(path: &std::path::Path) -> Result<BufReader<File>, Failure> {
+/// Puts the newest lines of a log behind those that there are; none where there is no log.
+fn read(path: &Path, most: usize, newest: &mut VecDeque<String>) -> Result<Option<BufReader<File>>, Failure> {
+    let mut file = match File::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    while let Some(line) = next(&mut file).map_err(|error| unreadable(path, &error))? {
+        newest.push_back(line);
+        if newest.len() > most {
+            newest.pop_front();
+        }
+    }
+    Ok(Some(file))
+}
+
+/// Whether another log lies there by now, and this one is read to its end.
+fn was_put_aside(file: &mut BufReader<File>, path: &Path) -> bool {
+    let Ok(there) = std::fs::metadata(path) else { return false };
+    let Ok(own) = file.get_ref().metadata() else { return false };
+    #[cfg(unix)]
+    let is_other = {
+        use std::os::unix::fs::MetadataExt;
+        (there.dev(), there.ino()) != (own.dev(), own.ino())
+    };
+    #[cfg(not(unix))]
+    let is_other = there.len() < own.len();
+    is_other && file.fill_buf().is_ok_and(<[u8]>::is_empty)
+}
+
+fn wait_for(path: &Path) -> Result<BufReader<File>, Failure> {
     loop {
         match File::open(path) {
             Ok(file) => return Ok(BufReader::new(file)),
@@ -65,7 +90,7 @@ fn wait_for(path: &std::path::Path) -> Result<BufReader<File>, Failure> {
     }
 }
 
-fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Failure {
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     let fix = "see that the file can be read";
     Failure::new(Kind::General, format!("{} cannot be shown", path.display()), error.to_string(), fix)
 }
@@ -140,5 +165,23 @@ mod tests {
         assert_eq!(next(&mut read).unwrap(), None);
         file.write_all(b"o\n").unwrap();
         assert_eq!(next(&mut read).unwrap().as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn what_was_put_aside_comes_first_and_a_new_log_is_taken_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.jsonl");
+        std::fs::write(older_log(&path), "one\ntwo\n").unwrap();
+        std::fs::write(&path, "three\n").unwrap();
+        let mut newest = VecDeque::new();
+        read(&older_log(&path), 2, &mut newest).unwrap().unwrap();
+        let mut file = read(&path, 2, &mut newest).unwrap().unwrap();
+        assert_eq!(newest, ["two", "three"]);
+        assert!(!was_put_aside(&mut file, &path));
+        std::fs::rename(&path, older_log(&path)).unwrap();
+        assert!(!was_put_aside(&mut file, &path), "there is no other one yet");
+        std::fs::write(&path, "four\n").unwrap();
+        assert!(was_put_aside(&mut file, &path));
+        assert_eq!(next(&mut wait_for(&path).unwrap()).unwrap().as_deref(), Some("four"));
     }
 }

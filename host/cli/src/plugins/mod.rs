@@ -3,6 +3,7 @@
 mod bar;
 mod consent;
 pub(crate) mod dev;
+pub(crate) mod doctor;
 pub(crate) mod grant;
 mod info;
 pub(crate) mod install;
@@ -27,6 +28,7 @@ use serde::Serialize;
 use crate::approval::listing;
 use crate::arguments::{ModelArguments, PluginsCommand};
 use crate::compile;
+use crate::config::most_similar;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::home::Home;
@@ -103,6 +105,10 @@ impl Known {
 
     fn found(&self, name: &str) -> Result<&Found, Failure> {
         self.catalog.get(name).ok_or_else(|| {
+            if let Some(problem) = self.catalog.problem_with(name) {
+                let (why, fix) = problem.error.why_and_fix();
+                return Failure::new(Kind::Plugin, format!("the plugin `{name}` cannot be used"), why, fix);
+            }
             let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             let why = format!("there are: {}", names.join(", "));
             let fix = "`hermes plugins install SOURCE` brings others";
@@ -136,7 +142,8 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
     };
     match command {
         PluginsCommand::List { json } => list(*json, console),
-        PluginsCommand::Info { name, json } => info::run(name, *json, console),
+        PluginsCommand::Info { name, json } => crate::wait(info::run(name, *json, console)),
+        PluginsCommand::Doctor { json } => crate::wait(doctor::run(*json, console)),
         PluginsCommand::Stats { json } => info::stats(*json, console),
         PluginsCommand::Logs { name, lines, follow, json } => logs::run(name, *lines, *follow, *json, console),
         PluginsCommand::Enable { name } => switch::enable(name, console),
@@ -167,7 +174,7 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
         }
     }
     for missing in missing(&known.selection, &known.catalog) {
-        console.warning(&missing);
+        console.warning(&missing.to_string());
     }
     let listed = known.look();
     if json {
@@ -212,8 +219,36 @@ fn state(name: &str, selection: &Selection) -> State {
     }
 }
 
+/// A name that is selected, and no plugin has it.
+struct Missing {
+    /// Where the configuration names it.
+    key: &'static str,
+    name: String,
+    /// The name that may be meant.
+    nearest: Option<String>,
+    there: Vec<String>,
+}
+
+impl Missing {
+    fn fix(&self) -> String {
+        match &self.nearest {
+            Some(near) => format!("did you mean `{near}`? else install it with `hermes plugins install SOURCE`"),
+            None => {
+                format!("there are: {}; `hermes plugins install SOURCE` brings others", self.there.join(", "))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} names `{}`, and there is no such plugin; {}", self.key, self.name, self.fix())
+    }
+}
+
 /// What is selected and not there.
-fn missing(selection: &Selection, catalog: &Catalog) -> Vec<String> {
+fn missing(selection: &Selection, catalog: &Catalog) -> Vec<Missing> {
+    let there = || catalog.all().iter().map(|found| found.manifest.name.clone());
     let engine = ("context.engine", selection.engine.as_str());
     let memory = selection.memory.iter().map(|name| ("memory.provider", name.as_str()));
     let enabled = selection.enabled.iter().map(|name| ("plugins.enabled", name.as_str()));
@@ -221,7 +256,12 @@ fn missing(selection: &Selection, catalog: &Catalog) -> Vec<String> {
         .chain(memory)
         .chain(enabled)
         .filter(|(_, name)| catalog.get(name).is_none())
-        .map(|(key, name)| format!("{key} names `{name}`, and there is no such plugin"))
+        .map(|(key, name)| Missing {
+            key,
+            name: name.to_owned(),
+            nearest: most_similar(name, there()),
+            there: there().collect(),
+        })
         .collect()
 }
 

@@ -14,11 +14,18 @@ use crate::text;
 /// A variable and what was typed for it.
 pub(super) type Typed = Vec<(String, String)>;
 
+/// Those that are not set.
+pub(super) fn unset<'a>(
+    manifest: &'a Manifest,
+    environment: &'a Environment,
+) -> impl Iterator<Item = &'a RequiredVariable> {
+    manifest.requires_env.iter().filter(|wanted| environment.var(wanted.name.as_str()).is_none())
+}
+
 /// Asks for those that are not set; where nobody can be asked, they are named.
 pub(super) fn ask_for(manifest: &Manifest, environment: &Environment, console: Console) -> Result<Typed, Failure> {
     let mut typed = Typed::new();
-    let missing = manifest.requires_env.iter().filter(|wanted| environment.var(wanted.name.as_str()).is_none());
-    for wanted in missing {
+    for wanted in unset(manifest, environment) {
         let value = if io::stdin().is_terminal() { read(wanted)? } else { String::new() };
         if value.is_empty() {
             let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));

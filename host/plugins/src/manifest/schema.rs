@@ -1,5 +1,6 @@
 //! The fields of `plugin.yaml`: one table for what is known and for the JSON Schema that editors read.
 
+use hermes_runtime::LimitSet;
 use serde_json::{Map, Value, json};
 
 use crate::permission::Permissions;
@@ -76,7 +77,7 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     field(
         "limits",
-        || json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+        LimitSet::schema,
         "Limits that it needs raised, such as memory: 512MiB; they are part of what the user grants.",
     ),
     field(
@@ -122,7 +123,11 @@ pub(super) fn schema() -> Value {
 const MOST_REFERENCES: usize = 32;
 
 /// A validator that looks at nothing but the schema itself, and whose patterns take linear time.
-pub(super) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+///
+/// # Errors
+///
+/// What is no JSON Schema, with the place in it.
+pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     if !schema.is_object() && !schema.is_boolean() {
         return Err("it has to be a section such as `type: object`".to_owned());
     }
@@ -134,7 +139,10 @@ pub(super) fn validator(schema: &Value) -> Result<jsonschema::Validator, String>
     jsonschema::options()
         .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20))
         .build(schema)
-        .map_err(|error| error.to_string())
+        .map_err(|error| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            place => format!("`{place}`: {error}"),
+        })
 }
 
 /// How many there are, in whatever place; the reader of the manifest has bounded the depth.

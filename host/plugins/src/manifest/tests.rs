@@ -71,6 +71,10 @@ fn every_field_is_read_and_fits_the_published_schema() {
         json!({"name": "../x"}),
         json!({"name": "a", "version": "1"}),
         json!({"name": "a", "provides": ["x"]}),
+        json!({"name": "a", "limits": {"memroy": "1GiB"}}),
+        json!({"name": "a", "limits": {"memory": 1}}),
+        json!({"name": "a", "limits": {"cpu": 5}}),
+        json!({"name": "a", "limits": {"parallel_calls": 1000}}),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
     }

@@ -1,7 +1,6 @@
 //! What plugins may import. Nothing here traps: what can fail answers with an error of the contract.
 
 mod basics;
-mod by_name;
 mod documents;
 mod files;
 mod history;

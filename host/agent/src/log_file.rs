@@ -1,0 +1,133 @@
+//! A plugin's log: a file of lines to which several processes append, and the one before it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A log that would grow beyond this is put aside, and the one before it goes.
+pub(crate) const LARGEST: u64 = 8 << 20;
+
+/// Where the log before this one lies.
+pub fn older_log(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}
+
+/// Appends lines to a log; the file is made with the first one.
+pub(crate) struct LogFile {
+    path: PathBuf,
+    largest: u64,
+    file: Option<File>,
+}
+
+impl LogFile {
+    pub(crate) fn new(path: PathBuf, largest: u64) -> Self {
+        Self { path, largest, file: None }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a line, which ends in a line feed.
+    pub(crate) fn append(&mut self, line: &str) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => open(&self.path)?,
+        };
+        // A file that another process has put aside is as full as one that is to be.
+        if self.is_full(&file.metadata()?, line) {
+            self.put_aside(line)?;
+            file = open(&self.path)?;
+        }
+        // One write a line: several processes append to one file.
+        file.write_all(line.as_bytes())?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn is_full(&self, found: &fs::Metadata, line: &str) -> bool {
+        found.len() > 0 && found.len() + line.len() as u64 > self.largest
+    }
+
+    /// Puts the log aside, unless another process has done so by now.
+    fn put_aside(&self, line: &str) -> io::Result<()> {
+        let turn = private().truncate(false).write(true).open(self.path.with_file_name("rotation.lock"))?;
+        turn.lock()?;
+        match fs::metadata(&self.path) {
+            Ok(found) if self.is_full(&found, line) => fs::rename(&self.path, older_log(&self.path)),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut folder = fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    if let Some(parent) = path.parent() {
+        folder.create(parent)?;
+    }
+    private().append(true).open(path)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn size(path: &Path) -> u64 {
+        fs::metadata(path).map_or(0, |found| found.len())
+    }
+
+    #[test]
+    fn a_log_is_put_aside_before_it_is_too_large_and_one_older_one_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/mine.jsonl");
+        let mut log = LogFile::new(path.clone(), 100);
+        for number in 0..50 {
+            log.append(&format!("line number {number:02}\n")).unwrap();
+            assert!(size(&path) <= 100 && size(&older_log(&path)) <= 100);
+        }
+        let both = fs::read_to_string(older_log(&path)).unwrap() + &fs::read_to_string(&path).unwrap();
+        let kept: Vec<&str> = both.lines().collect();
+        assert!(kept.len() > 6 && kept.last() == Some(&"line number 49"), "{kept:?}");
+        assert!(kept.is_sorted(), "{kept:?}");
+        log.append(&"x".repeat(300)).unwrap();
+        assert_eq!(size(&path), 300, "a line that is longer than a log has one of its own");
+    }
+
+    #[test]
+    fn several_writers_put_it_aside_once_and_lose_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.jsonl");
+        // All of them together fill less than two files.
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let mut log = LogFile::new(path.clone(), 12_000);
+                scope.spawn(move || {
+                    for number in 0..200 {
+                        log.append(&format!("{writer} wrote a line {number:04}\n")).unwrap();
+                    }
+                });
+            }
+        });
+        let both = fs::read_to_string(older_log(&path)).unwrap() + &fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<&str> = both.lines().collect();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), 800);
+    }
+}

@@ -1,0 +1,114 @@
+//! What a person answers at a terminal: whether a plugin is installed, and which ones sessions have.
+
+use std::path::Path;
+
+use hermes_tests::{Home, Reply, Server, Terminal, staged_guest};
+use serde_json::{Value, json};
+
+const QUESTION: &str = "install it and let it do this? [y/N] ";
+
+fn installing(home: &Home) -> Terminal {
+    let (manifest, component) = staged_guest("clerk");
+    home.write_workspace("clerk/plugin.yaml", manifest);
+    home.write_workspace("clerk/clerk.wasm", component);
+    home.hermes(&["plugins", "install", "./clerk"]).at_terminal()
+}
+
+fn is_installed(home: &Home) -> bool {
+    let lock = std::fs::read_to_string(home.path().join("plugins.lock")).unwrap_or_default();
+    let is_locked = serde_json::from_str::<Value>(&lock).is_ok_and(|lock| lock["plugins"].get("clerk").is_some());
+    assert_eq!(is_locked, home.path().join("plugins/clerk/clerk.wasm").exists());
+    is_locked
+}
+
+#[test]
+fn a_plugin_is_installed_by_a_yes_after_what_it_wants_was_shown() {
+    for yes in ["y", "Yes"] {
+        let home = Home::new();
+        let mut terminal = installing(&home);
+        terminal.wait_for(QUESTION, 1);
+        let shown = terminal.shown();
+        for part in ["clerk 0.1.0", "not signed", "keep a database of its own", "read and search your conversations"] {
+            assert!(shown.contains(part), "`{part}` is not in\n{shown}");
+        }
+        assert!(!is_installed(&home));
+        terminal.press(&format!("{yes}\r"));
+        assert!(terminal.wait().success(), "{}", terminal.shown());
+        assert!(is_installed(&home), "{}", terminal.shown());
+    }
+}
+
+#[test]
+fn anything_else_is_a_no() {
+    for no in ["n\r", "\r", "sure\r", "\u{4}"] {
+        let home = Home::new();
+        let mut terminal = installing(&home);
+        terminal.wait_for(QUESTION, 1);
+        terminal.press(no);
+        assert_eq!(terminal.wait().code(), Some(1), "{no:?}: {}", terminal.shown());
+        assert!(terminal.shown().contains("nothing was changed") && !is_installed(&home), "{no:?}");
+    }
+}
+
+#[test]
+fn a_yes_that_was_typed_before_the_question_is_none() {
+    let home = Home::new();
+    let mut terminal = installing(&home);
+    // The process has not even begun to look at the plugin.
+    terminal.press("y\ry\r");
+    terminal.wait_for(QUESTION, 1);
+    terminal.press("n\r");
+    assert_eq!(terminal.wait().code(), Some(1), "{}", terminal.shown());
+    assert!(!is_installed(&home), "{}", terminal.shown());
+}
+
+/// Plugins that are ticked in the last list, in its order.
+fn others(home: &Home) -> Vec<String> {
+    let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
+    let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
+    let is_other = |plugin: &&Value| {
+        let kinds = plugin["kinds"].as_array().unwrap();
+        plugin["name"] == "builtin"
+            || !kinds.iter().any(|kind| ["context-engine", "memory-provider"].contains(&kind.as_str().unwrap()))
+    };
+    listed.iter().filter(is_other).map(|plugin| plugin["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_picker_changes_what_was_chosen_and_nothing_beside() {
+    const DOWN: &str = "\u{1b}[B";
+    let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
+    home.config("# mine\nagent: {max_turns: 7}\n");
+    let others = others(&home);
+    let mut terminal = home.hermes(&["plugins"]).at_terminal();
+    terminal.wait_for("Context engine", 1);
+    // There are two engines: either way the other one is next.
+    terminal.press(&format!("{DOWN}\r"));
+    terminal.wait_for("Plugins", 1);
+    for (at, name) in others.iter().enumerate() {
+        let toggle = if name == "audit" || name == "files" { " " } else { "" };
+        let on = if at + 1 < others.len() { DOWN } else { "" };
+        terminal.press(&format!("{toggle}{on}"));
+    }
+    terminal.press("\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
+    let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
+    for (name, state) in [("lossless", "engine"), ("audit", "enabled"), ("files", "off"), ("local", "enabled")] {
+        let plugin = listed.iter().find(|plugin| plugin["name"] == name).unwrap();
+        assert_eq!(plugin["state"], json!(state), "{name}: {}", terminal.shown());
+    }
+    assert!(home.read("config.yaml").starts_with("# mine\nagent: {max_turns: 7}\n"), "{}", home.read("config.yaml"));
+}
+
+#[test]
+fn escape_leaves_everything_as_it_is() {
+    let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
+    home.config("# mine\n");
+    let mut terminal = home.hermes(&["plugins"]).at_terminal();
+    terminal.wait_for("Context engine", 1);
+    terminal.press("\u{1b}");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert!(terminal.shown().contains("left as it is"), "{}", terminal.shown());
+    assert_eq!(home.snapshot()[Path::new("config.yaml")], b"# mine\n");
+}

@@ -1,0 +1,189 @@
+//! `hermes plugins doctor`: whatever keeps a plugin or a tool from a session is named, with why and what to do.
+
+use hermes_tests::{Home, Reply, Server, renamed, staged_guest};
+use serde_json::{Value, json};
+
+/// One in which bundled plugins need not be compiled anew each time.
+fn warm() -> Home {
+    Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")))
+}
+
+/// What it finds, and its exit code.
+fn examined(home: &Home) -> (Value, Option<i32>) {
+    let output = home.hermes(&["plugins", "doctor", "--json"]).run();
+    let report = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{output}"));
+    (report, output.status.code())
+}
+
+fn block<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let blocks = report["plugins"].as_array().unwrap();
+    blocks.iter().find(|block| block["name"] == name).unwrap_or_else(|| panic!("`{name}` is not in {report:#}"))
+}
+
+/// Its findings, each as `severity case`.
+fn cases(report: &Value, name: &str) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let findings = block(report, name)["findings"].as_array().unwrap();
+    findings.iter().map(|found| format!("{} {}", text(&found["severity"]), text(&found["case"]))).collect()
+}
+
+/// All that is said of a plugin.
+fn said(report: &Value, name: &str) -> String {
+    block(report, name)["findings"].to_string()
+}
+
+#[test]
+fn a_new_home_has_nothing_wrong_and_is_not_made() {
+    let home = Home::new();
+    let (report, code) = examined(&home);
+    assert_eq!((&report["problems"], code), (&json!(0), Some(0)), "{report:#}");
+    assert!(block(&report, "files")["tools"].as_array().unwrap().contains(&json!("read_file")), "{report:#}");
+    for (name, part) in [("audit", "plugins.enabled"), ("lossless", "context.engine is `compressor`")] {
+        assert_eq!(cases(&report, name), ["note off"]);
+        assert!(said(&report, name).contains(part) && block(&report, name)["on"] == false, "{report:#}");
+    }
+    assert!(said(&report, "lossless").contains("`outline`"), "tools that are off with it are named: {report:#}");
+    assert!(!home.path().exists());
+}
+
+#[test]
+fn whatever_keeps_a_plugin_from_a_session_is_named_with_a_way_out() {
+    let home = warm();
+    home.write("plugins/stray/notes.txt", "no plugin");
+    home.write("plugins/broken/plugin.yaml", "name: broken\nversion: one\n");
+    home.write("plugins/tools/unbuilt/plugin.yaml", "name: unbuilt\n");
+    home.write("plugins/newer/plugin.yaml", "name: newer\napi: ^9\n");
+    home.write("plugins/junk/plugin.yaml", "name: junk\nshape: round\n");
+    home.write("plugins/junk/junk.wasm", "no component");
+    for name in ["junk", "changed", "revoked", "gone", "sly"] {
+        if name != "junk" {
+            home.put_guest("keeper", &format!("plugins/{name}"), name);
+        }
+        if name == "sly" {
+            let manifest = home.read("plugins/sly/plugin.yaml");
+            home.write("plugins/sly/plugin.yaml", manifest + "provides: [hooks]\n");
+        }
+        home.grant(name);
+    }
+    home.write("plugins/changed/more.txt", "added");
+    home.hermes(&["plugins", "revoke", "revoked"]).run().success();
+    std::fs::remove_dir_all(home.path().join("plugins/gone")).unwrap();
+    home.put_guest("keeper", "plugins/handmade", "handmade");
+    home.put_guest("clerk", "plugins/files", "files");
+    home.install_guest("clerk", "meek", json!({}));
+    home.hermes(&["plugins", "revoke", "meek", "sql"]).run().success();
+    let (manifest, component) = staged_guest("courier");
+    home.write("plugins/courier/plugin.yaml", renamed(&manifest, "courier") + "requires_env: [HERMES_T_REGION]\n");
+    home.write("plugins/courier/courier.wasm", component);
+    home.grant("courier");
+    home.set("plugins.entries.courier", json!({"region": "${COURIER_REGION}"}));
+    home.set("plugins.enabled", json!(["courier", "meek", "junk", "adit"]));
+    home.set("context.engine", json!("compresor"));
+    home.set("memory.provider", json!("local"));
+
+    let (report, code) = examined(&home);
+    assert_eq!(code, Some(1));
+    for (name, expected, parts) in [
+        ("stray", &["problem no-manifest"][..], &["plugin.yaml", "move the folder away"][..]),
+        ("broken", &["problem manifest"], &["broken/plugin.yaml", "line 2", "write one such as 1.2.0"]),
+        ("unbuilt", &["problem no-component"], &["build it"]),
+        ("newer", &["problem contract"], &["^9", "update"]),
+        (
+            "junk",
+            &["problem component", "note field"],
+            &["no WebAssembly component", "plugins disable junk", "`shape` (line 2)"],
+        ),
+        ("changed", &["problem altered"], &["changed since it was granted", "plugins grant changed"]),
+        ("revoked", &["problem revoked"], &["plugins grant revoked"]),
+        ("gone", &["problem not-installed"], &["install --locked"]),
+        ("sly", &["problem claims"], &["provides hooks", "correct `provides`"]),
+        ("handmade", &["problem ungranted"], &["plugins grant handmade"]),
+        ("files", &["problem twice"], &["plugins.settings.files.source: installed"]),
+        ("meek", &["note permission"], &["keep a database of its own", "plugins grant meek"]),
+        (
+            "courier",
+            &["problem variable", "problem variable", "problem secret"],
+            &["COURIER_REGION", "HERMES_T_REGION", "COURIER_TOKEN", ".env"],
+        ),
+        ("compresor", &["problem unknown"], &["context.engine", "did you mean `compressor`?"]),
+        ("adit", &["problem unknown"], &["plugins.enabled", "did you mean `audit`?"]),
+        ("local", &["problem other-kind"], &["memory.provider", "skills"]),
+        ("compressor", &["note off"], &["context.engine is `compresor`"]),
+    ] {
+        assert_eq!(cases(&report, name), expected, "{name}: {:#}", block(&report, name));
+        let said = said(&report, name);
+        assert!(parts.iter().all(|part| said.contains(part)), "{name}: {parts:?} are not all in {said}");
+    }
+    for finding in report["plugins"].as_array().unwrap().iter().flat_map(|block| block["findings"].as_array().unwrap())
+    {
+        let is_told = ["what", "why", "fix"].iter().all(|part| !finding[part].as_str().unwrap().is_empty());
+        assert!(is_told, "{finding:#}");
+    }
+
+    let told = home.hermes(&["plugins", "doctor"]).run().exits(1).stdout;
+    let count = |label: &str| told.lines().filter(|line| line.trim_start().starts_with(label)).count();
+    let (problems, notes) = (count("problem:"), count("note:"));
+    assert_eq!((count("why:"), count("fix:")), (problems + notes, problems + notes), "{told}");
+    assert!(told.ends_with(&format!("{problems} problems, {notes} notes\n")), "{told}");
+
+    // What is wrong with plugins is told by the doctor of everything too.
+    let told = home.hermes(&["doctor"]).run().exits(1).stdout;
+    for part in ["no context engine `compresor`", "`handmade`: it may not run", "`adit`: it is not there", "`stray`"] {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+}
+
+#[test]
+fn a_tool_that_no_session_has_or_may_run_is_named() {
+    let home = warm();
+    for name in ["one", "two"] {
+        home.install_guest("clerk", name, json!({}));
+    }
+    home.set("plugins.enabled", json!(["one", "two"]));
+    home.set("approvals.deny", json!(["one/query"]));
+    let (report, code) = examined(&home);
+    assert_eq!(code, Some(1));
+    assert_eq!(block(&report, "one")["tools"].as_array().unwrap().len(), 4);
+    assert_eq!(cases(&report, "one"), ["note denied"]);
+    assert!(said(&report, "one").contains("approvals.deny has `one/query`"), "{report:#}");
+    assert_eq!(cases(&report, "two"), ["problem tool"; 4]);
+    let search = block(&report, "two")["findings"].as_array().unwrap().iter().find(|found| found["tool"] == "search");
+    assert!(search.unwrap().to_string().contains("`one` offers one of that name"), "{report:#}");
+
+    home.set("plugins.enabled", json!(["two"]));
+    home.set("approvals.deny", json!(["two"]));
+    let (report, code) = examined(&home);
+    assert_eq!((code, cases(&report, "two")), (Some(0), vec!["note denied".to_owned()]), "{report:#}");
+    assert_eq!(cases(&report, "one"), ["note off"]);
+    assert!(said(&report, "one").contains("`search`"), "{report:#}");
+}
+
+#[test]
+fn info_tells_what_a_plugin_is_what_it_may_do_and_what_it_used() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    home.install_guest("clerk", "clerk", json!({}));
+    home.hermes(&["plugins", "revoke", "clerk", "sql"]).run().success();
+    home.set("plugins.enabled", json!(["clerk"]));
+    home.hermes(&["-z", "hi"]).run().success();
+    let told = home.hermes(&["plugins", "info", "clerk"]).run().success().stdout;
+    for part in [
+        "exports    tools\n",
+        "tools      query, execute, repeat, search\n",
+        "KiB, blake3:",
+        "may        read and search your conversations\n",
+        "may not    keep a database of its own (asked for, not granted)\n",
+        "to its first answers\n",
+        "at its peak; an instance may have 64MiB\n",
+        "0 failures\n",
+    ] {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+    let told = home.hermes(&["plugins", "info", "clerk", "--json"]).run().success().stdout;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["exports"], told["tools"].as_array().unwrap().len()), (&json!(["tools"]), 4), "{told:#}");
+    assert_eq!(told["permissions"]["granted"], json!({"history": true}), "{told:#}");
+    assert!(told["load"]["ms"].is_number() && told["load"]["first_answer_ms"].is_number(), "{told:#}");
+    assert_eq!((&told["memory"]["limit"], &told["errors"]), (&json!(64 << 20), &json!([])), "{told:#}");
+    assert!(told["memory"]["peak"].as_u64().unwrap() > 0 && told["bytes"].as_u64().unwrap() > 0, "{told:#}");
+}
