@@ -39,10 +39,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
     ("hermes-store", &["hermes-conversation"]),
-    ("hermes-runtime", &["hermes-zoo", "hermes-bindings", "hermes-conversation"]),
+    ("hermes-runtime", &["hermes-zoo", "hermes-bindings", "hermes-plugin-abi", "hermes-conversation"]),
     // Hostile plugins for the tests of both; it knows the contract and nothing of the host.
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
+    // The other side of it is the SDK's.
+    ("hermes-plugin-abi", &[]),
     ("hermes-conversation", &[]),
     ("xtask", &[]),
 ];

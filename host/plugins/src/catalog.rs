@@ -362,7 +362,7 @@ impl Catalog {
         for slot in slots.into_iter().filter(|slot| is_held(slot) && slot.join(MANIFEST).exists()) {
             match self.read(&slot, None) {
                 Ok(found) => self.found.push(Found { origin: Origin::Dev(slot), ..found }),
-                Err(problem) => self.problems.push(problem),
+                Err(problem) => self.problems.push(*problem),
             }
         }
     }
@@ -387,7 +387,7 @@ impl Catalog {
             if folder.join(MANIFEST).exists() {
                 match self.read(&folder, rules.lock) {
                     Ok(found) => self.admit(found, &folder, rules),
-                    Err(problem) => self.problems.push(problem),
+                    Err(problem) => self.problems.push(*problem),
                 }
             } else if depth > 1 && !is_left_without_manifest(&folder) {
                 self.look_into(&folder, depth - 1, rules);
@@ -418,10 +418,10 @@ impl Catalog {
         }
     }
 
-    fn read(&self, folder: &Path, lock: Option<&Lock>) -> Result<Found, Problem> {
-        let nameless = |error| Problem::nameless(folder, &self.folder, lock, error);
+    fn read(&self, folder: &Path, lock: Option<&Lock>) -> Result<Found, Box<Problem>> {
+        let nameless = |error| Box::new(Problem::nameless(folder, &self.folder, lock, error));
         let manifest = manifest_in(folder).map_err(nameless)?;
-        let files = code_in(folder, &manifest).map_err(|error| Problem::of(&manifest.name, folder, error))?;
+        let files = code_in(folder, &manifest).map_err(|error| Box::new(Problem::of(&manifest.name, folder, error)))?;
         Ok(Found {
             standing: lock.map_or(Standing::Trusted, |lock| standing(&manifest.name, folder, &self.folder, lock)),
             manifest,

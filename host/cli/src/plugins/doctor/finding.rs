@@ -136,7 +136,9 @@ impl From<&PluginsError> for Finding {
                 (Case::Contract, "it is for another version of Hermes")
             }
             E::Manifest { .. } => (Case::Manifest, "its plugin.yaml cannot be used"),
-            E::Unbuilt { .. } | E::Component { .. } | E::OtherMachine { .. } => (Case::NoComponent, "it has no component that could run"),
+            E::Unbuilt { .. } | E::Component { .. } | E::OtherMachine { .. } => {
+                (Case::NoComponent, "it has no component that could run")
+            }
             E::Twice { .. } => (Case::Twice, "there are two of this name"),
             E::Source { .. } => (Case::Source, "there is none where the configuration takes it from"),
             E::Lock(_) => (Case::Lock, "no installed plugin may run"),
