@@ -99,7 +99,7 @@ impl Guest {
                     let _ = reply.send(answer);
                 }
                 News::Answers(answer) => {
-                    let bytes = answer.map_err(wasmtime::Error::msg)?;
+                    let bytes = answer.map_err(|words| wasmtime::Error::msg(one_line(&words)))?;
                     self.hold_to_output(bytes.len())?;
                     return postcard::from_bytes(&bytes).map_err(|error| {
                         wasmtime::Error::msg(format!("its answer does not fit the contract: {error}"))
@@ -117,6 +117,13 @@ impl Guest {
         }
         Ok(())
     }
+}
+
+/// A panic's words, as long as a line for people has room for.
+fn one_line(words: &str) -> String {
+    const MOST: usize = 1 << 10;
+    let line = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    line[..line.floor_char_boundary(MOST)].to_owned()
 }
 
 thread_local! {
