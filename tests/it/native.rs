@@ -112,7 +112,7 @@ fn a_panic_and_a_call_without_end_take_neither_the_turn_nor_the_next_call_with_t
     let results = results(&home, &calls);
     assert!(results[0].contains("crashed") && results[0].contains("out of cheese"), "{results:?}");
     assert!(results[2].contains("`tool_time`"), "{results:?}");
-    assert!(results[4].contains("hostile-native"), "{results:?}");
+    assert!(results[4].contains("on purpose"), "{results:?}");
     assert!(!results[5].contains("context"), "an import gives a library no more than a component: {results:?}");
     for at in [1, 3, 6] {
         assert_eq!(results[at], "still here", "{results:?}");

@@ -4,6 +4,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use hermes_plugins::UNFINISHED;
+
 use crate::error::{At, InstallError};
 
 const PREFIX: &str = ".stage-";
@@ -123,10 +125,14 @@ impl Stage {
     }
 }
 
-/// Removes stages whose process is gone. A stage that a journal still needs is spared.
-pub(crate) fn sweep(places: &Places, needed: Option<&str>) {
+/// Removes stages whose process is gone, and what of a journal did not come to its place: who holds the turn writes none. A
+/// stage that a journal still needs is spared.
+pub(crate) fn sweep(places: &Places, _: &Turn, needed: Option<&str>) {
     for entry in fs::read_dir(&places.plugins).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(UNFINISHED) {
+            let _ = fs::remove_file(entry.path());
+        }
         if !name.starts_with(PREFIX) || needed == Some(&name) {
             continue;
         }
@@ -143,9 +149,9 @@ pub(crate) fn sweep(places: &Places, needed: Option<&str>) {
 
 /// Whether something of an interrupted command is there.
 pub(crate) fn has_leftovers(places: &Places) -> bool {
-    let stage = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(PREFIX);
-    places.journal().exists()
-        || fs::read_dir(&places.plugins).into_iter().flatten().flatten().any(|entry| stage(&entry.file_name()))
+    let left = |name: &str| name.starts_with(PREFIX) || name.starts_with(UNFINISHED);
+    let mut entries = fs::read_dir(&places.plugins).into_iter().flatten().flatten();
+    places.journal().exists() || entries.any(|entry| left(&entry.file_name().to_string_lossy()))
 }
 
 /// A folder that only its owner can open, with those above it.

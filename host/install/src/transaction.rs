@@ -69,7 +69,7 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
         Err(source) => return Err(InstallError::File { path, source }),
     };
     let Some(note) = note else {
-        sweep(places, None);
+        sweep(places, turn, None);
         return Ok(None);
     };
     let transaction: Transaction = serde_json::from_slice(&note).map_err(|error| InstallError::File {
@@ -80,7 +80,7 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
         ),
     })?;
     carry_out(&transaction, places, turn, steps)?;
-    sweep(places, None);
+    sweep(places, turn, None);
     Ok(Some(transaction.name))
 }
 

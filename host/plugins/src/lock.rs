@@ -162,10 +162,13 @@ impl Lock {
     }
 }
 
+/// How the names of files begin that are not yet in their place; a process that was killed may leave one.
+pub const UNFINISHED: &str = ".hermes-";
+
 /// Puts a file in its place by a rename, and lasting before it returns.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".hermes-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
     file.write_all(content)?;
     if let Ok(before) = fs::metadata(path) {
         file.as_file().set_permissions(before.permissions())?;

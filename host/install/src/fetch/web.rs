@@ -73,7 +73,12 @@ impl Web {
 }
 
 pub(super) fn failed(url: &Url, error: &reqwest::Error) -> InstallError {
-    InstallError::Fetch { from: url.to_string(), why: innermost(error) }
+    let mut why = innermost(error);
+    // What rustls says of an answer in the clear.
+    if url.scheme() == "https" && why.contains("InvalidContentType") {
+        why = "the server does not speak TLS; add --insecure if you trust it and the way to it".to_owned();
+    }
+    InstallError::Fetch { from: url.to_string(), why }
 }
 
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
