@@ -1,4 +1,4 @@
-//! The kinds, carried out by a WebAssembly component.
+//! The kinds, carried out by instances of a plugin: of its component, or of its native library.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
