@@ -15,8 +15,9 @@ use crate::home::Home;
 
 /// Most memory of a compiler: the largest components, with a whole language's runtime in them, take a quarter of it.
 pub(crate) const MEMORY: u64 = 4 << 30;
-/// How long a compiler may take; the largest components take half a minute on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a compiler may take by the clock; what it computes is limited by itself. The largest components take half a
+/// minute on a slow machine, and a compiler gives way to whatever else keeps a busy one from it.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The runtime of this home: it has plugins compiled by a child of this very program.
 pub(crate) fn runtime(home: &Home) -> Runtime {

@@ -45,6 +45,8 @@ pub struct CompilerProcess {
 pub const EXIT_NOT_A_COMPONENT: u8 = 65;
 /// Bytes of what a child says that are read.
 const HEARD: u64 = 64 << 10;
+/// Seconds of processor time that a child may take. How long that is by the clock depends on what else goes on.
+const COMPUTES: u64 = 600;
 /// How often a child is looked after.
 const LOOK: Duration = Duration::from_millis(10);
 /// How often progress is told.
@@ -159,6 +161,9 @@ impl CompilerProcess {
         let last = said.lines().next_back().unwrap_or_default();
         #[cfg(unix)]
         if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            if signal == libc::SIGXCPU {
+                return Err(LoadError::Compile { why: format!("that takes more than {COMPUTES} s of computing") });
+            }
             let likely = if signal == libc::SIGKILL { ", as a system does that is short of memory" } else { "" };
             return Err(LoadError::Compile {
                 why: format!("the compiler was ended by signal {signal}{likely}; {last}")
@@ -171,8 +176,8 @@ impl CompilerProcess {
     }
 }
 
-/// Gives way to everything else and takes no more memory than this; past it, the process aborts. Where the system
-/// knows neither, it goes on without.
+/// Gives way to everything else, and takes no more memory than this and no more than ten minutes of computing; past that,
+/// the process ends. Where the system knows none of it, it goes on without.
 pub fn confine(memory: u64) {
     /// Compiled code is a few times its source; a gigabyte of it is no plugin.
     const FILE: u64 = 1 << 30;
@@ -180,7 +185,8 @@ pub fn confine(memory: u64) {
     {
         use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
         let _ = nice(10);
-        for (resource, limit) in [(Resource::As, memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
+        let limits = [(Resource::As, memory), (Resource::Cpu, COMPUTES), (Resource::Fsize, FILE), (Resource::Core, 0)];
+        for (resource, limit) in limits {
             let most = getrlimit(resource).maximum;
             let limit = most.map_or(limit, |most| most.min(limit));
             if let Err(error) = setrlimit(resource, Rlimit { current: Some(limit), maximum: most }) {
@@ -263,6 +269,7 @@ mod tests {
                 "kill -9 $$",
                 "it could not be compiled: the compiler was ended by signal 9, as a system does that is short of memory",
             ),
+            ("kill -XCPU $$", "it could not be compiled: that takes more than 600 s of computing"),
             ("kill -11 $$", "it could not be compiled: the compiler was ended by signal 11"),
             ("echo first >&2; echo no room >&2; exit 1", "it could not be compiled: no room"),
             ("exit 3", "it could not be compiled: the compiler ended with exit status: 3"),
