@@ -229,7 +229,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Runs a tool, in an instance of its own as the host does.
+    /// Runs a tool, in an instance that nobody else has meanwhile, as the host does.
     pub(crate) async fn call_tool(&self, name: &str, arguments: &str) -> Result<Output, Ill> {
         let invocation = Invocation {
             id: "call-1".to_owned(),

@@ -121,24 +121,16 @@ impl Installer {
         self.entry(name)?;
         let mut lock = self.lock()?;
         let Some(entry) = lock.plugins.get_mut(name) else { return Err(InstallError::Raced(name.to_owned())) };
-        let (native, rights): (Vec<String>, Vec<String>) = rights.iter().cloned().partition(|right| right == NATIVE);
-        if rights.is_empty() && !native.is_empty() {
-            entry.pin.native = false;
-            let left = entry.pin.granted.clone();
-            write_lock(&lock, &self.places.lock())?;
-            return Ok(left);
-        }
-        entry.pin.native &= native.is_empty();
-        let left = match (&entry.pin.granted, rights.as_slice()) {
-            (_, []) => None,
-            (None, _) => None,
-            (Some(granted), rights) => Some(without(granted, rights, name)?),
+        let (native, others): (Vec<String>, Vec<String>) = rights.iter().cloned().partition(|right| right == NATIVE);
+        let left = match &entry.pin.granted {
+            Some(granted) if !rights.is_empty() => Some(without(granted, &others, name)?),
+            _ => None,
         };
-        entry.pin.granted.clone_from(&left);
+        entry.pin.native &= native.is_empty() && left.is_some();
         if left.is_none() {
             entry.pin.limits = LimitSet::default();
-            entry.pin.native = false;
         }
+        entry.pin.granted.clone_from(&left);
         write_lock(&lock, &self.places.lock())?;
         Ok(left)
     }

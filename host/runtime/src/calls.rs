@@ -144,7 +144,7 @@ impl Instance {
 }
 
 impl Recipe {
-    /// Runs a tool in an instance of its own.
+    /// Runs a tool in an instance that nobody else has meanwhile.
     pub async fn call_tool(self: &Arc<Self>, invocation: Invocation) -> Result<Output, CallError> {
         let asked = Asked { name: "call", within: Limit::ToolTime, bytes: invocation.size() };
         let answer =

@@ -63,6 +63,10 @@ pub(super) fn revoke(name: &str, rights: &[String], console: Console) -> Result<
     let setup = Setup::read()?;
     setup.warn(console);
     let left = setup.installer().revoke(name, rights)?;
+    if rights.iter().all(|right| right == "native") && left.is_some() {
+        console.note(&format!("`{name}` does not run as a native library any more; its other rights are as they were"));
+        return Ok(ExitCode::SUCCESS);
+    }
     match left {
         None => console.note(&format!("`{name}` may not run until it is granted again")),
         Some(left) if left.is_empty() => {
