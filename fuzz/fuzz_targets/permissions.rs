@@ -3,6 +3,6 @@
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Some((asked, granted)) = text.split_once('%') {
-        hermes_plugins::invariants::permissions(asked, granted);
+        hermes_plugin_host::invariants::permissions(asked, granted);
     }
 });

@@ -22,7 +22,7 @@ fn main() {
         }
         writeln!(
             table,
-            "    hermes_plugins::Bundled {{ manifest: include_str!({:?}), component: include_bytes!({:?}) }},",
+            "    hermes_plugin_host::Bundled {{ manifest: include_str!({:?}), component: include_bytes!({:?}) }},",
             absolute(&manifest),
             absolute(&component)
         )

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-lab",
             "hermes-agent",
             "hermes-install",
-            "hermes-plugins",
+            "hermes-plugin-host",
             "hermes-prompt",
             "hermes-models",
             "hermes-store",
@@ -29,13 +29,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     // It makes conversations of its own, and proves engines as the laboratory does.
     (
         "hermes-conformance",
-        &["hermes-lab", "hermes-plugins", "hermes-runtime", "hermes-bindings", "hermes-conversation"],
+        &["hermes-lab", "hermes-plugin-host", "hermes-runtime", "hermes-bindings", "hermes-conversation"],
     ),
     // Its benchmark starts components by itself.
-    ("hermes-lab", &["hermes-agent", "hermes-plugins", "hermes-store", "hermes-runtime", "hermes-conversation"]),
-    ("hermes-agent", &["hermes-plugins", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
-    ("hermes-install", &["hermes-plugins", "hermes-runtime", "hermes-conversation"]),
-    ("hermes-plugins", &["hermes-runtime", "hermes-conversation"]),
+    ("hermes-lab", &["hermes-agent", "hermes-plugin-host", "hermes-store", "hermes-runtime", "hermes-conversation"]),
+    ("hermes-agent", &["hermes-plugin-host", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
+    ("hermes-install", &["hermes-plugin-host", "hermes-runtime", "hermes-conversation"]),
+    ("hermes-plugin-host", &["hermes-runtime", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
     ("hermes-store", &["hermes-conversation"]),

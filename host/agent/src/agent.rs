@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hermes_conversation::{Model, SessionId};
 use hermes_models::{Provider, Ttl};
-use hermes_plugins::Plugins;
+use hermes_plugin_host::Plugins;
 use hermes_prompt::PlatformHint;
 use hermes_store::{NewSession, Parent, ParentKind, Session, Store, Totals};
 

@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use hermes_conversation::ToolCall;
-use hermes_plugins::process::Run;
-use hermes_plugins::services::{Approval, Refusal};
-use hermes_plugins::{Fault, FaultKind, Identity};
+use hermes_plugin_host::process::Run;
+use hermes_plugin_host::services::{Approval, Refusal};
+use hermes_plugin_host::{Fault, FaultKind, Identity};
 
 pub use kept::{Kept, KeptApproval, KeptError};
 pub use rules::{ApprovalRules, RuleError};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{Conversation, Item, Message, MessageId, Role, View, tokens};
-use hermes_plugins::{AssistDraft, ContextAssist, Place, Quote};
+use hermes_plugin_host::{AssistDraft, ContextAssist, Place, Quote};
 
 use crate::compaction::Notify;
 
@@ -276,7 +276,7 @@ mod tests {
             "silent"
         }
 
-        async fn assist(&self, _: AssistDraft, _: u32) -> Result<Vec<Quote>, hermes_plugins::CallError> {
+        async fn assist(&self, _: AssistDraft, _: u32) -> Result<Vec<Quote>, hermes_plugin_host::CallError> {
             std::future::pending().await
         }
     }

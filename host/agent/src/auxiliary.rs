@@ -13,8 +13,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Model, Role, Shown, tokens};
 use hermes_models::{Breakpoints, Finish, ModelError, Prefix, Provider, Reply, Request, System};
-use hermes_plugins::services::{self, ModelReply, ModelRequest, Models};
-use hermes_plugins::{Fault, FaultKind};
+use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models};
+use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
 use crate::report::Voice;

@@ -1,6 +1,6 @@
 //! The time of day as the loop sees it.
 
-use hermes_plugins::services;
+use hermes_plugin_host::services;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hermes_conversation::picture::{self, Change};
 use hermes_conversation::{Conversation, Model, SessionId, Summary, Usage, View};
-use hermes_plugins::{CacheState, Moment};
+use hermes_plugin_host::{CacheState, Moment};
 use hermes_store::{Frozen, Store};
 
 pub use self::compactor::{Compacted, Compactor, LEAST_MESSAGES, Notify, Preview, Rules, STRIKES, heavy, reserve};

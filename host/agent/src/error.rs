@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hermes_models::ModelError;
-use hermes_plugins::PluginsError;
+use hermes_plugin_host::PluginsError;
 use hermes_store::StoreError;
 
 /// Why a turn or a session could not go on. Nothing that was stored is lost by any of them.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use hermes_conversation::{Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, View};
-use hermes_plugins::services::{History, HistoryHit, HistoryQuery, Matching};
-use hermes_plugins::{Fault, FaultKind};
+use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery, Matching};
+use hermes_plugin_host::{Fault, FaultKind};
 use hermes_store::{SearchQuery, Session, Store, StoreError, StoredView};
 
 /// The log of one session, its view, and the summaries that views of it had.

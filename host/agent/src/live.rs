@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_conversation::{SessionId, closing};
-use hermes_plugins::services::History;
-use hermes_plugins::{
+use hermes_plugin_host::services::History;
+use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
     SessionPlugins, Start, Storage, Surroundings,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::tokens;
-use hermes_plugins::{CallError, MemoryProvider, Query, Recollection};
+use hermes_plugin_host::{CallError, MemoryProvider, Query, Recollection};
 
 const OPENS: &str = "<memory-context>";
 const ENDS: &str = "</memory-context>";

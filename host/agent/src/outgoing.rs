@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hermes_conversation::{Conversation, Item, MessageId, Model, Role, SessionId, Shown, Usage, View, render};
 use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
-use hermes_plugins::CacheState;
+use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
 use hermes_store::{Frozen, RequestRecord, Session, Store, StoreError};
 use serde::{Deserialize, Serialize};

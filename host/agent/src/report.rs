@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermes_plugins::services::{Level, Reporter};
+use hermes_plugin_host::services::{Level, Reporter};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 

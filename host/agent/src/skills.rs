@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::ToolSchema;
-use hermes_plugins::{CallError, Skill, Skills};
+use hermes_plugin_host::{CallError, Skill, Skills};
 use serde::Deserialize;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, ToolCall, ToolSchema, tokens};
-use hermes_plugins::{CallError, Cause, Effect, Invocation, Tool, Tools};
+use hermes_plugin_host::{CallError, Cause, Effect, Invocation, Tool, Tools};
 
 use crate::approval::Gate;
 use crate::skills::{self, SkillShelf};

@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
-use hermes_plugins::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
+use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
 
 use crate::agent::{Host, TurnEnd};

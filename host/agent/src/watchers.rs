@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::{ToolCall, Usage};
-use hermes_plugins::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
+use hermes_plugin_host::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::Objection;

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::PluginSettings;
+use hermes_plugin_host::PluginSettings;
 use serde_json::{Map, Value};
 
 pub(crate) use keys::{most_similar, nearest, similarity};

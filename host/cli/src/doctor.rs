@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hermes_models::{Route, Source, WindowSource};
-use hermes_plugins::{Plugins, QUIETLY};
+use hermes_plugin_host::{Plugins, QUIETLY};
 use hermes_store::{Depth, Store};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hermes_agent::AgentError;
 use hermes_models::{ModelError, ResolveError};
-use hermes_plugins::PluginsError;
+use hermes_plugin_host::PluginsError;
 use hermes_store::StoreError;
 
 /// Exit codes by kind of failure; `docs/exit-codes.md` has the table.

@@ -13,7 +13,7 @@ use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
 use hermes_lab::report::{self, Compared};
 use hermes_lab::verify::{self, Proof, Trial};
 use hermes_lab::{Contestant, Engine, LabError, Prices, Recording, Report, StandIn, Temper, Terms, plot};
-use hermes_plugins::{Plugins, Selection};
+use hermes_plugin_host::{Plugins, Selection};
 use hermes_runtime::Runtime;
 
 use crate::compile::{self, Compiling};

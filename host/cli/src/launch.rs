@@ -9,7 +9,7 @@ use hermes_agent::{
 };
 use hermes_install::Installer;
 use hermes_models::{Provider, Route, Source, Ttl, UnknownTtl, Wanted};
-use hermes_plugins::{Catalog, Manifest, Nursery, Plugins, PreferredSource, Selection, Variables};
+use hermes_plugin_host::{Catalog, Manifest, Nursery, Plugins, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::Runtime;
 use hermes_store::Store;

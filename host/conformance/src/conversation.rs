@@ -7,8 +7,8 @@ use hermes_conversation::{
     Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, ToolCall, View, closing,
 };
 use hermes_lab::generate::{Event, Scenario};
-use hermes_plugins::Fault;
-use hermes_plugins::services::{History, HistoryHit, HistoryQuery, Matching};
+use hermes_plugin_host::Fault;
+use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery, Matching};
 
 /// Characters of a message that a hit shows.
 const EXCERPT: usize = 600;

@@ -1,7 +1,7 @@
 //! `context-engine` and `context-assist`, call by call. Whole conversations are the business of [`plans`](crate::plans).
 
 use hermes_conversation::{Conversation, Model, Refusal, Role, View};
-use hermes_plugins::{
+use hermes_plugin_host::{
     AssistDraft, CacheState, CalledTool, Moment, Outcome, Place, PlanRequest, Pressure, Progress, Quote, ToolResult,
 };
 use serde_json::Value;

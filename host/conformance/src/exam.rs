@@ -1,6 +1,6 @@
 //! The examination: which checks are made, and in which order.
 
-use hermes_plugins::{Code, Limit, LimitSet, Limits};
+use hermes_plugin_host::{Code, Limit, LimitSet, Limits};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{Model, Usage, tokens};
 use hermes_lab::{StandIn, Temper, Terms};
-use hermes_plugins::services::{Clock, Finish, ModelReply, ModelRequest, Models};
-use hermes_plugins::{Fault, FaultKind};
+use hermes_plugin_host::services::{Clock, Finish, ModelReply, ModelRequest, Models};
+use hermes_plugin_host::{Fault, FaultKind};
 use hermes_runtime::documents::Documents;
 use hermes_runtime::sql::Database;
 

@@ -2,7 +2,7 @@
 
 use hermes_bindings::exports::hermes::plugin::hooks::Notice;
 use hermes_conversation::Usage;
-use hermes_plugins::{Event, ToolDone, ToolEvent, Verdict as Word, model_answered};
+use hermes_plugin_host::{Event, ToolDone, ToolEvent, Verdict as Word, model_answered};
 
 use crate::arguments::UNICODE;
 use crate::error::ConformanceError;

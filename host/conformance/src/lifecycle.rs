@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermes_plugins::Start;
+use hermes_plugin_host::Start;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 

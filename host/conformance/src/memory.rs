@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hermes_conversation::{MessageId, MessageRange, tokens};
-use hermes_plugins::{Query, Recollection, Start, TurnRecord};
+use hermes_plugin_host::{Query, Recollection, Start, TurnRecord};
 
 use crate::arguments::UNICODE;
 use crate::error::ConformanceError;

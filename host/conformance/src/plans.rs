@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Refusal, Summary, View, plan};
 use hermes_lab::verify::{self, Trial};
-use hermes_plugins::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
+use hermes_plugin_host::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;
 

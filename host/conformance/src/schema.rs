@@ -7,7 +7,7 @@ use crate::report::Verdict;
 /// Whether it is a schema of an object whose properties admit their own defaults.
 pub(crate) fn of_configuration(schema: &Value) -> Verdict {
     of_object(schema)?;
-    let validator = hermes_plugins::json_schema(schema)?;
+    let validator = hermes_plugin_host::json_schema(schema)?;
     for (name, property) in properties(schema).into_iter().flatten() {
         let Some(default) = property.get("default") else { continue };
         let section = Value::Object(Map::from_iter([(name.clone(), default.clone())]));
@@ -22,7 +22,7 @@ pub(crate) fn of_configuration(schema: &Value) -> Verdict {
 
 /// Whether it is a schema of an object, and requires nothing that it does not have.
 pub(crate) fn of_object(schema: &Value) -> Result<(), String> {
-    hermes_plugins::json_schema(schema)?;
+    hermes_plugin_host::json_schema(schema)?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("it must say `\"type\": \"object\"` at its top".to_owned());
     }

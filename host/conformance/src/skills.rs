@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_plugins::{Skill, SkillDocument};
+use hermes_plugin_host::{Skill, SkillDocument};
 
 use crate::arguments::UNICODE;
 use crate::error::ConformanceError;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{Code, Manifest};
+use hermes_plugin_host::{Code, Manifest};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_plugins::Tool;
+use hermes_plugin_host::Tool;
 use serde_json::Value;
 
 use crate::arguments;

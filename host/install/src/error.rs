@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{LockError, ManifestError};
+use hermes_plugin_host::{LockError, ManifestError};
 
 /// Why nothing was changed. Whatever fails before the commit leaves everything as it was.
 #[derive(Debug, thiserror::Error)]

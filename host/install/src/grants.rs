@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{
+use hermes_plugin_host::{
     Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, code_in, digest, manifest_in,
 };
 use serde::Serialize;
@@ -212,7 +212,7 @@ fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String) {
     }
 }
 
-fn no_plugin(folder: &Path, error: &hermes_plugins::PluginsError) -> InstallError {
+fn no_plugin(folder: &Path, error: &hermes_plugin_host::PluginsError) -> InstallError {
     InstallError::NoPlugin { from: folder.display().to_string(), why: error.to_string() }
 }
 

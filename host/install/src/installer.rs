@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hermes_plugins::rehearsal::{Shown, rehearse};
-use hermes_plugins::{CodeFiles, Entry, LimitSet, Lock, Manifest, Permissions, Pin, code_in, digest, manifest_in};
+use hermes_plugin_host::rehearsal::{Shown, rehearse};
+use hermes_plugin_host::{CodeFiles, Entry, LimitSet, Lock, Manifest, Permissions, Pin, code_in, digest, manifest_in};
 use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime};
 
 use crate::archive::Caps;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{MANIFEST, Manifest};
+use hermes_plugin_host::{MANIFEST, Manifest};
 
 use crate::error::{At, InstallError};
 use crate::fetch::SIGNATURE;
@@ -111,7 +111,7 @@ impl Project {
                 write(&name, &fs::read(paper).at(paper)?)?;
             }
         }
-        hermes_plugins::sync_folder(folder).at(folder)
+        hermes_plugin_host::sync_folder(folder).at(folder)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::UNFINISHED;
+use hermes_plugin_host::UNFINISHED;
 
 use crate::error::{At, InstallError};
 
@@ -25,7 +25,7 @@ impl Places {
     }
 
     pub(crate) fn lock(&self) -> PathBuf {
-        hermes_plugins::Lock::path(&self.home)
+        hermes_plugin_host::Lock::path(&self.home)
     }
 
     pub(crate) fn journal(&self) -> PathBuf {

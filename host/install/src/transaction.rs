@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_plugins::{Digest, Entry, Lock, sync_folder, write_whole};
+use hermes_plugin_host::{Digest, Entry, Lock, sync_folder, write_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, InstallError};

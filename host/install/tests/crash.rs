@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hermes_install::{InstallError, Installer, Rewrite, Silent, Source, State, Wanted};
-use hermes_plugins::{Catalog, Digest, LimitSet, Permissions};
+use hermes_plugin_host::{Catalog, Digest, LimitSet, Permissions};
 
 const CHILD: &str = "HERMES_TEST_INSTALL_CHILD";
 

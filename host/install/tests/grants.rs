@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use hermes_install::{InstallError, Installer, Prepared, Silent, Source, State, Wanted, only};
-use hermes_plugins::{Catalog, Limit, LimitSet, Permissions};
+use hermes_plugin_host::{Catalog, Limit, LimitSet, Permissions};
 
 fn prepare(home: &Path, from: &Path, version: &str, rights: &str) -> Prepared {
     fs::create_dir_all(from).unwrap();

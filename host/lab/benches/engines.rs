@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use hermes_lab::pace;
 use hermes_lab::report::Timing;
-use hermes_plugins::{Catalog, Plugins, QUIETLY, Selection};
+use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
 
 const ENGINES: [&str; 2] = ["lossless", "compressor"];

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use hermes_agent::compaction::Compacted;
 use hermes_conversation::{Conversation, Item, MessageId, View, render};
-use hermes_plugins::{Plugins, Start, Storage};
+use hermes_plugin_host::{Plugins, Start, Storage};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -171,7 +171,7 @@ impl Engine {
     }
 
     fn bench_name(&self) -> String {
-        use hermes_plugins::ContextEngine as _;
+        use hermes_plugin_host::ContextEngine as _;
         self.bench.watched.name().to_owned()
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use hermes_conversation::{Conversation, Draft, MessageId, ToolCall, Usage, View};
-use hermes_plugins::{AssistDraft, CallError, ContextEngine as _, Outcome, PlanRequest, Plugins, Start, Storage};
+use hermes_plugin_host::{AssistDraft, CallError, ContextEngine as _, Outcome, PlanRequest, Plugins, Start, Storage};
 use tokio::runtime::Runtime;
 
 use crate::engine::bench::{Bench, Setting};

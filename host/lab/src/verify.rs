@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use hermes_conversation::{Conversation, Draft, MessageId, Role, Usage, View, closing, last_resort, plan};
-use hermes_plugins::{ContextEngine as _, Plugins, Start, Storage};
+use hermes_plugin_host::{ContextEngine as _, Plugins, Start, Storage};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 

@@ -10,7 +10,7 @@ use hermes_conversation::{Conversation, Draft, Item, MessageId, Shown, Summary, 
 use hermes_lab::replay::{self, Answer, Column, Due, Remains};
 use hermes_lab::session::Format;
 use hermes_lab::{Contestant, Engine, Figures, Recording, StandIn, Temper, Terms};
-use hermes_plugins::{Catalog, Plugins, QUIETLY, Selection};
+use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
 use serde_json::json;
 

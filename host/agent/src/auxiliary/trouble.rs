@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hermes_models::ModelError;
-use hermes_plugins::{Fault, FaultKind};
+use hermes_plugin_host::{Fault, FaultKind};
 
 use super::Serving;
 

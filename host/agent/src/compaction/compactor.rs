@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_conversation::payoff::Payoff;
 use hermes_conversation::plan::{self, Ground};
 use hermes_conversation::{MessageId, MessageRange, Plan, Refusal, Usage, View, last_resort};
-use hermes_plugins::{
+use hermes_plugin_host::{
     CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
 };
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::RwLockReadGuard;
 
 use hermes_conversation::{Conversation, Summary, View};
-use hermes_plugins::CacheState;
+use hermes_plugin_host::CacheState;
 
 use crate::error::AgentError;
 

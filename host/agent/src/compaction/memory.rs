@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::MessageRange;
-use hermes_plugins::MemoryEvents;
+use hermes_plugin_host::MemoryEvents;
 
 use super::compactor::Notify;
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, RwLock};
 
 use async_trait::async_trait;
 use hermes_conversation::{Draft, Item, Message, MessageId, MessageRange, Plan, Segment};
-use hermes_plugins::{
+use hermes_plugin_host::{
     Advice, CallError, Cause, ContextEngine, Fault, FaultKind, Outcome, PlanRequest, Pressure, Progress, Timing,
 };
 

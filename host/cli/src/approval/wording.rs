@@ -2,7 +2,7 @@
 //! what is left out counted.
 
 use hermes_agent::approval::{Decision, Question, Subject};
-use hermes_plugins::process::Run;
+use hermes_plugin_host::process::Run;
 
 use crate::text::{counted, grouped};
 

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::{Args, ValueEnum};
 use hermes_install::{InstallError, Prepared};
-use hermes_plugins::{LimitSet, Manifest, Permissions, Pin};
+use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::console::{Console, Tone};

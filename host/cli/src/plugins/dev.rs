@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hermes_plugins::Selection;
+use hermes_plugin_host::Selection;
 use hermes_runtime::Runtime;
 use notify::Watcher;
 

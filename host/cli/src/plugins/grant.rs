@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::only;
-use hermes_plugins::{LimitSet, Permissions};
+use hermes_plugin_host::{LimitSet, Permissions};
 
 use super::consent::{ask, show, show_rights};
 use crate::console::Console;

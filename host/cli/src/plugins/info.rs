@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hermes_plugins::record::{Mishap, Record};
-use hermes_plugins::rehearsal::Shown;
-use hermes_plugins::{Code, Digest, Found, Limit, PluginsError, Standing, Trial, try_out};
+use hermes_plugin_host::record::{Mishap, Record};
+use hermes_plugin_host::rehearsal::Shown;
+use hermes_plugin_host::{Code, Digest, Found, Limit, PluginsError, Standing, Trial, try_out};
 use hermes_runtime::Tier;
 use serde_json::{Value, json};
 

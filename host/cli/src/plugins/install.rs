@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::{Installer, Prepared, Source, State, Wanted};
-use hermes_plugins::rehearsal::Shown;
-use hermes_plugins::{LimitSet, Permissions};
+use hermes_plugin_host::rehearsal::Shown;
+use hermes_plugin_host::{LimitSet, Permissions};
 use serde_json::{Value, json};
 
 use super::bar::Bar;
@@ -250,7 +250,7 @@ async fn locked(arguments: &InstallArguments, setup: &Setup, console: Console) -
 
 async fn pinned(
     name: &str,
-    entry: &hermes_plugins::Entry,
+    entry: &hermes_plugin_host::Entry,
     arguments: &InstallArguments,
     setup: &Setup,
     console: Console,

@@ -21,7 +21,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use hermes_plugins::{Catalog, Found, PluginsError, Selection};
+use hermes_plugin_host::{Catalog, Found, PluginsError, Selection};
 use hermes_runtime::{CodeFolder, Runtime};
 use serde::Serialize;
 
@@ -321,7 +321,7 @@ mod tests {
             enabled: names(&["audit", "both"]),
             disabled: names(&["files", "both", "lossless"]),
             entries: HashMap::new(),
-            variables: hermes_plugins::Variables::none(),
+            variables: hermes_plugin_host::Variables::none(),
             settings: HashMap::new(),
         };
         for (name, expected) in [

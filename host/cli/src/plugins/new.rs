@@ -183,7 +183,7 @@ fn missing_target() -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use hermes_plugins::Manifest;
+    use hermes_plugin_host::Manifest;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use dialoguer::{MultiSelect, Select};
-use hermes_plugins::Selection;
+use hermes_plugin_host::Selection;
 
 use super::switch::{Changes, Role};
 use super::{Known, Listed};

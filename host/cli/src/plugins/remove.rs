@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::Rewrite;
-use hermes_plugins::Digest;
+use hermes_plugin_host::Digest;
 
 use super::consent::ask;
 use crate::config::edit::Edit;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hermes_plugins::Selection;
+use hermes_plugin_host::Selection;
 use serde_json::json;
 
 use super::Known;

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
-use hermes_plugins::{Manifest, RequiredVariable};
+use hermes_plugin_host::{Manifest, RequiredVariable};
 
 use crate::console::Console;
 use crate::environment::Environment;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use hermes_agent::assist::{self, Assistant};
 use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
-use hermes_plugins::services::{Clock as _, Nobody};
-use hermes_plugins::{
+use hermes_plugin_host::services::{Clock as _, Nobody};
+use hermes_plugin_host::{
     AssistDraft, CalledTool, ContextAssist, Limit, LimitSet, Moment, Plugins, SessionInfo, SessionPlugins, Start,
     Storage, Surroundings, ToolResult, Tools,
 };

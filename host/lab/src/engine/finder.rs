@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hermes_conversation::{Conversation, Message, MessageId, MessageRange, Model};
-use hermes_plugins::services::{HistoryHit, HistoryQuery, Matching};
+use hermes_plugin_host::services::{HistoryHit, HistoryQuery, Matching};
 use hermes_store::{NewSession, SearchQuery, Session, Store, StoreError};
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hermes_plugins::services::Clock;
+use hermes_plugin_host::services::Clock;
 use tokio::sync::oneshot;
 
 /// A clock that stands still until it is moved, and lets those go on whose time has come.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use hermes_agent::AgentError;
 use hermes_agent::compaction::Desk;
 use hermes_conversation::{Conversation, Header, Message, MessageId, MessageRange, Summary, View};
-use hermes_plugins::services::{History, HistoryHit, HistoryQuery};
-use hermes_plugins::{CacheState, Fault, FaultKind};
+use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery};
+use hermes_plugin_host::{CacheState, Fault, FaultKind};
 
 use super::finder::Finder;
 use crate::Prices;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use hermes_conversation::{Model, Role, Usage, tokens};
-use hermes_plugins::services::{Finish, ModelReply, ModelRequest, Models};
-use hermes_plugins::{Fault, FaultKind};
+use hermes_plugin_host::services::{Finish, ModelReply, ModelRequest, Models};
+use hermes_plugin_host::{Fault, FaultKind};
 
 use super::gate::Gate;
 use crate::summariser::{StandIn, Written};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::{Conversation, MessageId};
-use hermes_plugins::{Invocation, Tools};
+use hermes_plugin_host::{Invocation, Tools};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

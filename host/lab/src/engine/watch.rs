@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use hermes_conversation::{Model, Plan};
-use hermes_plugins::{Advice, CallError, ContextEngine, Outcome, PlanRequest, Pressure, Progress};
+use hermes_plugin_host::{Advice, CallError, ContextEngine, Outcome, PlanRequest, Pressure, Progress};
 
 use super::gate::Gate;
 use crate::figures::Effort;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
-use hermes_plugins::Manifest;
+use hermes_plugin_host::Manifest;
 use notify::RecursiveMode;
 use serde_json::Value;
 use tokio::process::Command;

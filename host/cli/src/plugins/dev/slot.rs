@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hermes_plugins::{HELD, Manifest, SLOTS};
+use hermes_plugin_host::{HELD, Manifest, SLOTS};
 
 use crate::failure::{Failure, Kind};
 use crate::home::create_private;

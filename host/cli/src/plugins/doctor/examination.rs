@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use hermes_agent::approval::ApprovalRules;
 use hermes_agent::left_out;
 use hermes_install::State;
-use hermes_plugins::record::Record;
-use hermes_plugins::rehearsal::Shown;
-use hermes_plugins::{Catalog, Exports, Found, Selection, Tool, Trial, try_out};
+use hermes_plugin_host::record::Record;
+use hermes_plugin_host::rehearsal::Shown;
+use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, try_out};
 use hermes_runtime::{Runtime, Tier};
 
 use super::finding::{Case, Examined, Finding};

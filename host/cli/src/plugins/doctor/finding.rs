@@ -1,6 +1,6 @@
 //! What can be found of a plugin, as data.
 
-use hermes_plugins::{LoadError, PluginsError, Ungranted, Wrong};
+use hermes_plugin_host::{LoadError, PluginsError, Ungranted, Wrong};
 use serde::Serialize;
 
 /// A plugin that was looked at, or a name that stands for none.

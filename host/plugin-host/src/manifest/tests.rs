@@ -88,7 +88,10 @@ fn the_published_schema_is_that_of_the_table() {
         std::fs::write(&file, &wanted).unwrap();
     }
     let written = std::fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(written, wanted, "write it anew: HERMES_WRITE_SCHEMA=1 cargo test -p hermes-plugins published_schema");
+    assert_eq!(
+        written, wanted,
+        "write it anew: HERMES_WRITE_SCHEMA=1 cargo test -p hermes-plugin-host published_schema"
+    );
 }
 
 #[test]

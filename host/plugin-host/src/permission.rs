@@ -15,7 +15,7 @@ pub use right::Right;
 /// What a plugin may do, or asks to be allowed. Nothing is allowed that does not stand here.
 ///
 /// ```
-/// use hermes_plugins::Permissions;
+/// use hermes_plugin_host::Permissions;
 ///
 /// let yes = |json| serde_json::from_str::<Permissions>(json).expect("it is well formed");
 /// let asked = yes(r#"{"sql": true, "http": [{"url": "https://api.example.org/v1/", "methods": ["GET", "POST"]}]}"#);
