@@ -8,7 +8,7 @@ use hermes_tests::oracle::{assert_fits, assert_valid_request};
 use hermes_tests::{Call, Home, Reply, Server, is_auxiliary};
 use serde_json::json;
 
-use crate::journal::{assert_logged, long_text, texts};
+use crate::fixtures::journal::{assert_logged, long_text, texts};
 
 /// A turn in the conversation of the folder, the first of which begins it.
 fn turn(text: &str, first: bool) -> Vec<&str> {

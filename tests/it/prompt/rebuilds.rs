@@ -5,8 +5,8 @@ use std::fs;
 use hermes_tests::{Home, Output, Reply, Request, Server, is_auxiliary};
 use serde_json::json;
 
-use crate::journal::long_text;
-use crate::workday;
+use crate::fixtures::journal::long_text;
+use crate::fixtures::workday;
 
 const WINDOW: usize = 12_000;
 const MEMORY: &str = "The user sails on Sundays.";

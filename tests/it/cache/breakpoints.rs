@@ -7,9 +7,9 @@ use hermes_tests::wire::Wire;
 use hermes_tests::{BreakpointCache, Home, KEY, Request, Server, unmarked};
 use serde_json::json;
 
-use crate::journal::assert_logged;
-use crate::ledger::Ledger;
-use crate::workday;
+use crate::fixtures::journal::assert_logged;
+use crate::fixtures::ledger::Ledger;
+use crate::fixtures::workday;
 
 fn server() -> Server {
     Server::answering(workday::partner).with_cache(BreakpointCache::new())

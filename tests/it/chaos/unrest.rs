@@ -14,8 +14,8 @@ use hermes_tests::wire::trailing_results;
 use hermes_tests::{Call, Home, Reply, Server, is_auxiliary};
 use serde_json::{Value, json};
 
-use crate::journal::long_text;
-use crate::random_kills::Dice;
+use crate::chaos::random_kills::Dice;
+use crate::fixtures::journal::long_text;
 
 /// How many there are where nothing else is asked for.
 const STEPS: usize = 60;

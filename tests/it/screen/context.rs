@@ -4,8 +4,8 @@ use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Home, Reply, Server, is_auxiliary};
 use serde_json::{Value, json};
 
-use crate::journal::{long_text, texts};
-use crate::planner::{self, chat, context, is_compacted, said};
+use crate::fixtures::journal::{long_text, texts};
+use crate::fixtures::planner::{self, chat, context, is_compacted, said};
 
 fn tokens(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no count: {value}"))

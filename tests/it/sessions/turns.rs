@@ -4,7 +4,7 @@ use hermes_tests::oracle::{assert_extends, assert_valid_request};
 use hermes_tests::{Call, Home, Reply, Server};
 use serde_json::json;
 
-use crate::journal::{assert_logged, texts};
+use crate::fixtures::journal::{assert_logged, texts};
 
 const ANSWER: &str = "The harbour office closes at five.";
 

@@ -4,8 +4,8 @@ use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Home, ImplicitCache, Request, Server};
 use serde_json::json;
 
-use crate::ledger::Ledger;
-use crate::workday;
+use crate::fixtures::ledger::Ledger;
+use crate::fixtures::workday;
 
 /// Where a request is not the one before it and more, as the bytes on the wire have it.
 fn breaks(turns: &[Request]) -> Vec<usize> {

@@ -3,8 +3,8 @@
 use hermes_tests::{Home, Request, Server};
 use serde_json::{Value, json};
 
-use crate::ledger::Ledger;
-use crate::workday;
+use crate::fixtures::ledger::Ledger;
+use crate::fixtures::workday;
 
 /// A session of one turn, and its id.
 fn begun(server: &Server) -> (Home, String) {

@@ -114,8 +114,9 @@ fn engine_at_work(language: &str, name: &str) {
     let tested = home.hermes(&["plugins", "test", folder.to_str().unwrap(), "--conversations", "40"]).run();
     assert!(tested.status.success(), "{tested}");
 
-    let server =
-        Server::answering(|_, number| Reply::text(crate::journal::long_text("answer", number)).in_steps_of(200));
+    let server = Server::answering(|_, number| {
+        Reply::text(crate::fixtures::journal::long_text("answer", number)).in_steps_of(200)
+    });
     let home = Home::with(&server);
     for file in ["plugin.yaml", "engine.wasm"] {
         home.write(&format!("plugins/{name}/{file}"), fs::read(folder.join(file)).unwrap());
@@ -124,7 +125,7 @@ fn engine_at_work(language: &str, name: &str) {
     home.set("context.engine", json!(name));
     home.set("model.context_length", json!(12_000));
     for number in 0..10 {
-        let text = crate::journal::long_text("turn", number);
+        let text = crate::fixtures::journal::long_text("turn", number);
         let output = home.hermes(&["-z", text.as_str(), "--continue"]).run().success();
         assert!(!output.stderr.contains("refused"), "{output}");
     }

@@ -3,7 +3,7 @@
 use hermes_tests::oracle::assert_valid_request;
 use serde_json::json;
 
-use crate::planner::{self, chat, chat_with, context, is_compacted, outcomes, said};
+use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, outcomes, said};
 
 const OPEN: &str = "is not asked any more in this session";
 

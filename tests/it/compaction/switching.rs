@@ -4,8 +4,8 @@ use hermes_tests::oracle::{assert_extends, assert_valid_request};
 use hermes_tests::{Home, Request, Server};
 use serde_json::json;
 
-use crate::journal::texts;
-use crate::planner::{self, chat_with, context, said};
+use crate::fixtures::journal::texts;
+use crate::fixtures::planner::{self, chat_with, context, said};
 
 fn home(server: &Server) -> Home {
     let home = Home::with(server);

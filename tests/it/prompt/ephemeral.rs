@@ -4,9 +4,9 @@ use hermes_tests::oracle::assert_valid_marked_request;
 use hermes_tests::{BreakpointCache, Home, Server};
 use serde_json::{Value, json};
 
-use crate::journal::texts;
-use crate::ledger::Ledger;
-use crate::workday;
+use crate::fixtures::journal::texts;
+use crate::fixtures::ledger::Ledger;
+use crate::fixtures::workday;
 
 #[test]
 fn prefill_is_found_in_the_home_stands_before_every_conversation_and_is_no_part_of_it() {

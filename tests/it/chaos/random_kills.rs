@@ -12,7 +12,7 @@ use hermes_tests::{Call, Home, Reply, Server};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::journal::{assert_logged, texts};
+use crate::fixtures::journal::{assert_logged, texts};
 
 /// How many there are where nothing else is asked for.
 const TURNS: usize = 200;

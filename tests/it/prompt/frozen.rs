@@ -3,8 +3,8 @@
 use hermes_tests::{Call, Home, Output, Reply, Server, is_auxiliary};
 use serde_json::json;
 
-use crate::journal::long_text;
-use crate::workday;
+use crate::fixtures::journal::long_text;
+use crate::fixtures::workday;
 
 const REBUILD: &str = "hermes prompt --rebuild ";
 

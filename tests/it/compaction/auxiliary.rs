@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_tests::{Home, KEY, Output, Reply, Request, Server, dead_endpoint};
 use serde_json::{Value, json};
 
-use crate::journal::long_text;
+use crate::fixtures::journal::long_text;
 
 /// The key of the server of summaries; no output may show it, and the session's server must never see it.
 const OWN_KEY: &str = "sk-summaries-fedcba9876543210fedcba98";

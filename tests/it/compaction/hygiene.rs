@@ -7,8 +7,8 @@ use hermes_tests::wire::{Said, last_user_text};
 use hermes_tests::{Call, Home, Reply, Request, Server, is_auxiliary};
 use serde_json::{Value, json};
 
-use crate::journal::{long_text, texts};
-use crate::planner::{self, chat, chat_with, context, is_compacted, outcomes, said};
+use crate::fixtures::journal::{long_text, texts};
+use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, outcomes, said};
 
 fn assert_all_valid(turns: &[Request]) {
     turns.iter().for_each(|request| assert_valid_request(&request.body));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hermes_tests::{BreakpointCache, Home, ImplicitCache, Reply, Server};
 use serde_json::json;
 
-use crate::ledger::Ledger;
-use crate::workday;
+use crate::fixtures::ledger::Ledger;
+use crate::fixtures::workday;
 
 const FIRST: Option<&str> = Some("first-request");
 const EXPIRED: Option<&str> = Some("expired");

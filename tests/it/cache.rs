@@ -1,0 +1,5 @@
+//! The prompt cache of the provider: bytes that stay the same, cache marks, and the reasons for a miss.
+
+mod breakpoints;
+mod causes;
+mod prefix;

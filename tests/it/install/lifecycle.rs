@@ -1,0 +1,265 @@
+//! Plugins come, change and go: from the command line, with the real binary, and with it killed in between.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hermes_tests::{Home, Reply, Server, renamed, staged_guest};
+use serde_json::{Value, json};
+
+const PLUGIN: i32 = 5;
+const USAGE: i32 = 2;
+
+/// A source of a test guest in the workspace, under a name and with a version of its own.
+fn source(home: &Home, guest: &str, name: &str, version: &str, more: &str) -> PathBuf {
+    let (manifest, component) = staged_guest(guest);
+    let manifest: String = renamed(&manifest, name)
+        .lines()
+        .map(|line| if line.starts_with("version:") { format!("version: {version}\n") } else { format!("{line}\n") })
+        .collect();
+    home.write_workspace(&format!("{name}/plugin.yaml"), manifest + more);
+    home.write_workspace(&format!("{name}/{name}.wasm"), component);
+    home.workspace().join(name)
+}
+
+fn findings(home: &Home) -> Vec<(String, String)> {
+    let output = home.hermes(&["plugins", "verify", "--json"]).run();
+    let found: Vec<Value> = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("no JSON array\n{output}"));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    found.iter().map(|found| (text(&found["name"]), text(&found["state"]))).collect()
+}
+
+fn listed(home: &Home, name: &str) -> Option<Value> {
+    let output = home.hermes(&["plugins", "list", "--json"]).run().success();
+    let plugins: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
+    plugins.into_iter().find(|plugin| plugin["name"] == name)
+}
+
+/// What plugins leave in a home: everything but logs, conversations, compiled code and how the others fared meanwhile.
+fn kept(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
+    let passing = |path: &Path| {
+        path.starts_with("logs")
+            || path.starts_with("locks")
+            || path.starts_with("cache")
+            || path == Path::new("code.key")
+            || path.to_string_lossy().starts_with("state.db")
+            || path.file_stem().is_some_and(|name| name == "record")
+    };
+    home.snapshot().into_iter().filter(|(path, _)| !passing(path)).collect()
+}
+
+#[test]
+fn installed_used_and_removed_and_everything_is_as_it_was() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    let model: Value = serde_json::from_str(&home.read("config.yaml")).unwrap();
+    let plain = format!("# my model\nmodel: {}\n\nplugins:\n  # none yet\n  disabled: [audit]\n", model["model"]);
+    home.config(&plain);
+    home.hermes(&["-z", "hi"]).run().success();
+    let before = kept(&home);
+
+    let folder = source(&home, "clerk", "clerk", "0.1.0", "");
+    let output = home.hermes(&["plugins", "install", "./clerk", "--yes"]).run().success();
+    output.says(&["clerk", "0.1.0", "not signed", "database", "plugins.enabled", folder.to_str().unwrap()]);
+    assert_eq!(findings(&home), [("clerk".to_owned(), "ok".to_owned())]);
+    assert_eq!(listed(&home, "clerk").unwrap()["state"], "off");
+
+    home.config(&plain.replace("  disabled", "  enabled: [clerk]\n  entries:\n    clerk: {}\n  disabled"));
+    home.hermes(&["-z", "hi"]).run().success();
+    let with: Vec<String> = server.last_turn().tool_names().iter().map(ToString::to_string).collect();
+    home.hermes(&["plugins", "remove", "clerk", "--purge"]).run().success().says(&["clerk", "config.yaml"]);
+    assert_eq!(home.read("config.yaml"), plain);
+    assert_eq!(kept(&home), before);
+    assert_eq!(findings(&home), []);
+
+    home.hermes(&["-z", "hi"]).run().success();
+    let without = server.last_turn().tool_names().len();
+    assert!(with.len() > without, "the plugin was never used: {with:?}");
+}
+
+#[test]
+fn an_update_asks_only_for_what_widens_and_can_be_rolled_back() {
+    let home = Home::new();
+    source(&home, "keeper", "keeper", "1.0.0", "");
+    home.hermes(&["plugins", "install", "./keeper"]).run().refused().exits(USAGE).says(&["--yes"]);
+    assert_eq!(findings(&home), []);
+    home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
+
+    source(&home, "keeper", "keeper", "1.1.0", "");
+    let checked = home.hermes(&["plugins", "update", "--check", "--json"]).run().success();
+    let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!((&checked[0]["version"]["to"], &checked[0]["changed"]), (&json!("1.1.0"), &json!(true)));
+    assert_eq!(checked[0]["wider"]["permissions"], json!({}));
+    home.hermes(&["plugins", "update"]).run().success().says(&["1.0.0 -> 1.1.0"]);
+
+    source(&home, "keeper", "keeper", "2.0.0", "permissions: {history: true}\nlimits: {memory: 512MiB}\n");
+    let output = home.hermes(&["plugins", "update", "keeper"]).run().refused().exits(USAGE);
+    output.says(&["also wants", "512MiB", "--yes"]);
+    assert_eq!(listed(&home, "keeper").unwrap()["version"], "1.1.0");
+    home.hermes(&["plugins", "update", "keeper", "--yes"]).run().success();
+    let lock: Value = serde_json::from_str(&home.read("plugins.lock")).unwrap();
+    assert_eq!(lock["plugins"]["keeper"]["granted"], json!({"history": true}));
+
+    for version in ["1.1.0", "2.0.0", "1.1.0"] {
+        home.hermes(&["plugins", "rollback", "keeper"]).run().success().says(&[version]);
+        assert_eq!(listed(&home, "keeper").unwrap()["version"], version);
+        assert_eq!(findings(&home), [("keeper".to_owned(), "ok".to_owned())]);
+    }
+    home.hermes(&["plugins", "update", "keeper", "--yes"]).run().success();
+    home.hermes(&["plugins", "install", "./keeper"]).run().success().says(&["already"]);
+}
+
+#[test]
+fn a_folder_put_in_by_hand_runs_only_after_it_was_granted_and_as_it_was_granted() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    home.put_guest("hostile", "plugins/tools/hostile", "hostile");
+    home.set("plugins.entries.hostile", json!({"mode": "ok"}));
+    home.set("plugins.enabled", json!(["hostile"]));
+    let offered = || server.last_turn().tool_names().contains(&"poke");
+    home.set("context.engine", json!("hostile"));
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["hostile", "plugins grant hostile"]);
+    assert_eq!(listed(&home, "hostile").unwrap()["state"], "ungranted");
+    assert_eq!(findings(&home), [("hostile".to_owned(), "ungranted".to_owned())]);
+
+    home.hermes(&["plugins", "grant", "hostile"]).run().refused().exits(USAGE);
+    home.hermes(&["plugins", "grant", "hostile", "sql"]).run().refused().says(&["sql", "history"]);
+    home.grant("hostile");
+    home.hermes(&["-z", "hi"]).run().success();
+    assert!(offered());
+    assert_eq!(findings(&home), [("hostile".to_owned(), "ok".to_owned())]);
+
+    home.write("plugins/tools/hostile/more.txt", "added");
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["changed since it was granted"]);
+    home.hermes(&["plugins", "verify"]).run().exits(1);
+    assert_eq!(findings(&home), [("hostile".to_owned(), "altered".to_owned())]);
+    fs::remove_file(home.path().join("plugins/tools/hostile/more.txt")).unwrap();
+    home.hermes(&["-z", "hi"]).run().success();
+
+    home.hermes(&["plugins", "revoke", "hostile", "files"]).run().success();
+    home.hermes(&["-z", "hi"]).run().success();
+    home.hermes(&["plugins", "revoke", "hostile"]).run().success();
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["revoked", "plugins grant hostile"]);
+    assert_eq!(findings(&home), [("hostile".to_owned(), "revoked".to_owned())]);
+}
+
+#[test]
+fn what_does_not_work_is_not_installed_and_says_why() {
+    let home = Home::new();
+    source(&home, "greedy", "greedy", "1.0.0", "");
+    source(&home, "keeper", "liar", "1.0.0", "provides: [tools]\n");
+    source(&home, "keeper", "newer", "1.0.0", "");
+    home.write_workspace("newer/plugin.yaml", "name: newer\napi: ^9\n");
+    home.write_workspace("junk/plugin.yaml", "name: junk\n");
+    home.write_workspace("junk/junk.wasm", "this is no WebAssembly");
+    source(&home, "keeper", "files", "1.0.0", "");
+    for (name, words) in [
+        ("greedy", &["wasi:filesystem/"][..]),
+        ("liar", &["provides tools"]),
+        ("newer", &["^9", "line 2"]),
+        ("junk", &["no WebAssembly component"]),
+        ("files", &["part of Hermes"]),
+        ("nothing", &["no such file"]),
+    ] {
+        let before = kept(&home);
+        home.hermes(&["plugins", "install", &format!("./{name}"), "--yes"]).run().refused().says(words);
+        let after: Vec<_> = kept(&home).into_iter().filter(|(path, _)| path != Path::new("plugins/.lock")).collect();
+        assert_eq!(
+            after.len(),
+            before.len(),
+            "{name} leaves something: {:?}",
+            after.iter().map(|(path, _)| path).collect::<Vec<_>>()
+        );
+        assert_eq!(findings(&home), []);
+    }
+}
+
+#[test]
+fn a_lock_brings_the_same_plugins_to_another_machine() {
+    let home = Home::new();
+    let folder = source(&home, "keeper", "keeper", "1.0.0", "");
+    home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
+    let other = Home::new();
+    other.write("plugins.lock", home.read("plugins.lock"));
+    assert_eq!(findings(&other), [("keeper".to_owned(), "missing".to_owned())]);
+    other.hermes(&["plugins", "install", "--locked", "--yes"]).run().success();
+    assert_eq!(findings(&other), [("keeper".to_owned(), "ok".to_owned())]);
+    assert_eq!(other.read("plugins.lock"), home.read("plugins.lock"));
+
+    let third = Home::new();
+    third.write("plugins.lock", home.read("plugins.lock"));
+    fs::write(folder.join("README.md"), "changed").unwrap();
+    third.hermes(&["plugins", "install", "--locked", "--yes"]).run().refused().exits(PLUGIN).says(&["pins"]);
+    assert_eq!(findings(&third), [("keeper".to_owned(), "missing".to_owned())]);
+}
+
+#[test]
+fn killed_at_any_moment_it_is_the_old_version_or_the_new_one() {
+    let home = Home::new();
+    source(&home, "keeper", "keeper", "1.0.0", "");
+    home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
+    let (mut old, mut new) = (0, 0);
+    for round in 0..16u64 {
+        let version = format!("2.{round}.0");
+        source(&home, "keeper", "keeper", &version, "");
+        let before = listed(&home, "keeper").unwrap()["version"].clone();
+        let running = home.hermes(&["plugins", "update", "keeper", "--yes"]).spawn();
+        std::thread::sleep(Duration::from_millis(round * round * 3));
+        running.kill();
+        let now = listed(&home, "keeper").unwrap()["version"].clone();
+        match () {
+            () if now == before => old += 1,
+            () if now == json!(version) => new += 1,
+            () => panic!("{before} was updated to {version} and is {now}"),
+        }
+        assert_eq!(findings(&home), [("keeper".to_owned(), "ok".to_owned())], "round {round}");
+    }
+    assert_eq!(old + new, 16);
+    home.hermes(&["plugins", "remove", "keeper"]).run().success();
+    // A folder without anything in it may be left of what was cut off.
+    let left = home.snapshot().into_keys().find(|path| path.starts_with("plugins"));
+    assert_eq!(left, None, "something is left of it");
+}
+
+#[test]
+fn a_folder_whose_manifest_is_broken_is_told_with_line_and_remedy() {
+    let home = Home::new();
+    home.write("plugins/tools/mine/plugin.yaml", "name: mine\nversion: one\n");
+    home.write("plugins/tools/mine/mine.wasm", "x");
+    for command in [&["plugins", "grant", "mine", "--yes"][..], &["plugins", "info", "mine"]] {
+        let output = home.hermes(command).run().refused().exits(PLUGIN);
+        output.says(&["mine", "tools/mine/plugin.yaml", "line 2", "fix: write one such as 1.2.0"]);
+    }
+    home.write("plugins/tools/mine/plugin.yaml", "name: mine\ncomponent: other.wasm\n");
+    home.hermes(&["plugins", "grant", "mine", "--yes"]).run().refused().says(&["other.wasm", "fix: build it"]);
+    home.hermes(&["plugins", "info", "nobody"]).run().refused().exits(USAGE).says(&["there is no plugin `nobody`"]);
+}
+
+#[test]
+fn the_user_says_whether_the_bundled_or_the_installed_one_of_a_name_serves() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    source(&home, "clerk", "files", "1.0.0", "");
+    let refused = home.hermes(&["plugins", "install", "./files", "--yes"]).run().refused();
+    refused.says(&["part of Hermes", "plugins.settings.files.source: installed"]);
+    let reads = || {
+        let output = home.hermes(&["-z", "hi"]).run().success();
+        (server.last_turn().tool_names().contains(&"read_file"), output)
+    };
+    assert!(reads().0);
+
+    home.set("plugins.settings.files.source", json!("installed"));
+    let (bundled_serves, output) = reads();
+    assert!(!bundled_serves, "what the user did not ask for does not serve");
+    output.says(&["plugins.settings.files.source", "install one"]);
+    home.hermes(&["plugins", "install", "./files", "--yes"]).run().success();
+    let (bundled_serves, output) = reads();
+    assert!(!bundled_serves && server.last_turn().tool_names().contains(&"execute"), "{output}");
+    assert_eq!(listed(&home, "files").unwrap()["version"], "1.0.0");
+
+    home.set("plugins.settings.files.source", json!("bundled"));
+    assert!(reads().0);
+    home.set("plugins.settings", json!({}));
+    home.hermes(&["plugins", "remove", "files"]).run().success();
+    assert!(reads().0);
+}

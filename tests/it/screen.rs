@@ -1,0 +1,5 @@
+//! Output for the user: error messages, tables, and the view of the context.
+
+mod config;
+mod context;
+mod tables;

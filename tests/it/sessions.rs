@@ -1,0 +1,5 @@
+//! Turns, crashes, resuming and branching.
+
+mod branches;
+mod crash;
+mod turns;
