@@ -1,86 +1,22 @@
 //! The agent as the command line drives it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_conversation::{Model, SessionId};
-use hermes_models::{Provider, Ttl};
-use hermes_plugin_host::Plugins;
-use hermes_prompt::PlatformHint;
-use hermes_store::{NewSession, Parent, ParentKind, Session, Store, Totals};
+use hermes_conversation::SessionId;
+use hermes_store::{NewSession, Parent, ParentKind, Session, Totals};
 
-use crate::approval::Approvals;
-use crate::auxiliary::AuxiliaryModels;
-use crate::clock::Clock;
 use crate::compaction::{self, Compression, LEAST_MESSAGES, Outlook};
 use crate::context::{Context, Working};
 use crate::error::AgentError;
 use crate::event::Observer;
 use crate::freezing::{self, Opening};
+use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::live::{Live, Plugged};
-use crate::outgoing::Ephemeral;
-use crate::{reload, turn};
-
-/// What the loop obeys.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Requests that one turn may make.
-    pub max_turns: u32,
-    /// Whether the engine is asked. A window that is really full is folded by rule in any case.
-    pub compression: bool,
-    /// `cli`, …
-    pub platform: String,
-    /// The process ends after one turn.
-    pub one_shot: bool,
-    /// The models that serve plugins, by task.
-    pub auxiliary_models: AuxiliaryModels,
-    /// What the prompt is built from beside what plugins and files say.
-    pub prompt: PromptSettings,
-    /// Layers of a single call.
-    pub ephemeral: Ephemeral,
-    /// How long providers are asked to keep a prefix.
-    pub cache_ttl: Ttl,
-    /// The time of day.
-    pub clock: Clock,
-}
-
-/// What the prompt is built from beside what plugins and files say.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PromptSettings {
-    /// The user's own part.
-    pub system_message: Option<String>,
-    /// What to say of the platform instead of, or behind, the built-in words.
-    pub platform_hint: PlatformHint,
-    /// What to say of the machine.
-    pub environment_hint: Option<String>,
-    /// Whether project files are read.
-    pub context_files: bool,
-    /// Characters that a project file may take; none for a share of the window.
-    pub context_file_max_chars: Option<usize>,
-}
-
-/// What an agent works with.
-pub struct Host {
-    /// `$HERMES_HOME`.
-    pub home: PathBuf,
-    /// Sessions and messages.
-    pub store: Arc<Store>,
-    /// The plugins that the configuration selects.
-    pub plugins: Plugins,
-    /// Who answers.
-    pub provider: Arc<dyn Provider>,
-    /// The model that answers, and its window.
-    pub model: Model,
-    /// The name of the context engine.
-    pub engine: String,
-    /// What the loop obeys.
-    pub settings: Settings,
-    /// What plugins do only with the user's leave.
-    pub approvals: Approvals,
-}
+use crate::reload;
+use crate::turn::{self, TurnEnd};
 
 /// Which session to work on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,23 +27,6 @@ pub enum Begin {
     Resume(SessionId),
     /// A new one that begins with what another one has said so far.
     Branch(SessionId),
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// With an answer.
-    Answered {
-        /// The model's last words.
-        text: String,
-    },
-    /// The user stopped it; the conversation is valid and can go on.
-    Interrupted,
-    /// It took as many requests as a turn may make.
-    OutOfBudget {
-        /// How many that is.
-        steps: u32,
-    },
 }
 
 /// What the requests of a session begin with.

@@ -3,6 +3,7 @@
 //! Routes are decided elsewhere and come connected. What is here is the ladder of one request: attempts with a time each,
 //! the same model again after a failure in transport, then the next, and a line for the user where another one served.
 
+mod serving;
 mod trouble;
 
 use std::collections::{HashMap, HashSet};
@@ -18,6 +19,7 @@ use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
 use crate::report::Voice;
+use serving::{Identity, Serving};
 use trouble::Trouble;
 
 /// How long a model whose provider wants to be paid is left out.
@@ -99,9 +101,6 @@ impl fmt::Debug for Candidate {
 #[derive(Default)]
 struct Unpaid(Mutex<HashMap<Identity, Instant>>);
 
-/// Section, provider and model.
-type Identity = (String, String, String);
-
 impl Unpaid {
     fn mark(&self, who: &Serving) {
         let mut marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,30 +112,6 @@ impl Unpaid {
         let marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = marked.get(&who.identity())?.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
-    }
-}
-
-/// One that may serve, with nothing left open.
-struct Serving {
-    provider: Arc<dyn Provider>,
-    model: Model,
-    /// None for the session's own.
-    section: Option<String>,
-}
-
-impl Serving {
-    fn identity(&self) -> Identity {
-        let Model { provider, name, .. } = &self.model;
-        (self.section.clone().unwrap_or_default(), provider.clone(), name.clone())
-    }
-
-    fn shown(&self) -> String {
-        format!("{} of {}", self.model.name, self.model.provider)
-    }
-
-    /// Where to put right what is wrong with it, for one that is not the session's.
-    fn remedy(&self) -> Option<String> {
-        self.section.as_ref().map(|section| format!("check `{section}` in config.yaml, or run `hermes doctor`"))
     }
 }
 

@@ -5,6 +5,7 @@
 mod compactor;
 mod desk;
 mod memory;
+mod notify;
 mod ruler;
 #[cfg(test)]
 mod tests;
@@ -18,14 +19,15 @@ use hermes_conversation::{Conversation, Model, SessionId, Summary, Usage, View};
 use hermes_plugin_host::{CacheState, Moment};
 use hermes_store::{Frozen, Store};
 
-pub use self::compactor::{Compacted, Compactor, LEAST_MESSAGES, Notify, Preview, Rules, STRIKES, heavy, reserve};
+pub use self::compactor::{Compacted, Compactor, LEAST_MESSAGES, Preview, Rules, STRIKES, heavy, reserve};
 pub use self::desk::Desk;
+pub use self::notify::Notify;
 pub use self::ruler::Ruler;
-use crate::agent::Host;
 use crate::clock::Clock;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
 use crate::freezing;
+use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::live::{Live, Plugged};

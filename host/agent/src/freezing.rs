@@ -7,9 +7,9 @@ use hermes_conversation::{Model, tokens};
 use hermes_prompt::{Inputs, Layer, Outline, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
 use hermes_store::{Frozen, StoreError};
 
-use crate::agent::Host;
 use crate::compaction;
 use crate::error::AgentError;
+use crate::host::Host;
 use crate::live::{Live, Plugged};
 
 /// A prompt and the tools that go with it, before they are stored.

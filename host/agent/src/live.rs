@@ -12,7 +12,6 @@ use hermes_plugin_host::{
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_store::{Frozen, Lease, ParentKind, Session};
 
-use crate::agent::Host;
 use crate::approval::{Gate, PluginGate};
 use crate::assist::Assistant;
 use crate::auxiliary::Auxiliary;
@@ -20,6 +19,7 @@ use crate::clock::Clock;
 use crate::compaction::{self, Compactor};
 use crate::error::AgentError;
 use crate::freezing;
+use crate::host::Host;
 use crate::journal::Journal;
 use crate::outgoing::{Outgoing, Terms};
 use crate::report::{self, Ear, Voice};

@@ -11,37 +11,11 @@ use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rend
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
 use hermes_store::{Frozen, RequestRecord, Session, Store, StoreError};
-use serde::{Deserialize, Serialize};
 
+use crate::ephemeral::Ephemeral;
+use crate::error::AgentError;
 use crate::freezing;
 use crate::journal::Journal;
-
-/// Layers of a single call: they are sent with every request and stored in none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ephemeral {
-    /// Stands behind the system prompt; empty for none.
-    pub system: String,
-    /// Stands in front of the conversation, the user's first, in turn, the model's last.
-    pub prefill: Vec<(Role, String)>,
-}
-
-impl Ephemeral {
-    fn as_text(&self) -> Option<String> {
-        let nothing = self.system.is_empty() && self.prefill.is_empty();
-        (!nothing).then(|| serde_json::to_string(self).unwrap_or_default())
-    }
-
-    fn shown(&self) -> impl Iterator<Item = Shown> {
-        self.prefill.iter().map(|(role, content)| Shown {
-            role: *role,
-            content: content.clone(),
-            reasoning: None,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            id: None,
-        })
-    }
-}
 
 /// Everything about a request that is settled before its messages are.
 #[derive(Debug, Clone)]
@@ -192,7 +166,7 @@ impl Outgoing {
         terms: Terms,
         frozen: &Frozen,
         journal: &Journal,
-    ) -> Result<Self, crate::AgentError> {
+    ) -> Result<Self, AgentError> {
         let conversation = journal.conversation();
         let mut rendered = HashMap::new();
         let view = journal.stored_view();
@@ -439,7 +413,7 @@ fn recall(
     built: &mut Built,
     conversation: &Conversation,
     rendered: &mut HashMap<MessageId, Rendered>,
-) -> Result<Before, crate::AgentError> {
+) -> Result<Before, AgentError> {
     let length = usize::try_from(record.bytes).unwrap_or(usize::MAX);
     let identity = identity(&record.provider, &record.model, &record.api_mode);
     let mut before = Before {

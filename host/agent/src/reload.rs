@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::Host;
 use crate::error::AgentError;
+use crate::host::Host;
 use crate::live::{self, Live};
 use crate::watchers::Watchers;
 

@@ -10,7 +10,7 @@ use hermes_plugin_host::services::{Level, Reporter};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::approval::{Approver, Decision, Question};
+use crate::approval::question::{Approver, Decision, Question};
 use crate::event::{Event, Observer};
 use crate::log_file::{LARGEST, LogFile};
 

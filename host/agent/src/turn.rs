@@ -8,10 +8,10 @@ use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
 
-use crate::agent::{Host, TurnEnd};
 use crate::compaction;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
+use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::outgoing::Departed;
@@ -24,6 +24,23 @@ const STOPPED: &str = "[The user stopped the reply here.]";
 /// A reply that ran into the limit of output in the middle of its calls.
 const CUT_CALLS: &str =
     "[The reply ran into the model's limit of output before its tool calls were complete; none was run.]";
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// With an answer.
+    Answered {
+        /// The model's last words.
+        text: String,
+    },
+    /// The user stopped it; the conversation is valid and can go on.
+    Interrupted,
+    /// It took as many requests as a turn may make.
+    OutOfBudget {
+        /// How many that is.
+        steps: u32,
+    },
+}
 
 /// A reply, or why there is none.
 enum Replied {

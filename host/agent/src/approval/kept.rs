@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Right;
+use super::right::Right;
 
 /// The file; it need not be there.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::Right;
+use super::right::Right;
 
 /// The two lists. What is in both is denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

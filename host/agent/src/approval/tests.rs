@@ -2,10 +2,19 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use hermes_conversation::ToolCall;
+use hermes_plugin_host::Identity;
+use hermes_plugin_host::process::Run;
+use hermes_plugin_host::services::Refusal;
 
 use crate::event::{Event, Observer};
 use crate::report::{self, Ear};
 
+use super::gate::Refused;
+use super::right::Right;
 use super::*;
 
 /// A right of version 1 of a plugin.

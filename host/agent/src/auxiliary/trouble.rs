@@ -5,7 +5,7 @@ use std::time::Duration;
 use hermes_models::ModelError;
 use hermes_plugin_host::{Fault, FaultKind};
 
-use super::Serving;
+use super::serving::Serving;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::desk::Desk;
 use super::memory;
+use super::notify::Notify;
 use super::ruler::Ruler;
 use crate::error::AgentError;
 
@@ -68,9 +69,6 @@ pub struct Preview {
     /// Estimated tokens of the messages after.
     pub after: u32,
 }
-
-/// Takes a line for the user.
-pub type Notify = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Why a plan is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

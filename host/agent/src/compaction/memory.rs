@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_conversation::MessageRange;
 use hermes_plugin_host::MemoryEvents;
 
-use super::compactor::Notify;
+use super::notify::Notify;
 
 /// How long slow work waits for all of them.
 const PATIENCE: Duration = Duration::from_secs(10);

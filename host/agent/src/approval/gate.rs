@@ -1,0 +1,234 @@
+//! The gate itself: rules first, then earlier answers, then the user.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use hermes_conversation::ToolCall;
+use hermes_plugin_host::process::Run;
+use hermes_plugin_host::services::{Approval, Refusal};
+use hermes_plugin_host::{Fault, FaultKind, Identity};
+
+use super::kept::Kept;
+use super::question::{Approver, Decision, Objection, Question, Subject};
+use super::right::Right;
+use super::rules::ApprovalRules;
+use crate::report::Voice;
+
+/// What decides before the user is asked, and who asks.
+#[derive(Clone, Default)]
+pub struct Approvals {
+    /// `approvals.allow` and `approvals.deny`.
+    pub rules: ApprovalRules,
+    /// None where nobody can be asked.
+    pub approver: Option<Arc<dyn Approver>>,
+}
+
+/// What was refused, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) by: Refusal,
+    /// For the model: what, why, and what not to do now.
+    pub(crate) text: String,
+}
+
+/// Of one session in this process.
+pub(crate) struct Gate {
+    rules: ApprovalRules,
+    kept: Kept,
+    for_session: Mutex<HashSet<Right>>,
+    identities: Mutex<HashMap<String, Identity>>,
+    /// Held while the user is asked.
+    asking: tokio::sync::Mutex<()>,
+    pub(super) can_ask: bool,
+    voice: Voice,
+}
+
+/// Whom the host's own tools belong to.
+const HOST: &str = "hermes";
+/// What a model must be told, or it looks for another way.
+const NO_OTHER_WAY: &str =
+    "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";
+
+fn by_name(identities: impl IntoIterator<Item = Identity>) -> HashMap<String, Identity> {
+    identities.into_iter().map(|identity| (identity.name.clone(), identity)).collect()
+}
+
+impl Gate {
+    pub(crate) fn new(
+        approvals: &Approvals,
+        home: &Path,
+        identities: impl IntoIterator<Item = Identity>,
+        voice: Voice,
+    ) -> Self {
+        Self {
+            rules: approvals.rules.clone(),
+            kept: Kept::in_home(home),
+            for_session: Mutex::default(),
+            identities: Mutex::new(by_name(identities)),
+            asking: tokio::sync::Mutex::default(),
+            can_ask: approvals.approver.is_some(),
+            voice,
+        }
+    }
+
+    /// Whether a call of the model may be carried out; `plugin` is none for the host's own tools.
+    pub(crate) async fn tool(
+        &self,
+        plugin: Option<&str>,
+        call: &ToolCall,
+        dangerous: bool,
+        objections: Vec<Objection>,
+    ) -> Result<(), Refused> {
+        let own = self.identity(plugin.unwrap_or(HOST));
+        let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
+        let itself = right(own.clone(), String::new());
+        // What is forbidden is so whether or not it would have to be approved.
+        if let Some(refused) = self.forbidden(&itself, &call.name) {
+            return Err(refused);
+        }
+        let mut rights: Vec<Right> = objections
+            .iter()
+            .map(|objection| {
+                // A yes to one reason is none to another.
+                let reason = blake3::hash(objection.why.as_bytes()).to_hex();
+                right(self.identity(&objection.plugin), format!("reason {reason}"))
+            })
+            .collect();
+        if dangerous {
+            rights.push(itself);
+        }
+        let question = Question {
+            plugin: own.name,
+            version: own.version,
+            subject: Subject::Tool {
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+                dangerous,
+                objections,
+            },
+        };
+        self.pass(question, rights, true).await
+    }
+
+    /// Whether a plugin may run a program.
+    pub(super) async fn program(&self, plugin: &Identity, run: &Run, attended: bool) -> Result<(), Refused> {
+        let right = Right {
+            plugin: plugin.clone(),
+            what: format!("process:{}", run.program),
+            // The same name may lead elsewhere tomorrow.
+            of: run.real.display().to_string(),
+        };
+        if let Some(refused) = self.forbidden(&right, &run.program) {
+            return Err(refused);
+        }
+        let question = Question {
+            plugin: plugin.name.clone(),
+            version: plugin.version.clone(),
+            subject: Subject::Program(run.clone()),
+        };
+        self.pass(question, vec![right], attended).await
+    }
+
+    async fn pass(&self, question: Question, rights: Vec<Right>, attended: bool) -> Result<(), Refused> {
+        if let Some(refused) = rights.iter().find_map(|right| self.forbidden(right, question.subject.name())) {
+            return Err(refused);
+        }
+        let missing =
+            |rights: Vec<Right>| -> Vec<Right> { rights.into_iter().filter(|right| !self.has(right)).collect() };
+        let rights = missing(rights);
+        if rights.is_empty() {
+            return Ok(());
+        }
+        if !self.can_ask || !attended {
+            return Err(self.unattended(&question, &rights));
+        }
+        let _one_at_a_time = self.asking.lock().await;
+        // The answer to the question before this one may be the answer to this one.
+        let rights = missing(rights);
+        if rights.is_empty() {
+            return Ok(());
+        }
+        match self.voice.ask(question.clone()).await {
+            None => return Err(self.unattended(&question, &rights)),
+            Some(Decision::Deny) => {
+                let text = format!("`{}` was not run: the user refused it. {NO_OTHER_WAY}", question.subject.name());
+                return Err(Refused { by: Refusal::User, text });
+            }
+            Some(Decision::Once) => {}
+            Some(Decision::Session) => self.remember(rights),
+            Some(Decision::Always) => {
+                if let Err(error) = self.kept.add(&rights) {
+                    self.voice.notice(format!("the approval counts for this session only: {error}"));
+                }
+                self.remember(rights);
+            }
+        }
+        Ok(())
+    }
+
+    /// These run another generation from here on: what was allowed to the one before is not allowed to them.
+    pub(crate) fn renew(&self, newer: impl IntoIterator<Item = Identity>) {
+        self.identities.lock().unwrap_or_else(PoisonError::into_inner).extend(by_name(newer));
+    }
+
+    fn identity(&self, plugin: &str) -> Identity {
+        let identities = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        identities.get(plugin).cloned().unwrap_or_else(|| Identity {
+            name: plugin.to_owned(),
+            version: String::new(),
+            digest: String::new(),
+        })
+    }
+
+    fn has(&self, right: &Right) -> bool {
+        if self.rules.allows(right) || self.for_session.lock().unwrap_or_else(PoisonError::into_inner).contains(right) {
+            return true;
+        }
+        self.kept.has(right).unwrap_or_else(|error| {
+            self.voice.notice(format!("approvals that were given for good are asked for again: {error}"));
+            false
+        })
+    }
+
+    fn remember(&self, rights: Vec<Right>) {
+        self.for_session.lock().unwrap_or_else(PoisonError::into_inner).extend(rights);
+    }
+
+    fn forbidden(&self, right: &Right, name: &str) -> Option<Refused> {
+        let entry = self.rules.denies(right)?;
+        let text = format!("`{name}` was not run: `approvals.deny` has `{entry}`. {NO_OTHER_WAY}");
+        Some(Refused { by: Refusal::Configuration, text })
+    }
+
+    fn unattended(&self, question: &Question, rights: &[Right]) -> Refused {
+        let name = question.subject.name();
+        let entries: Vec<String> = rights.iter().map(Right::entry).collect();
+        let entries = entries.join(", ");
+        self.voice.notice(format!(
+            "plugin `{}` was not allowed to run `{name}`: nobody can be asked here; `approvals.allow: [{entries}]` in \
+             config.yaml allows it",
+            question.plugin
+        ));
+        let text = format!(
+            "`{name}` was not run: it needs the user's approval, and nobody can be asked here. The user can allow it with \
+             `approvals.allow: [{entries}]` in config.yaml, or in a chat at a terminal. {NO_OTHER_WAY}"
+        );
+        Refused { by: Refusal::Unattended, text }
+    }
+}
+
+/// The gate as one plugin meets it.
+pub(crate) struct PluginGate {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) plugin: Identity,
+}
+
+#[async_trait]
+impl Approval for PluginGate {
+    async fn process(&self, run: &Run, attended: bool) -> Result<(), Fault> {
+        let passed = self.gate.program(&self.plugin, run, attended).await;
+        passed.map_err(|refused| Fault::new(FaultKind::Denied, refused.by.code(), refused.text))
+    }
+}
