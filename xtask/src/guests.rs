@@ -61,7 +61,7 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
 }
 
 /// Makes sure that the standard library for guests is installed for the toolchain in use.
-pub(crate) fn need_target() -> Result<()> {
+fn need_target() -> Result<()> {
     if target_is_installed()? {
         return Ok(());
     }
