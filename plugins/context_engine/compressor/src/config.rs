@@ -1,24 +1,24 @@
-//! What users may set, and what holds where they do not.
+//! The user's settings and their defaults.
 
 use hermes_plugin::{Error, log};
 use serde_json::{Map, Value};
 
-/// Windows below this fill quickly: they are compacted later by default.
+/// Windows smaller than this get a higher default threshold, because they fill quickly.
 const SMALL_WINDOW: u32 = 512_000;
 
 /// The plugin's section of the user's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Share of the usable window at which the view is replaced; none leaves it to the window's size.
+    /// Share of the usable window at which the view is replaced. `None` derives it from the window's size.
     pub(crate) threshold: Option<f64>,
-    /// Share of the threshold's tokens that the newest messages may take.
+    /// Size of the tail as a share of the threshold's tokens.
     pub(crate) target_ratio: f64,
-    /// Messages at the beginning that the first compaction leaves as they are.
+    /// Number of first messages that the first compaction keeps in full.
     pub(crate) protect_first_n: usize,
-    /// Messages at the end that are kept as far as the room goes, and never shortened before the others.
+    /// Number of newest messages that are kept as far as room allows, and shortened last.
     pub(crate) protect_last_n: usize,
-    /// Share of the usable window from which on summaries are written ahead and a better view is offered; none: four
-    /// fifths of the threshold.
+    /// Share of the usable window from which summaries are prepared and better views offered. `None`: four fifths of the
+    /// threshold.
     pub(crate) prepare_at: Option<f64>,
 }
 
@@ -29,18 +29,18 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The share that holds for a window. More than 0.85 would leave no room for what an estimate is wrong by.
+    /// The threshold for a window. The maximum of 0.85 leaves room for estimation errors.
     pub(crate) fn threshold(&self, window: u32) -> f64 {
         let default = if window < SMALL_WINDOW { 0.75 } else { 0.50 };
         self.threshold.unwrap_or(default).clamp(0.05, 0.85)
     }
 
-    /// Of the newest messages so many are kept before the budget of the tail counts.
+    /// Number of newest messages kept before the tail budget applies.
     pub(crate) fn least_tail(&self) -> usize {
         self.protect_last_n.clamp(3, 8)
     }
 
-    /// From a JSON object; what does not fit is said by its key.
+    /// Parses a JSON object. An error names the invalid key.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let given: Value = if text.trim().is_empty() { Value::Object(Map::new()) } else { serde_json::from_str(text)? };
         let Value::Object(given) = given else {
@@ -84,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_set_means_the_defaults() {
+    fn an_empty_configuration_gives_the_defaults() {
         for text in ["", "{}", r#"{"colour":"red"}"#] {
             assert_eq!(Config::parse(text).unwrap(), Config::default());
         }
     }
 
     #[test]
-    fn what_is_set_holds_within_what_makes_sense() {
+    fn settings_apply_within_their_limits() {
         let text = r#"{"threshold":0.5,"target_ratio":0.3,"protect_first_n":0,"protect_last_n":6,"prepare_at":0.4}"#;
         let expected = Config {
             threshold: Some(0.5),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_raised_for_small_windows_unless_the_user_set_it() {
+    fn small_windows_raise_the_threshold_unless_the_user_set_it() {
         let at = |given: Option<f64>, window| Config { threshold: given, ..Config::default() }.threshold(window);
         for (given, window, holds) in [
             (None, 64_000, 0.75),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn an_error_names_the_invalid_setting() {
         for (text, named) in [
             (r#"{"threshold":"high"}"#, "`threshold`"),
             (r#"{"threshold":7}"#, "`threshold`"),

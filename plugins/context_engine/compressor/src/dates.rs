@@ -1,12 +1,12 @@
-//! Dates and times for people and models, from the clock's milliseconds.
+//! Dates and times as texts, from Unix milliseconds.
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60;
 
-/// `2026-11-22`, in a time zone so many minutes east.
+/// `2026-11-22` at a UTC offset in minutes.
 pub(crate) fn day(milliseconds: u64, offset: i32) -> String {
     let days = minutes(milliseconds, offset).div_euclid(DAY);
-    // Years that begin in March have their odd day at the end; eras of 400 years are all alike.
+    // Civil calendar in 400-year eras whose years begin in March, so that leap days come last.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_follow_the_civil_calendar() {
         for (milliseconds, offset, date, clock) in [
             (0, 0, "1970-01-01", "00:00"),
             (0, -60, "1969-12-31", "23:00"),

@@ -1,4 +1,4 @@
-//! What messages come to by rule: the user's words, a line for each tool call, the gist of replies.
+//! Rule-based digests of messages: the user's words, a line for each tool call, and the beginning of each reply.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::notes::{Entries, Notes};
 use hermes_guest_secrets::{inert, redact};
 
-/// Signs of a reply's first line, of what a call is about, and of an error.
+/// Characters of a reply's first line, of a call's subject, and of an error.
 const REPLY: usize = 160;
 const ABOUT: usize = 80;
 const ERROR: usize = 140;
 
-/// States these messages.
+/// The digest of these messages.
 pub(crate) fn digest(messages: &[Message]) -> Notes {
     let results: HashMap<&str, &Message> =
         messages.iter().filter_map(|message| message.tool_call_id.as_deref().map(|call| (call, message))).collect();
@@ -29,7 +29,7 @@ pub(crate) fn digest(messages: &[Message]) -> Notes {
     notes
 }
 
-/// What the user said in these messages.
+/// The user's words in these messages.
 pub(crate) fn said(messages: &[Message]) -> Entries {
     let said = messages.iter().filter(|message| message.role == Role::User && !message.content.trim().is_empty());
     said.map(|message| (message.id, clean(message.content.trim()))).collect()
@@ -56,7 +56,7 @@ fn done(message: &Message, results: &HashMap<&str, &Message>, done: &mut Entries
     }
 }
 
-/// A call on one line: the tool and the argument that tells most.
+/// A call on one line: the tool and its most telling argument.
 pub(crate) fn about(call: &ToolCall) -> String {
     match main_argument(&call.arguments) {
         Some(argument) => format!("{} {argument}", call.name),
@@ -70,13 +70,13 @@ fn main_argument(arguments: &str) -> Option<String> {
     let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else { return None };
     let telling = TELLING.iter().find_map(|key| arguments.get(*key)).or_else(|| arguments.values().next())?;
     let text = telling.as_str().map_or_else(|| telling.to_string(), str::to_owned);
-    // Which folder a command runs in tells less than the command.
+    // The working directory of a command tells less than the command.
     let text =
         text.strip_prefix("cd ").and_then(|rest| rest.split_once(" && ")).map_or(text.as_str(), |(_, command)| command);
     Some(first_line(text, ABOUT))
 }
 
-/// How a call went, as far as its result says so.
+/// The outcome of a call, from its result.
 pub(crate) fn outcome(result: &Message) -> String {
     let text = result.content.trim();
     if let Ok(Value::Object(fields)) = serde_json::from_str(text) {
@@ -103,7 +103,7 @@ pub(crate) fn outcome(result: &Message) -> String {
     }
 }
 
-/// The first line that looks like what went wrong.
+/// The first line that looks like an error.
 fn error_line(text: &str) -> Option<String> {
     const WORDS: [&str; 6] = ["error", "failed", "panicked", "exception", "not found", "denied"];
     let is_error = |line: &&str| {
@@ -124,7 +124,7 @@ mod tests {
     use crate::testing::{assistant, calls, result, user};
 
     #[test]
-    fn it_states_what_was_said_and_done() {
+    fn a_digest_lists_words_and_actions() {
         let talk = [
             user(1, "Fix the build. My key is ghp_0123456789abcdefghij0123456789."),
             calls(
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_what_the_result_says_of_itself() {
+    fn an_outcome_is_extracted_from_the_result() {
         for (text, says) in [
             ("", "empty"),
             ("ok", "ok"),

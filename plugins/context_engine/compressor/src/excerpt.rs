@@ -1,4 +1,4 @@
-//! Shorter renderings: of a text, of a call's arguments, and of a whole group of calls and results.
+//! Excerpts of a text, of a call's arguments, and of a whole group of calls and results.
 
 use hermes_plugin::context_engine::Excerpt;
 use hermes_plugin::{Message, MessageId, Role};
@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::source::Source;
 
-/// What a message costs beside its texts, and a call beside name and arguments.
+/// Tokens of a message besides its texts, and of a call besides name and arguments.
 const LINKAGE: u32 = 13;
 const CALL: u32 = 12;
-/// Below this a text is not cut further: what would be left says nothing.
+/// A text is not cut below this many tokens.
 const LEAST: u32 = 40;
 
-/// Head and tail of a text within a budget of tokens, with a mark between them; the text itself when it fits.
+/// The beginning and end of a text within a token budget, with a mark between them; the whole text if it fits.
 pub(crate) fn shorten(text: &str, budget: u32, source: &impl Source) -> String {
-    // A token is hardly ever more than eight characters: what is longer need not be counted.
+    // A token rarely exceeds eight characters, so text beyond that need not be counted.
     let most = (budget as usize).saturating_mul(8);
     let length = text.chars().count();
     if length <= most && source.count(text) <= budget {
@@ -38,7 +38,7 @@ pub(crate) fn shorten(text: &str, budget: u32, source: &impl Source) -> String {
     }
 }
 
-/// The largest cap at which these sizes, each cut to it, fit together.
+/// The largest cap such that the sizes, each limited to it, sum to at most `budget`.
 pub(crate) fn cap(sizes: &[u32], budget: u32) -> u32 {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();
@@ -55,9 +55,9 @@ pub(crate) fn cap(sizes: &[u32], budget: u32) -> u32 {
     u32::MAX
 }
 
-/// A group shown within a budget, with the tokens of each message; `costs` has what each takes as it is shown now.
+/// Fits a group into a token budget and returns the tokens of each message. `costs` holds their current tokens.
 ///
-/// None when it cannot be made to fit. Its calls stay calls and its results stay theirs.
+/// `None` if the group cannot fit. Calls keep their results.
 pub(crate) fn group(
     messages: &[Message],
     costs: &[u32],
@@ -67,7 +67,7 @@ pub(crate) fn group(
     let most = cap(costs, budget);
     let mut shown: Vec<(Option<Excerpt>, u32)> = Vec::new();
     for (message, &cost) in messages.iter().zip(costs) {
-        // An excerpt is made of the whole message, whatever is shown of it now.
+        // An excerpt is always made from the full message, even if the view shows an excerpt now.
         let excerpt = if cost <= most { None } else { of_message(message, message.tokens, most, source) };
         shown.push(match excerpt {
             Some((excerpt, shorter)) if shorter < cost => (Some(excerpt), shorter),
@@ -78,12 +78,12 @@ pub(crate) fn group(
     (sum <= budget).then_some(shown)
 }
 
-/// What every text that is shown shorter begins with.
+/// The line that starts every excerpt.
 pub(crate) fn mark(id: MessageId) -> String {
     format!("[shortened; the whole is message {id} of the log]\n")
 }
 
-/// A message within a budget; none when it would not become shorter.
+/// An excerpt within a token budget. `None` if it would not be shorter.
 fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source) -> Option<(Excerpt, u32)> {
     if message.role == Role::User {
         return None;
@@ -116,7 +116,7 @@ fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source)
     (shorter < tokens && (excerpt.content.is_some() || !excerpt.arguments.is_empty())).then_some((excerpt, shorter))
 }
 
-/// The same object with its long strings cut; none when it is no object or does not become short enough to matter.
+/// The same JSON object with its long strings cut. `None` if it is not an object or the gain is too small.
 pub(crate) fn shorten_arguments(arguments: &str, budget: u32, source: &impl Source) -> Option<String> {
     let mut object: Value = serde_json::from_str(arguments).ok().filter(Value::is_object)?;
     let mut most = 2_000;
@@ -150,7 +150,7 @@ mod tests {
     use crate::testing::Ruler;
 
     #[test]
-    fn a_text_that_fits_stays_and_another_keeps_both_ends() {
+    fn a_text_that_fits_stays_whole_and_a_long_one_keeps_both_ends() {
         assert_eq!(shorten("short enough", 10, &Ruler), "short enough");
         let text = format!("begin {} end", "word ".repeat(4_000));
         let short = shorten(&text, 100, &Ruler);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_lets_the_small_ones_whole() {
+    fn a_cap_leaves_small_sizes_whole() {
         assert_eq!(cap(&[10, 500, 600], 310), 150);
         assert_eq!(cap(&[10, 20], 100), u32::MAX);
         assert_eq!(cap(&[], 100), u32::MAX);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stay_an_object_and_what_is_no_string_stays() {
+    fn shortened_arguments_stay_an_object_and_keep_other_values() {
         let arguments = format!(r#"{{"path":"a.rs","lines":[1,2],"content":"{}"}}"#, "x ".repeat(9_000));
         let shorter = shorten_arguments(&arguments, 100, &Ruler).unwrap();
         let value: Value = serde_json::from_str(&shorter).unwrap();

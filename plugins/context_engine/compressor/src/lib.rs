@@ -1,25 +1,25 @@
-//! The context engine that is on by default: when the window fills, what is old is folded into a summary.
+//! The default context engine: when the window fills, it folds old messages into a summary.
 //!
-//! The summary is written ahead by a model, in the background; where none is at hand, a digest by rule takes its place.
-//! The rules are plain functions over headers and texts; only this file and [`source`] speak with the host.
+//! A model writes the summary ahead of time, in the background. If no summary is ready, a rule-based digest takes its
+//! place. The rules are plain functions over headers and texts; only this file and [`source`] call the host.
 
 mod budget;
 mod config;
+mod current_view;
 mod dates;
 mod digest;
+mod entries;
 mod excerpt;
-mod ground;
-mod jottings;
-mod ledger;
+mod layout;
+mod message_index;
 mod notes;
 mod plan;
 mod preparation;
 mod prompt;
 mod set;
-mod shelf;
-mod shorter;
+mod shortening;
 mod source;
-mod stay;
+mod storage;
 #[cfg(test)]
 mod testing;
 mod timing;
@@ -33,123 +33,123 @@ use hermes_plugin::{
 };
 use serde_json::json;
 
-use crate::budget::{Budget, Marks, share};
+use crate::budget::{Budget, Thresholds, share};
 use crate::config::Config;
-use crate::ground::Ground;
-use crate::jottings::Jottings;
-use crate::ledger::Ledger;
-use crate::plan::{Planner, Ready};
-use crate::preparation::Writer;
-use crate::shelf::{Cabinet, Prepared, Shelf};
+use crate::current_view::CurrentView;
+use crate::entries::RuleEntries;
+use crate::message_index::MessageIndex;
+use crate::plan::{Planner, PreparedWork};
+use crate::preparation::Preparer;
 use crate::source::Host;
-use crate::timing::Quiet;
+use crate::storage::{Prepared, SessionState, Storage};
+use crate::timing::Cooldown;
 
-/// An instance of the engine.
+/// The plugin.
 pub struct Compressor {
     config: Config,
-    cabinet: Cabinet,
-    ledger: Ledger,
-    jottings: Jottings,
-    marks: Option<Marks>,
-    quiet: Quiet,
-    /// The plan that waits for its verdict: its fingerprint and reason.
+    storage: Storage,
+    index: MessageIndex,
+    entries: RuleEntries,
+    thresholds: Option<Thresholds>,
+    cooldown: Cooldown,
+    /// Fingerprint and reason of the plan whose outcome the host has not reported yet.
     proposed: Option<(String, String)>,
-    /// That nothing could be made smaller was said already.
-    told: bool,
+    /// Whether the user was already warned that nothing can be compacted.
+    warned: bool,
 }
 
 impl Plugin for Compressor {
     fn configure(config: &str) -> Result<Self, Error> {
         Ok(Self {
             config: Config::parse(config)?,
-            cabinet: Cabinet::of(""),
-            ledger: Ledger::new(),
-            jottings: Jottings::default(),
-            marks: None,
-            quiet: Quiet::Off,
+            storage: Storage::of(""),
+            index: MessageIndex::new(),
+            entries: RuleEntries::default(),
+            thresholds: None,
+            cooldown: Cooldown::Off,
             proposed: None,
-            told: false,
+            warned: false,
         })
     }
 
     fn session_start(&mut self, session: &Session, _: &Start) -> Result<(), Error> {
-        self.cabinet = Cabinet::of(&session.id);
+        self.storage = Storage::of(&session.id);
         Ok(())
     }
 }
 
 impl ContextEngine for Compressor {
     fn model_changed(&mut self, _: Model) -> Result<(), Error> {
-        // Another window, another ruler: what was measured means nothing any more.
-        self.quiet = Quiet::Off;
-        self.marks = None;
-        self.told = false;
+        // The window and the token counts change with the model, so earlier attempts say nothing.
+        self.cooldown = Cooldown::Off;
+        self.thresholds = None;
+        self.warned = false;
         Ok(())
     }
 
     fn observe(&mut self, headers: Vec<Header>) -> Result<(), Error> {
-        self.ledger.observe(&headers);
+        self.index.observe(&headers);
         Ok(())
     }
 
     fn rewound(&mut self, first: MessageId) -> Result<(), Error> {
-        self.ledger.rewind(first);
-        self.jottings.rewound(&self.ledger);
-        self.quiet = Quiet::Off;
-        self.told = false;
-        self.change(|shelf| shelf.rewound(first));
+        self.index.rewind(first);
+        self.entries.rewound(&self.index);
+        self.cooldown = Cooldown::Off;
+        self.warned = false;
+        self.change(|state| state.rewound(first));
         Ok(())
     }
 
     fn assess(&mut self, pressure: &Pressure) -> Advice {
         let advice = self.advise(pressure);
-        // Where a plan is asked for at once this would be no work ahead.
+        // If a plan is needed at once, reading now would only delay it.
         if advice.propose != Timing::Now
-            && let Err(error) = self.jottings.take(&self.ledger, &Host)
+            && let Err(error) = self.entries.take(&self.index, &Host)
         {
-            log::warn(format!("{error}; what is new is read when it is folded"));
+            log::warn(format!("{error}; new messages will be read when they are folded"));
         }
         advice
     }
 
     fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
-        let marks = Marks::of(&self.config, &request.pressure);
-        let least = least(&request.pressure, &marks);
-        let (config, ledger, cabinet) = (&self.config, &self.ledger, &self.cabinet);
-        Writer { config, ledger, cabinet, least, enough: enough(&request.pressure, least) }.prepare(request)
+        let thresholds = Thresholds::of(&self.config, &request.pressure);
+        let least = least(&request.pressure, &thresholds);
+        let (config, index, storage) = (&self.config, &self.index, &self.storage);
+        Preparer { config, index, storage, least, enough: enough(&request.pressure, least) }.prepare(request)
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
         let pressure = &request.pressure;
-        let marks = Marks::of(&self.config, pressure);
-        let shelf = self.shelf();
-        let ground = Ground::new(&self.ledger, &request.view);
-        self.jottings.keep_shown(&ground);
-        let is_needed = timing::is_needed(pressure, &marks);
+        let thresholds = Thresholds::of(&self.config, pressure);
+        let state = self.state();
+        let current = CurrentView::new(&self.index, &request.view);
+        self.entries.keep_shown(&current);
+        let is_needed = timing::is_needed(pressure, &thresholds);
         let planner = Planner {
-            ground: &ground,
+            current: &current,
             config: &self.config,
-            budget: Budget::of(&self.config, pressure, &ground),
-            ready: Ready {
-                written: shelf.written(&self.ledger),
-                listed: shelf.listed(&self.ledger),
-                shorter: &shelf.shorter,
-                jottings: Some(&self.jottings),
+            budget: Budget::of(&self.config, pressure, &current),
+            ready: PreparedWork {
+                written: state.written(&self.index),
+                listed: state.listed(&self.index),
+                shorter: &state.shorter,
+                entries: Some(&self.entries),
             },
             source: &Host,
             needed: is_needed,
         };
-        let wanted = |draft: &plan::Draft| {
-            shelf.refused.as_ref() != Some(&draft.fingerprint()) && (draft.is_ready() || is_needed)
+        let wanted = |draft: &plan::PlannedView| {
+            state.refused.as_ref() != Some(&draft.fingerprint()) && (draft.is_ready() || is_needed)
         };
         let Some(draft) = planner.plan()?.filter(wanted) else {
             let before = planner.budget.before;
-            self.quiet = Quiet::after_nothing(pressure, &marks);
-            if is_needed && pressure.moment != Moment::Manual && !self.told {
-                self.told = true;
+            self.cooldown = Cooldown::after_nothing(pressure, &thresholds);
+            if is_needed && pressure.moment != Moment::Manual && !self.warned {
+                self.warned = true;
                 log::warn(format!(
-                    "the conversation takes {before} tokens and cannot be made smaller now: what is newest has to stay; it is \
-                     tried again when more was said, and `/new` begins with an empty window"
+                    "compaction cannot shrink the conversation below {before} tokens: the newest messages must stay; \
+                     it will be retried as the conversation grows, and `/new` starts with an empty window"
                 ));
             }
             return Ok(None);
@@ -163,146 +163,150 @@ impl ContextEngine for Compressor {
         let Some((fingerprint, reason)) = self.proposed.take() else { return Ok(()) };
         match outcome {
             Outcome::Adopted => {
-                self.quiet = Quiet::Measuring;
-                self.told = false;
-                self.change(|shelf| {
-                    shelf.clear();
-                    shelf.refused = None;
-                    shelf.compactions = shelf.compactions.saturating_add(1);
-                    shelf.last_reason = Some(reason.clone());
+                self.cooldown = Cooldown::Measuring;
+                self.warned = false;
+                self.change(|state| {
+                    state.clear();
+                    state.refused = None;
+                    state.compactions = state.compactions.saturating_add(1);
+                    state.last_reason = Some(reason.clone());
                 });
             }
             Outcome::Refused(error) => {
                 log::warn(format!(
-                    "the host refused a plan ({}): {error}; what was prepared for it is dropped",
+                    "the host refused a plan ({}): {error}; its prepared summary was dropped",
                     error.code
                 ));
-                self.change(|shelf| {
-                    shelf.clear();
-                    shelf.refused = Some(fingerprint.clone());
+                self.change(|state| {
+                    state.clear();
+                    state.refused = Some(fingerprint.clone());
                 });
             }
-            // The next question brings the conversation and the prices as they are then.
+            // The next `assess` sees the current conversation and prices.
             Outcome::Stale | Outcome::Deferred => {}
         }
         Ok(())
     }
 
     fn status(&self) -> String {
-        let shelf = self.shelf();
-        let (written, listed) = (shelf.written(&self.ledger), shelf.listed(&self.ledger));
+        let state = self.state();
+        let (written, listed) = (state.written(&self.index), state.listed(&self.index));
         let mut status = json!({
-            "compactions": shelf.compactions,
+            "compactions": state.compactions,
             "prepared": match (written, listed) {
                 (Some(_), _) => "a summary",
                 (None, Some(_)) => "notes by rule",
                 (None, None) => "nothing",
             },
         });
-        // What this instance has not seen yet is left out rather than guessed.
-        if let Some(marks) = self.marks {
-            status["threshold_tokens"] = marks.propose.into();
-            status["prepares_from_tokens"] = marks.prepare.into();
+        // Omit figures that this instance has not seen yet.
+        if let Some(thresholds) = self.thresholds {
+            status["threshold_tokens"] = thresholds.propose.into();
+            status["prepares_from_tokens"] = thresholds.prepare.into();
         }
         if let Some(prepared) = written.or(listed) {
             status["prepared_through"] = prepared.last.into();
             status["prepared_tokens"] = prepared.tokens.into();
         }
-        if let Some(reason) = &shelf.last_reason {
+        if let Some(reason) = &state.last_reason {
             status["last"] = reason.as_str().into();
         }
-        if let Some(failure) = &shelf.failure {
-            status["summaries_failed"] = shelf.failures.into();
+        if let Some(failure) = &state.failure {
+            status["summaries_failed"] = state.failures.into();
             status["failure"] = failure.as_str().into();
-            status["retry_at"] = shelf.retry_at.into();
+            status["retry_at"] = state.retry_at.into();
         }
         status.to_string()
     }
 }
 
 impl Compressor {
-    /// What there is to do.
+    /// Decides what to do at this pressure.
     fn advise(&mut self, pressure: &Pressure) -> Advice {
-        let marks = Marks::of(&self.config, pressure);
-        self.marks = Some(marks);
-        let looks_ahead = pressure.prompt_tokens >= marks.prepare || pressure.moment == Moment::Manual;
+        let thresholds = Thresholds::of(&self.config, pressure);
+        self.thresholds = Some(thresholds);
+        let looks_ahead = pressure.prompt_tokens >= thresholds.prepare || pressure.moment == Moment::Manual;
         if !looks_ahead {
-            return Advice { prepare: false, propose: timing::propose(pressure, &marks, &mut self.quiet, false) };
+            return Advice {
+                prepare: false,
+                propose: timing::propose(pressure, &thresholds, &mut self.cooldown, false),
+            };
         }
-        let shelf = self.shelf();
-        let writes = model().is_some_and(|model| shelf.may_ask(&model, clock::now()));
-        let due = self.due(pressure, &marks, &shelf, writes);
-        // What a model will write is worth waiting for, and what is about to be brought up to date is not used before.
-        let best = shelf.written(&self.ledger).or(shelf.listed(&self.ledger).filter(|_| !writes));
-        let propose = timing::propose(pressure, &marks, &mut self.quiet, best.is_some() && due != Due::Summary);
-        Advice { prepare: due != Due::Nothing, propose }
+        let state = self.state();
+        let writes = model().is_some_and(|model| state.may_ask(&model, clock::now()));
+        let due = self.due(pressure, &thresholds, &state, writes);
+        // Wait for a summary that a model is about to write, and do not use one that is about to be updated.
+        let best = state.written(&self.index).or(state.listed(&self.index).filter(|_| !writes));
+        let propose =
+            timing::propose(pressure, &thresholds, &mut self.cooldown, best.is_some() && due != Preparation::Summary);
+        Advice { prepare: due != Preparation::Nothing, propose }
     }
 
-    /// What is on the shelf. Nothing where it cannot be read: a plan by rule is better than none.
-    fn shelf(&self) -> Rc<Shelf> {
-        self.cabinet.read().unwrap_or_else(|error| {
-            log::warn(format!("{error}; old messages are folded by rule"));
+    /// The stored session state, or an empty one if it is unreadable: a rule-based plan is better than none.
+    fn state(&self) -> Rc<SessionState> {
+        self.storage.read().unwrap_or_else(|error| {
+            log::warn(format!("{error}; old messages are summarised by rule"));
             Rc::default()
         })
     }
 
-    fn change(&self, change: impl Fn(&mut Shelf)) {
-        if let Err(error) = self.cabinet.update(change) {
+    fn change(&self, change: impl Fn(&mut SessionState)) {
+        if let Err(error) = self.storage.update(change) {
             log::warn(error);
         }
     }
 
-    /// What is worth preparing, by what is new since the last time.
-    fn due(&self, pressure: &Pressure, marks: &Marks, shelf: &Shelf, writes: bool) -> Due {
-        let (written, listed) = (shelf.written(&self.ledger), shelf.listed(&self.ledger));
+    /// What to prepare, given the messages added since the last preparation.
+    fn due(&self, pressure: &Pressure, thresholds: &Thresholds, state: &SessionState, writes: bool) -> Preparation {
+        let (written, listed) = (state.written(&self.index), state.listed(&self.index));
         let manual = pressure.moment == Moment::Manual;
-        let tail = if manual { 0 } else { share(marks.propose, self.config.target_ratio) };
-        let least = least(pressure, marks);
+        let tail = if manual { 0 } else { share(thresholds.propose, self.config.target_ratio) };
+        let least = least(pressure, thresholds);
         let beyond_tail = |prepared: Option<&Prepared>| {
             let new = match prepared {
-                Some(prepared) => self.ledger.tokens_after(prepared.last),
+                Some(prepared) => self.index.tokens_after(prepared.last),
                 None => pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens),
             };
             new.saturating_sub(tail)
         };
-        let looked = !manual && shelf.seen > 0 && self.ledger.tokens_after(shelf.seen) < least / 2;
+        let looked = !manual && state.seen > 0 && self.index.tokens_after(state.seen) < least / 2;
         if looked {
-            return Due::Nothing;
+            return Preparation::Nothing;
         }
-        // A summary that is there already is brought up to date less often than a first one is written.
+        // Updating an existing summary needs more new messages than a first one.
         let of_summary = if written.is_some() { enough(pressure, least) } else { least };
         let newest = written.into_iter().chain(listed).max_by_key(|prepared| prepared.last);
         if writes && beyond_tail(written) >= of_summary {
-            Due::Summary
+            Preparation::Summary
         } else if beyond_tail(newest) >= least {
-            Due::List
+            Preparation::List
         } else {
-            Due::Nothing
+            Preparation::Nothing
         }
     }
 }
 
-/// What is worth preparing.
+/// What to prepare next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum Preparation {
     Nothing,
-    /// By rule, at once.
+    /// A rule-based list.
     List,
-    /// By a model, and by rule until it is there.
+    /// A summary by a model, with a rule-based list until it is ready.
     Summary,
 }
 
-/// Tokens of new messages that are worth a summary.
-fn least(pressure: &Pressure, marks: &Marks) -> u32 {
-    if pressure.moment == Moment::Manual { 100 } else { share(marks.usable, 0.05).max(150) }
+/// Tokens of new messages that justify a first summary.
+fn least(pressure: &Pressure, thresholds: &Thresholds) -> u32 {
+    if pressure.moment == Moment::Manual { 100 } else { share(thresholds.usable, 0.05).max(150) }
 }
 
-/// Tokens of new messages that are worth another summary.
+/// Tokens of new messages that justify an updated summary.
 fn enough(pressure: &Pressure, least: u32) -> u32 {
     if pressure.moment == Moment::Manual { least } else { least.saturating_mul(3) }
 }
 
-/// The model that writes summaries, by its name.
+/// The name of the model that writes summaries.
 fn model() -> Option<String> {
     llm::resolve(prompt::TASK).ok().map(|model| preparation::name(&model))
 }

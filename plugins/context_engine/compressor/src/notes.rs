@@ -1,6 +1,6 @@
-//! The text of a summary in parts: what a model or an earlier engine wrote, what the user said, what was done.
+//! The text of a summary in parts: prose by a model or an earlier engine, the user's words, and actions.
 //!
-//! Lists can be read back from the text, so that two summaries become one by their lines and none stands inside another.
+//! Lists can be parsed back from the text, so two summaries merge line by line and never nest.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::source::Source;
 const SAID: &str = "What the user said, by message number:";
 const DONE: &str = "What was done, by message number:";
 const EARLIER: &str = "Earlier notes:";
-/// How an entry begins that stands for others.
+/// Start of an entry that replaces omitted ones.
 const MARK: &str = "[… up to message ";
-/// How a text by rule begins.
+/// Start of a rule-based text.
 const BY_RULE: &str = "Messages ";
 const LISTED: &str = "listed by rule. All of them are kept in the log.";
 
-/// Entries by message, oldest first.
+/// Entries by message id, oldest first.
 pub(crate) type Entries = BTreeMap<MessageId, String>;
 
 /// The parts of a summary.
@@ -30,16 +30,16 @@ pub(crate) struct Notes {
     pub(crate) done: Entries,
 }
 
-/// Tokens for the parts.
+/// Token budgets of the parts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct NoteBudget {
     pub(crate) written: u32,
     pub(crate) said: u32,
     pub(crate) done: u32,
 }
 
 impl Notes {
-    /// Parts of any text: what is not one of the lists is prose.
+    /// Splits any text into parts. Everything outside the lists is prose.
     pub(crate) fn parse(text: &str) -> Self {
         let (text, done) = split_list(text, DONE);
         let (text, said) = split_list(text, SAID);
@@ -55,7 +55,7 @@ impl Notes {
         Self { written: text.to_owned(), said, done }
     }
 
-    /// Takes over what another says, which is newer.
+    /// Merges newer notes into these.
     pub(crate) fn absorb(&mut self, newer: Self) {
         if !newer.written.is_empty() {
             if !self.written.is_empty() {
@@ -67,15 +67,15 @@ impl Notes {
         self.done.extend(newer.done);
     }
 
-    /// What of it fits. Of lists the newest entries win.
-    pub(crate) fn within(mut self, room: Room, source: &impl Source) -> Self {
+    /// Shortens the parts to their budgets. Lists keep their newest entries.
+    pub(crate) fn within(mut self, room: NoteBudget, source: &impl Source) -> Self {
         self.written = if room.written < 20 { String::new() } else { shorten(&self.written, room.written, source) };
         self.said = newest(self.said, room.said, source);
         self.done = newest(self.done, room.done, source);
         self
     }
 
-    /// The text of a summary by rule; the range is that of its messages.
+    /// The text of a rule-based summary of the messages from `first` to `last`.
     pub(crate) fn by_rule(&self, first: MessageId, last: MessageId) -> String {
         let mut text = format!("{BY_RULE}{first} to {last}, {LISTED}");
         if !self.written.is_empty() {
@@ -84,7 +84,7 @@ impl Notes {
         self.with_lists(text)
     }
 
-    /// The text of a summary that a model wrote.
+    /// The text of a summary by a model.
     pub(crate) fn by_model(&self) -> String {
         self.with_lists(self.written.clone())
     }
@@ -97,7 +97,7 @@ impl Notes {
             text.push_str("\n\n");
             text.push_str(heading);
             for (id, entry) in entries {
-                // What is said cannot look like an entry: its lines are set in.
+                // Indent further lines, so that a message cannot imitate an entry.
                 text.push_str(&format!("\n- [{id}] {}", entry.replace('\n', "\n  ")));
             }
         }
@@ -105,16 +105,16 @@ impl Notes {
     }
 }
 
-/// Whether a line looks like the beginning of a part, which only this module begins.
+/// Whether a line looks like one of this module's headings.
 pub(crate) fn is_own_heading(line: &str) -> bool {
     let line = line.trim();
-    // A model may go on with it in its own words.
+    // A model may extend the heading with its own words.
     let begins = |heading: &str| line.get(..heading.len()).is_some_and(|start| start.eq_ignore_ascii_case(heading));
     let range = line.get(BY_RULE.len()..).filter(|_| begins(BY_RULE)).and_then(|rest| rest.split_once(" to "));
     range.is_some_and(|(first, _)| first.parse::<MessageId>().is_ok()) || [SAID, DONE, EARLIER].into_iter().any(begins)
 }
 
-/// What stands before a list at the end of a text, and the list.
+/// Splits a text into what precedes the list at its end, and the list.
 fn split_list<'a>(text: &'a str, heading: &str) -> (&'a str, Entries) {
     let mut entries = Entries::new();
     let Some(at) = text.rfind(&format!("\n\n{heading}\n")) else { return (text, entries) };
@@ -127,7 +127,7 @@ fn split_list<'a>(text: &'a str, heading: &str) -> (&'a str, Entries) {
             said.push('\n');
             said.push_str(more);
         } else {
-            // Somebody else's list of that name.
+            // A list of the same name in another format.
             return (text, Entries::new());
         }
     }
@@ -139,19 +139,19 @@ fn entry(line: &str) -> Option<(MessageId, &str)> {
     Some((id.parse().ok()?, said))
 }
 
-/// What of a list fits, the newest first. A short entry may stand behind longer ones that do not fit; a mark says so.
+/// The newest entries that fit. A mark replaces omitted ones, because a short entry can fit behind a long one that does not.
 fn newest(entries: Entries, room: u32, source: &impl Source) -> Entries {
     const LINKAGE: u32 = 6;
     let mut left = room;
     let mut chosen = Entries::new();
-    // The oldest and the newest of those left out since the last one that was chosen.
+    // Oldest and newest entry omitted since the last one kept.
     let mut gap: Option<(MessageId, MessageId)> = None;
     for (id, entry) in entries.into_iter().rev() {
-        // What follows would hardly fit either, and counting takes time.
+        // The rest would hardly fit, and counting takes time.
         if left < 8 {
             break;
         }
-        // Marks of an earlier time become one with what is left out now.
+        // Merge marks from earlier shortenings with this gap.
         if let Some(newest) = left_out(&entry) {
             gap = Some((id, gap.map_or(newest, |(_, newest)| newest)));
             continue;
@@ -172,7 +172,7 @@ fn newest(entries: Entries, room: u32, source: &impl Source) -> Entries {
     chosen
 }
 
-/// An entry in place of those from its own number to this one.
+/// An entry that replaces all entries from its own number to `newest`.
 fn mark(newest: MessageId) -> String {
     format!("{MARK}{newest} left out …]")
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn two_become_one_by_their_lines() {
+    fn two_summaries_merge_line_by_line() {
         let first = Notes { said: entries(&[(1, "Fix it."), (3, "No,\n\nnot so.")]), ..Notes::default() };
         let second = Notes {
             written: "## Goal\nBoats.".into(),
@@ -216,23 +216,23 @@ mod tests {
         let long = "We must not change the public interface. ".repeat(300);
         let notes = Notes { said: entries(&[(1, "Fix the build."), (2, &long), (7, "Add it.")]), ..Notes::default() };
         let ids = |said| {
-            let room = Room { written: 0, said, done: 0 };
+            let room = NoteBudget { written: 0, said, done: 0 };
             notes.clone().within(room, &Ruler).said.into_keys().collect::<Vec<_>>()
         };
         assert_eq!((ids(12), ids(200), ids(0)), (vec![7], vec![1, 2, 7], vec![]));
-        let text = notes.within(Room { written: 0, said: 200, done: 0 }, &Ruler).by_rule(1, 7);
+        let text = notes.within(NoteBudget { written: 0, said: 200, done: 0 }, &Ruler).by_rule(1, 7);
         assert!(text.contains("We must not change") && text.contains("characters left out"), "{text}");
         assert!(Ruler.count(&text) < 230, "{text}");
     }
 
     #[test]
-    fn no_entry_is_missing_between_others_without_a_mark() {
+    fn every_gap_between_entries_has_a_mark() {
         let long = "We must not change the public interface. ".repeat(30);
         let all = [(1, "Yes."), (2, &*long), (3, "No."), (4, &long), (5, &long), (6, &long), (7, "Add it.")];
-        let mut marks = 0;
+        let mut thresholds = 0;
         for room in 0..600 {
             let mut kept = entries(&all);
-            // The list is read back and shortened again each time that a summary grows.
+            // The list is parsed and shortened again each time a summary grows.
             for room in [room, room / 2] {
                 kept = newest(kept, room, &Ruler);
                 let oldest = kept.keys().next().copied().unwrap_or(8);
@@ -243,15 +243,15 @@ mod tests {
                     assert!(is_there != kept.iter().any(is_marked), "{id} in {room}: {kept:?}");
                 }
                 assert!(kept.values().map(|entry| Ruler.count(entry)).sum::<u32>() <= room);
-                marks += kept.values().filter(|entry| left_out(entry).is_some()).count();
+                thresholds += kept.values().filter(|entry| left_out(entry).is_some()).count();
             }
         }
-        assert!(marks > 0);
+        assert!(thresholds > 0);
     }
 
     proptest! {
         #[test]
-        fn what_was_said_is_read_back_whatever_it_looks_like(
+    fn any_text_in_an_entry_is_parsed_back(
             lines in prop::collection::vec(prop_oneof![
                 Just("- [9] forged".to_owned()),
                 Just(SAID.to_owned()),

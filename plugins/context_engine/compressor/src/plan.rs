@@ -1,7 +1,7 @@
-//! The new view: what stays, a summary that was written ahead, and a list by rule of whatever neither has, put together
-//! from entries that are there already.
+//! Builds the new view from the messages that stay, a prepared summary, and a rule-based list for all other messages.
 //!
-//! Tried from comfortable to tight; the first that reaches the goal wins. Whatever leaves the view is covered.
+//! Layouts are tried from comfortable to tight; the first that reaches the goal wins. Every message that leaves the view is
+//! covered by a summary.
 
 use std::collections::BTreeMap;
 
@@ -10,89 +10,89 @@ use hermes_plugin::{Error, Message, MessageRange};
 
 use crate::budget::{Budget, FRAME, LIST, PREFIX, share};
 use crate::config::Config;
+use crate::current_view::CurrentView;
 use crate::digest::digest;
+use crate::entries::RuleEntries;
 use crate::excerpt;
-use crate::ground::Ground;
-use crate::jottings::Jottings;
-use crate::notes::{Notes, Room};
+use crate::layout::Layout;
+use crate::notes::{NoteBudget, Notes};
 use crate::set::Set;
-use crate::shelf::{Prepared, fnv};
-use crate::shorter::Shorter;
+use crate::shortening::Shortened;
 use crate::source::Source;
-use crate::stay::Stay;
+use crate::storage::{Prepared, fnv};
 use hermes_guest_secrets::inert;
 
-/// Keys of digests begin with it.
+/// Key prefixes of rule-based digests and of summaries by a model.
 const BY_RULE: &str = "compressor:digest:";
 const BY_MODEL: &str = "compressor:summary:";
-/// Tokens of a list's own words.
+/// Tokens of a list's headings.
 const HEADINGS: u32 = 60;
-/// The host's own digests.
+/// Key prefix of the host's own digests.
 const BY_HOST: &str = "host:";
 
-/// What was prepared for a plan.
+/// Work prepared for a plan.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ready<'a> {
+pub(crate) struct PreparedWork<'a> {
     pub(crate) written: Option<&'a Prepared>,
     pub(crate) listed: Option<&'a Prepared>,
-    pub(crate) shorter: &'a [Shorter],
-    pub(crate) jottings: Option<&'a Jottings>,
+    pub(crate) shorter: &'a [Shortened],
+    pub(crate) entries: Option<&'a RuleEntries>,
 }
 
-/// What a plan is made from.
+/// Input for a plan.
 pub(crate) struct Planner<'a, S> {
-    pub(crate) ground: &'a Ground<'a>,
+    pub(crate) current: &'a CurrentView<'a>,
     pub(crate) config: &'a Config,
     pub(crate) budget: Budget,
-    pub(crate) ready: Ready<'a>,
+    pub(crate) ready: PreparedWork<'a>,
     pub(crate) source: &'a S,
-    /// Without it only what was made ahead is worth a new view.
+    /// If false, only prepared work justifies a new view.
     pub(crate) needed: bool,
 }
 
-/// A plan and what is known of it.
+/// A plan and its figures.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Draft {
+pub(crate) struct PlannedView {
     pub(crate) plan: Plan,
-    /// What the new view takes.
+    /// Tokens of the new view.
     pub(crate) tokens: u32,
-    /// Of its new summaries, how many are from work ahead, and how many there are.
+    /// Number of new summaries that were prepared, and number of all new summaries.
     pub(crate) ready: (u32, u32),
 }
 
-impl Draft {
-    /// Tells plans apart.
+impl PlannedView {
+    /// A hash that distinguishes plans.
     pub(crate) fn fingerprint(&self) -> String {
         format!("{:016x}", fnv(format!("{:?}", self.plan.segments).bytes()))
     }
 
-    /// Whether no message had to be read for it on the spot.
+    /// Whether no message had to be read on the spot.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.1 > 0 && self.ready.0 == self.ready.1
     }
 }
 
-/// A summary by rule.
+/// A rule-based summary.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Listing {
+pub(crate) struct RuleSummary {
     pub(crate) text: String,
     pub(crate) tokens: u32,
     pub(crate) covers: Vec<MessageRange>,
-    /// Whether it is put together from work ahead alone.
+    /// Whether it was made from prepared entries alone.
     ready: bool,
 }
 
-/// How tight it gets.
+/// How tightly the view is packed.
 struct Level {
     head: bool,
     prepared: bool,
-    /// Share of the budgets for the newest messages and for texts.
+    /// Share of the budgets for the tail and for texts.
     tail: f64,
     texts: f64,
     cut: Cut,
 }
 
-/// Whether the newest group is shown shorter, and to what end.
+/// Whether to make excerpts of the newest group, and down to which size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     No,
@@ -111,12 +111,12 @@ const LEVELS: [Level; 7] = [
 ];
 
 impl<S: Source> Planner<'_, S> {
-    /// The plan, or none when nothing worth it is to be gained.
-    pub(crate) fn plan(&self) -> Result<Option<Draft>, Error> {
+    /// The plan, or `None` if there is too little to gain.
+    pub(crate) fn plan(&self) -> Result<Option<PlannedView>, Error> {
         let most = self.budget.limit.min(self.budget.worth).min(self.budget.before.saturating_sub(1));
-        let mut best: Option<Draft> = None;
+        let mut best: Option<PlannedView> = None;
         for level in LEVELS.iter().filter(|level| self.needed || level.prepared) {
-            // A large newest group that fits with room to spare had better stay whole.
+            // Prefer a large newest group in full if it fits comfortably.
             if level.cut != Cut::No
                 && best.as_ref().is_some_and(|best| best.tokens <= most.min(share(self.budget.limit, 0.8)))
             {
@@ -133,26 +133,26 @@ impl<S: Source> Planner<'_, S> {
         Ok(best.filter(|best| best.tokens <= most))
     }
 
-    fn attempt(&self, level: &Level) -> Result<Option<Draft>, Error> {
-        let ground = self.ground;
-        let mut stay = Stay::choose(ground, self.config, &self.budget, level.head, level.tail);
-        let Some(mut excerpts) = self.cut(level, &mut stay)? else { return Ok(None) };
-        let may_use = |prepared: &&Prepared| level.prepared && self.is_worth(prepared, &stay);
+    fn attempt(&self, level: &Level) -> Result<Option<PlannedView>, Error> {
+        let current = self.current;
+        let mut layout = Layout::choose(current, self.config, &self.budget, level.head, level.tail);
+        let Some(mut excerpts) = self.cut(level, &mut layout)? else { return Ok(None) };
+        let may_use = |prepared: &&Prepared| level.prepared && self.is_worth(prepared, &layout);
         let written = self.ready.written.filter(may_use);
         let listed = self.ready.listed.filter(may_use);
-        let named = |prepared: &Prepared| ground.ledger.named(&prepared.covers());
-        let mut covered = written.map_or_else(|| Set::empty(ground.len()), named);
+        let named = |prepared: &Prepared| current.index.named(&prepared.covers());
+        let mut covered = written.map_or_else(|| Set::empty(current.len()), named);
         if let Some(prepared) = written.or(listed) {
-            self.keep_newer(level, prepared, &mut stay);
+            self.keep_newer(level, prepared, &mut layout);
         }
-        let is_needed = |_: &&Prepared| !stay.kept.neither(&covered).and(&ground.shown).is_empty();
+        let is_needed = |_: &&Prepared| !layout.kept.neither(&covered).and(&current.shown).is_empty();
         let listed = listed.filter(is_needed);
         if let Some(listed) = listed {
             covered = covered.or(&named(listed));
         }
-        let open = stay.kept.neither(&covered);
+        let open = layout.kept.neither(&covered);
         let (stays, merged) = self.earlier(level, &open, written, listed);
-        if !self.needed && (!merged.is_empty() || open.meets_both(&ground.shown)) {
+        if !self.needed && (!merged.is_empty() || open.meets_both(&current.shown)) {
             return Ok(None);
         }
         let list = self.list(level, &open, &stays, &merged, listed, written)?;
@@ -178,20 +178,20 @@ impl<S: Source> Planner<'_, S> {
         }
         texts.sort_by_key(|(newest, _)| *newest);
         if level.cut == Cut::No {
-            self.shorten(&mut stay, &mut excerpts);
+            self.shorten(&mut layout, &mut excerpts);
         }
-        tokens = tokens.saturating_add(stay.tokens);
+        tokens = tokens.saturating_add(layout.tokens);
 
-        let mut segments = self.messages(&stay, &excerpts, 0..stay.head);
+        let mut segments = self.messages(&layout, &excerpts, 0..layout.head);
         segments.extend(texts.into_iter().map(|(_, segment)| segment));
-        segments.extend(self.messages(&stay, &excerpts, stay.head..ground.len()));
-        let reason = self.reason(level, &stay, written.is_some(), !excerpts.is_empty());
+        segments.extend(self.messages(&layout, &excerpts, layout.head..current.len()));
+        let reason = self.reason(level, &layout, written.is_some(), !excerpts.is_empty());
         let extra = vec![("prepared".to_owned(), format!("{}/{}", ready.0, ready.1))];
-        Ok(Some(Draft { plan: Plan { segments, reason, extra }, tokens, ready }))
+        Ok(Some(PlannedView { plan: Plan { segments, reason, extra }, tokens, ready }))
     }
 
-    fn reason(&self, level: &Level, stay: &Stay, written: bool, shorter: bool) -> String {
-        let folded = self.ground.shown.without(&stay.kept).count();
+    fn reason(&self, level: &Level, layout: &Layout, written: bool, shorter: bool) -> String {
+        let folded = self.current.shown.without(&layout.kept).count();
         let folded = if folded == 1 { "1 message was".to_owned() } else { format!("{folded} messages were") };
         match (written, shorter && level.cut != Cut::No) {
             (true, _) => format!("{folded} folded into a summary that a model wrote"),
@@ -202,7 +202,7 @@ impl<S: Source> Planner<'_, S> {
         }
     }
 
-    /// Earlier summaries: which stay as they are, and whose words a list takes over.
+    /// Earlier summaries: those that stay unchanged, and those that are merged into a list.
     fn earlier(
         &self,
         level: &Level,
@@ -210,9 +210,9 @@ impl<S: Source> Planner<'_, S> {
         written: Option<&Prepared>,
         listed: Option<&Prepared>,
     ) -> (Vec<&ShownSummary>, Vec<&ShownSummary>) {
-        let earlier = self.ground.earlier(open);
-        let is_listed = listed.is_some() || open.meets_both(&self.ground.shown);
-        // Two lists are better one.
+        let earlier = self.current.earlier(open);
+        let is_listed = listed.is_some() || open.meets_both(&self.current.shown);
+        // Merge two lists into one.
         let (lists, told): (Vec<_>, Vec<_>) =
             earlier.into_iter().partition(|summary| is_listed && is_by_rule(&summary.key));
         let of =
@@ -222,7 +222,7 @@ impl<S: Source> Planner<'_, S> {
         if of(&told) <= room { (told, lists) } else { (Vec::new(), [told, lists].concat()) }
     }
 
-    /// The text by rule of what is shown and leaves, and of what merged summaries and an earlier list say.
+    /// A rule-based summary of messages that leave the view, and of merged summaries and an earlier list.
     fn list(
         &self,
         level: &Level,
@@ -231,11 +231,11 @@ impl<S: Source> Planner<'_, S> {
         merged: &[&ShownSummary],
         listed: Option<&Prepared>,
         written: Option<&Prepared>,
-    ) -> Result<Option<Listing>, Error> {
-        let ground = self.ground;
-        let fresh = open.and(&ground.shown);
+    ) -> Result<Option<RuleSummary>, Error> {
+        let current = self.current;
+        let fresh = open.and(&current.shown);
         if fresh.is_empty() && merged.is_empty() {
-            return Ok(listed.map(|listed| Listing {
+            return Ok(listed.map(|listed| RuleSummary {
                 text: listed.text.clone(),
                 tokens: listed.tokens,
                 covers: listed.covers(),
@@ -248,13 +248,13 @@ impl<S: Source> Planner<'_, S> {
         let left = PREFIX.saturating_sub(taken).saturating_sub(FRAME + HEADINGS);
         let said = share(budget.said, level.texts).min(left / 2);
         let done = share(budget.calls, level.texts).min(left / 4);
-        let room = Room { written: share(budget.notes, level.texts).min(left - said - done), said, done };
+        let room = NoteBudget { written: share(budget.notes, level.texts).min(left - said - done), said, done };
 
         let mut parts =
             merged.iter().map(|summary| self.source.summary(&summary.key)).collect::<Result<Vec<_>, _>>()?;
         parts.extend(listed.map(|listed| listed.text.clone()));
         let mut parts: Vec<Notes> = parts.iter().map(|text| Notes::parse(text)).collect();
-        // Each keeps its share: none is cut away by those beside it.
+        // Shorten each part separately, so that none pushes out another.
         let sizes: Vec<u32> = parts.iter().map(|part| self.source.count(&part.written)).collect();
         let most = excerpt::cap(&sizes, room.written);
         let mut notes = Notes::default();
@@ -263,90 +263,90 @@ impl<S: Source> Planner<'_, S> {
             notes.absorb(std::mem::take(part));
         }
         let (jotted, unread) =
-            self.ready.jottings.map_or_else(|| (Notes::default(), fresh.clone()), |of| of.of(ground.ledger, &fresh));
+            self.ready.entries.map_or_else(|| (Notes::default(), fresh.clone()), |of| of.of(current.index, &fresh));
         notes.absorb(jotted);
         notes.absorb(digest(&self.read(&unread)?));
         notes.written = inert(&notes.written).into_owned();
         let notes = notes.within(room, self.source);
-        // What a summary that stays stands for needs no second one.
-        let stood_for = ground.covered_by(stays).without(&ground.shown);
+        // Exclude messages that a remaining summary covers.
+        let stood_for = current.covered_by(stays).without(&current.shown);
         let mut covers = open.without(&stood_for);
         if let Some(listed) = listed {
-            covers = covers.or(&ground.ledger.named(&listed.covers()));
+            covers = covers.or(&current.index.named(&listed.covers()));
         }
-        let covers = ground.ledger.ranges(&covers);
+        let covers = current.index.ranges(&covers);
         let (Some(first), Some(last)) = (covers.first(), covers.last()) else { return Ok(None) };
         let text = notes.by_rule(first.first, last.last);
         let tokens = self.source.count(&text);
-        Ok(Some(Listing { text, tokens, covers, ready: unread.is_empty() }))
+        Ok(Some(RuleSummary { text, tokens, covers, ready: unread.is_empty() }))
     }
 
-    /// The list that the next plan would need beside what is written, worked out ahead; none where there is too little.
-    pub(crate) fn listing(&self, least: u32) -> Result<Option<Listing>, Error> {
-        let ground = self.ground;
+    /// The list that the next plan would need beside the written summary. `None` if there is too little to list.
+    pub(crate) fn listing(&self, least: u32) -> Result<Option<RuleSummary>, Error> {
+        let current = self.current;
         let level = &LEVELS[0];
-        let stay = Stay::choose(ground, self.config, &self.budget, level.head, level.tail);
+        let layout = Layout::choose(current, self.config, &self.budget, level.head, level.tail);
         let written = self.ready.written;
-        let covered = written.map_or_else(|| Set::empty(ground.len()), |of| ground.ledger.named(&of.covers()));
-        let open = stay.kept.neither(&covered);
-        let listed = self.ready.listed.map_or_else(|| covered.clone(), |of| ground.ledger.named(&of.covers()));
-        if ground.said(&open.and(&ground.shown).without(&listed)) < least.max(1) {
+        let covered = written.map_or_else(|| Set::empty(current.len()), |of| current.index.named(&of.covers()));
+        let open = layout.kept.neither(&covered);
+        let listed = self.ready.listed.map_or_else(|| covered.clone(), |of| current.index.named(&of.covers()));
+        if current.said(&open.and(&current.shown).without(&listed)) < least.max(1) {
             return Ok(None);
         }
         let (stays, merged) = self.earlier(level, &open, written, None);
         self.list(level, &open, &stays, &merged, None, written)
     }
 
-    /// Old results as a line, large arguments cut, old images left out: where the view is replaced anyway it costs
-    /// nothing more, and the newest messages are not touched.
-    fn shorten(&self, stay: &mut Stay, excerpts: &mut BTreeMap<usize, Excerpt>) {
-        let ground = self.ground;
-        let is_whole = |at: usize| stay.kept.contains(at) && ground.is_shown(at) && !ground.is_shorter(at);
+    /// Shortens old results, large arguments and old images. This is free where the view is replaced anyway; the newest
+    /// messages stay untouched.
+    fn shorten(&self, layout: &mut Layout, excerpts: &mut BTreeMap<usize, Excerpt>) {
+        let current = self.current;
+        let is_whole = |at: usize| layout.kept.contains(at) && current.is_shown(at) && !current.is_shorter(at);
         let mut saved = 0u32;
         for shorter in self.ready.shorter {
-            let Some(at) = ground.ledger.position(shorter.id) else { continue };
-            if at < stay.head || Some(at) == stay.user || !is_whole(at) {
+            let Some(at) = current.index.position(shorter.id) else { continue };
+            if at < layout.head || Some(at) == layout.user || !is_whole(at) {
                 continue;
             }
-            let stands = |id: &u64| ground.ledger.position(*id).is_some_and(|at| at >= stay.safe && is_whole(at));
+            let stands = |id: &u64| current.index.position(*id).is_some_and(|at| at >= layout.safe && is_whole(at));
             if let Some(newer) = shorter.same.filter(stands) {
                 excerpts.insert(at, shorter.pointer(newer));
                 saved = saved.saturating_add(shorter.saves.saturating_sub(10));
-            } else if at < stay.safe {
+            } else if at < layout.safe {
                 excerpts.insert(at, shorter.excerpt());
                 saved = saved.saturating_add(shorter.saves);
             }
         }
-        let newest = (0..ground.len()).rev().find(|at| ground.ledger.images(*at) > 0);
-        let old = stay.head..newest.unwrap_or(0).min(stay.safe);
-        for at in old.filter(|at| ground.ledger.images(*at) > 0 && Some(*at) != stay.user && is_whole(*at)) {
-            let id = ground.ledger.id(at);
+        let newest = (0..current.len()).rev().find(|at| current.index.images(*at) > 0);
+        let old = layout.head..newest.unwrap_or(0).min(layout.safe);
+        for at in old.filter(|at| current.index.images(*at) > 0 && Some(*at) != layout.user && is_whole(*at)) {
+            let id = current.index.id(at);
             let bare = || Excerpt { id, content: None, arguments: Vec::new(), keep_images: false };
             excerpts.entry(at).or_insert_with(bare).keep_images = false;
         }
-        stay.tokens = stay.tokens.saturating_sub(saved);
+        layout.tokens = layout.tokens.saturating_sub(saved);
     }
 
-    /// Shorter renderings of the newest group, where the level asks for them; none when they do not help.
-    fn cut(&self, level: &Level, stay: &mut Stay) -> Result<Option<BTreeMap<usize, Excerpt>>, Error> {
-        let ground = self.ground;
+    /// Excerpts of the newest group, if the level asks for them. `None` if they do not help.
+    fn cut(&self, level: &Level, layout: &mut Layout) -> Result<Option<BTreeMap<usize, Excerpt>>, Error> {
+        let current = self.current;
         let mut excerpts = BTreeMap::new();
         let target = match level.cut {
             Cut::No => return Ok(Some(excerpts)),
             Cut::ToGoal => self.budget.goal,
             Cut::ToLimit => share(self.budget.limit, 0.9),
         };
-        let newest = stay.tail..ground.len();
+        let newest = layout.tail..current.len();
         let costs: Vec<u32> =
-            newest.clone().map(|at| if Some(at) == stay.user { 0 } else { ground.cost(at) }).collect();
+            newest.clone().map(|at| if Some(at) == layout.user { 0 } else { current.cost(at) }).collect();
         let cost = costs.iter().copied().fold(0, u32::saturating_add);
         let texts =
             share(self.budget.said + self.budget.calls + self.budget.notes, level.texts).saturating_add(2 * FRAME);
-        let allowed = target.saturating_sub(texts).saturating_sub(stay.tokens.saturating_sub(cost));
+        let allowed = target.saturating_sub(texts).saturating_sub(layout.tokens.saturating_sub(cost));
         if cost <= allowed {
             return Ok(Some(excerpts));
         }
-        let mut wanted = Set::empty(ground.len());
+        let mut wanted = Set::empty(current.len());
         wanted.insert(newest.clone());
         let messages = self.read(&wanted)?;
         if messages.len() != costs.len() {
@@ -354,9 +354,9 @@ impl<S: Source> Planner<'_, S> {
         }
         let Some(shown) = excerpt::group(&messages, &costs, allowed, self.source) else { return Ok(None) };
         for (at, (excerpt, tokens)) in newest.zip(shown) {
-            // What is shown shorter already is not made shorter by the same words again.
-            if let Some(excerpt) = excerpt.filter(|_| tokens < ground.least_cost(at)) {
-                stay.tokens = stay.tokens.saturating_sub(ground.cost(at)).saturating_add(tokens);
+            // Do not shorten an existing excerpt again to the same text.
+            if let Some(excerpt) = excerpt.filter(|_| tokens < current.least_cost(at)) {
+                layout.tokens = layout.tokens.saturating_sub(current.cost(at)).saturating_add(tokens);
                 excerpts.insert(at, excerpt);
             }
         }
@@ -364,56 +364,61 @@ impl<S: Source> Planner<'_, S> {
     }
 
     /// Whether a summary saves more than it costs.
-    fn is_worth(&self, prepared: &Prepared, stay: &Stay) -> bool {
-        let ground = self.ground;
-        let folds = ground.ledger.named(&prepared.covers()).and(&ground.shown).without(&stay.kept);
-        ground.costs(&folds) > prepared.tokens.saturating_add(FRAME)
+    fn is_worth(&self, prepared: &Prepared, layout: &Layout) -> bool {
+        let current = self.current;
+        let folds = current.index.named(&prepared.covers()).and(&current.shown).without(&layout.kept);
+        current.costs(&folds) > prepared.tokens.saturating_add(FRAME)
     }
 
-    /// Keeps what is newer than the summary as it is, as far as it fits.
-    fn keep_newer(&self, level: &Level, prepared: &Prepared, stay: &mut Stay) {
-        let ground = self.ground;
-        let covered = ground.ledger.named(&prepared.covers());
+    /// Keeps messages newer than the summary in full, as far as they fit.
+    fn keep_newer(&self, level: &Level, prepared: &Prepared, layout: &mut Layout) {
+        let current = self.current;
+        let covered = current.index.named(&prepared.covers());
         let text = prepared.tokens.saturating_add(FRAME);
-        let mut left = self.budget.goal.saturating_sub(stay.tokens).saturating_sub(text);
-        let mut whole = stay.clone();
-        while whole.next_group(ground).is_some()
-            && ground.ledger.group(whole.tail - 1).any(|at| !covered.contains(at) && !whole.kept.contains(at))
+        let mut left = self.budget.goal.saturating_sub(layout.tokens).saturating_sub(text);
+        let mut whole = layout.clone();
+        while whole.next_group(current).is_some()
+            && current.index.group(whole.tail - 1).any(|at| !covered.contains(at) && !whole.kept.contains(at))
         {
-            whole.extend(ground);
+            whole.extend(current);
         }
         let open = whole.kept.neither(&covered);
-        let of_earlier = ground.earlier(&open).iter().map(|summary| summary.tokens).fold(0, u32::saturating_add);
+        let of_earlier = current.earlier(&open).iter().map(|summary| summary.tokens).fold(0, u32::saturating_add);
         left = left.saturating_sub(of_earlier.min(self.budget.earlier));
-        if whole.tokens - stay.tokens > left || open.meets_both(&ground.shown) {
+        if whole.tokens - layout.tokens > left || open.meets_both(&current.shown) {
             let texts = share(self.budget.said + self.budget.calls, level.texts).saturating_add(FRAME);
             left = left.saturating_sub(texts);
         }
-        while stay.tail > whole.tail {
-            match stay.next_group(ground) {
+        while layout.tail > whole.tail {
+            match layout.next_group(current) {
                 Some(cost) if cost <= left => left -= cost,
                 _ => break,
             }
-            stay.extend(ground);
+            layout.extend(current);
         }
     }
 
     fn read(&self, set: &Set) -> Result<Vec<Message>, Error> {
         let mut messages = Vec::new();
-        for range in self.ground.ledger.ranges(set) {
+        for range in self.current.index.ranges(set) {
             messages.extend(self.source.messages(range)?);
         }
         Ok(messages)
     }
 
-    fn messages(&self, stay: &Stay, excerpts: &BTreeMap<usize, Excerpt>, span: std::ops::Range<usize>) -> Vec<Segment> {
+    fn messages(
+        &self,
+        layout: &Layout,
+        excerpts: &BTreeMap<usize, Excerpt>,
+        span: std::ops::Range<usize>,
+    ) -> Vec<Segment> {
         let mut segments: Vec<Segment> = Vec::new();
         let mut before = None;
-        for at in span.filter(|at| stay.kept.contains(*at)) {
-            let id = self.ground.ledger.id(at);
+        for at in span.filter(|at| layout.kept.contains(*at)) {
+            let id = self.current.index.id(at);
             if let Some(excerpt) = excerpts.get(&at) {
                 segments.push(Segment::Excerpt(excerpt.clone()));
-            } else if stay.is_restored(self.ground, at) {
+            } else if layout.is_restored(self.current, at) {
                 segments.push(Segment::Restore(MessageRange::one(id)));
             } else {
                 match segments.last_mut() {
@@ -427,12 +432,12 @@ impl<S: Source> Planner<'_, S> {
     }
 }
 
-/// Whether it is this engine's, or the host's digest.
+/// Whether this engine or the host wrote the summary.
 pub(crate) fn is_own(key: &str) -> bool {
     key.starts_with(BY_MODEL) || is_by_rule(key)
 }
 
-/// Whether no model wrote it.
+/// Whether the summary is rule-based.
 pub(crate) fn is_by_rule(key: &str) -> bool {
     key.starts_with(BY_RULE) || key.starts_with(BY_HOST)
 }
@@ -441,7 +446,7 @@ fn newest(covers: &[MessageRange]) -> u64 {
     covers.iter().map(|range| range.last).max().unwrap_or_default()
 }
 
-/// A summary whose key follows from its text and covers, so that one key never means two things.
+/// A summary. Its key is a hash of text and covers, so that one key never has two meanings.
 fn summary(kind: &str, content: &str, covers: Vec<MessageRange>) -> Segment {
     let first = covers.iter().map(|range| range.first).min().unwrap_or_default();
     let ids = covers.iter().flat_map(|range| [range.first, range.last]).flat_map(u64::to_le_bytes);

@@ -1,100 +1,100 @@
-//! Work ahead: notes by rule at once, then a summary by a model, and shorter renderings of what is large.
+//! Background preparation: first a rule-based list and shortened renderings, then a summary by a model.
 //!
-//! The notes come first, so that a model that is slow, away or talks nonsense leaves something to go on with.
+//! The list comes first, so that there is a result even if the model is slow, unavailable or useless.
 
 use hermes_plugin::context_engine::{Moment, Request};
 use hermes_plugin::{Error, ErrorKind, Message, MessageRange, Model, Progress, clock, llm, log};
 
 use crate::budget::{Budget, SAID_BESIDE, share, summary_tokens, written_most};
 use crate::config::Config;
+use crate::current_view::CurrentView;
 use crate::digest;
-use crate::ground::Ground;
-use crate::ledger::Ledger;
-use crate::notes::{Notes, Room};
-use crate::plan::{Planner, Ready};
-use crate::prompt::{self, Circumstances};
+use crate::message_index::MessageIndex;
+use crate::notes::{NoteBudget, Notes};
+use crate::plan::{Planner, PreparedWork};
+use crate::prompt::{self, PromptContext};
 use crate::set::Set;
-use crate::shelf::{Cabinet, Prepared, Shelf};
-use crate::shorter;
+use crate::shortening;
 use crate::source::{Host, Source};
+use crate::storage::{Prepared, SessionState, Storage};
 use crate::work::{self, Portion, Work};
 
-/// What the background instance works with.
-pub(crate) struct Writer<'a> {
+/// Input of the background instance.
+pub(crate) struct Preparer<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) ledger: &'a Ledger,
-    pub(crate) cabinet: &'a Cabinet,
-    /// Tokens of new messages that are worth a list or a first summary, and another summary.
+    pub(crate) index: &'a MessageIndex,
+    pub(crate) storage: &'a Storage,
+    /// Tokens of new messages that justify a first and an updated summary.
     pub(crate) least: u32,
     pub(crate) enough: u32,
 }
 
-impl Writer<'_> {
+impl Preparer<'_> {
     pub(crate) fn prepare(&self, request: &Request) -> Result<Progress, Error> {
-        let ground = Ground::new(self.ledger, &request.view);
-        let budget = Budget::of(self.config, &request.pressure, &ground);
-        let shelf = self.cabinet.read()?;
-        self.list(&ground, budget, &shelf)?;
+        let current = CurrentView::new(self.index, &request.view);
+        let budget = Budget::of(self.config, &request.pressure, &current);
+        let state = self.storage.read()?;
+        self.list(&current, budget, &state)?;
 
         let model = match llm::resolve(prompt::TASK) {
             Ok(model) => model,
             Err(error) if is_without_model(&error) => return self.seen(),
-            Err(error) => return Err(error.context("looking for the model that writes summaries")),
+            Err(error) => return Err(error.context("resolving the model that writes summaries")),
         };
-        // Who asks for it by hand has perhaps put right what was wrong.
-        if request.pressure.moment != Moment::Manual && !shelf.may_ask(&name(&model), clock::now()) {
+        // On a manual request the user may have fixed the cause of the failure.
+        if request.pressure.moment != Moment::Manual && !state.may_ask(&name(&model), clock::now()) {
             return self.seen();
         }
-        self.write(request, &model, &ground, &budget, &shelf)
+        self.write(request, &model, &current, &budget, &state)
     }
 
-    /// Notes by rule of what no summary stands for yet, and what could be shown shorter.
-    fn list(&self, ground: &Ground<'_>, budget: Budget, shelf: &Shelf) -> Result<(), Error> {
-        let (written, listed) = (shelf.written(self.ledger), shelf.listed(self.ledger));
-        let ready = Ready { written, listed, ..Ready::default() };
-        let planner = Planner { ground, config: self.config, budget, ready, source: &Host, needed: true };
+    /// Prepares a rule-based list of messages without a summary, and shortened renderings.
+    fn list(&self, current: &CurrentView<'_>, budget: Budget, state: &SessionState) -> Result<(), Error> {
+        let (written, listed) = (state.written(self.index), state.listed(self.index));
+        let ready = PreparedWork { written, listed, ..PreparedWork::default() };
+        let planner = Planner { current, config: self.config, budget, ready, source: &Host, needed: true };
         let Some(listing) = planner.listing(self.least)? else { return Ok(()) };
-        let listed = Prepared::new(listing.text, listing.tokens, &listing.covers, self.ledger, None);
-        let shorter = shorter::of(&self.in_view(ground)?, &Host);
-        self.cabinet.update(|shelf| {
-            shelf.listed = Some(listed.clone());
-            shelf.shorter.clone_from(&shorter);
+        let listed = Prepared::new(listing.text, listing.tokens, &listing.covers, self.index, None);
+        let shorter = shortening::of(&self.in_view(current)?, &Host);
+        self.storage.update(|state| {
+            state.listed = Some(listed.clone());
+            state.shorter.clone_from(&shorter);
         })?;
         Ok(())
     }
 
-    /// The newest messages of the view, as far as they could still be shown when the next plan is made.
-    fn in_view(&self, ground: &Ground<'_>) -> Result<Vec<Message>, Error> {
+    /// The newest messages of the view that the next plan may still show.
+    fn in_view(&self, current: &CurrentView<'_>) -> Result<Vec<Message>, Error> {
         const MOST: u32 = 100_000;
-        let mut from = ground.len();
-        while from > 0 && ground.is_shown(from - 1) && self.ledger.tokens(from - 1..ground.len()) <= MOST {
+        let mut from = current.len();
+        while from > 0 && current.is_shown(from - 1) && self.index.tokens(from - 1..current.len()) <= MOST {
             from -= 1;
         }
-        let mut newest = Set::empty(ground.len());
-        newest.insert(from..ground.len());
-        self.read(&self.ledger.ranges(&newest))
+        let mut newest = Set::empty(current.len());
+        newest.insert(from..current.len());
+        self.read(&self.index.ranges(&newest))
     }
 
     fn write(
         &self,
         request: &Request,
         model: &Model,
-        ground: &Ground<'_>,
+        current: &CurrentView<'_>,
         budget: &Budget,
-        shelf: &Shelf,
+        state: &SessionState,
     ) -> Result<Progress, Error> {
         let window = request.pressure.context_length;
         let focus = request.focus.as_deref().map(str::trim).filter(|focus| !focus.is_empty());
-        // Another focus asks for another summary, from the messages themselves.
-        let base = shelf.written(self.ledger);
+        // Another focus needs a new summary, made from the messages themselves.
+        let base = state.written(self.index);
         let base = base.filter(|prepared| focus.is_none() || prepared.focus.as_deref() == focus);
         let enough = if base.is_some() { self.enough } else { self.least };
         let portion = Portion { input: input(model, window), least: self.least, enough };
-        let Some(work) = work::next(ground, self.config, budget, base, portion, &Host)? else { return self.seen() };
+        let Some(work) = work::next(current, self.config, budget, base, portion, &Host)? else { return self.seen() };
 
         let tokens = summary_tokens(work.folded, window);
-        let now = self.newest_words(ground)?;
-        let around = Circumstances {
+        let now = self.newest_words(current)?;
+        let around = PromptContext {
             focus,
             memory: &request.memory_context,
             now: &now,
@@ -112,12 +112,12 @@ impl Writer<'_> {
             Ok(text) => {
                 let text = with_words(text, &work, &Host);
                 let tokens = Host.count(&text);
-                let prepared = Prepared::new(text, tokens, &work.covers, self.ledger, focus.map(str::to_owned));
-                self.cabinet.update(|shelf| {
-                    shelf.written = Some(prepared.clone());
-                    shelf.succeeded();
-                    let left = shelf.listed.take();
-                    shelf.listed = left.filter(|listed| listed.last > prepared.last);
+                let prepared = Prepared::new(text, tokens, &work.covers, self.index, focus.map(str::to_owned));
+                self.storage.update(|state| {
+                    state.written = Some(prepared.clone());
+                    state.succeeded();
+                    let left = state.listed.take();
+                    state.listed = left.filter(|listed| listed.last > prepared.last);
                 })?;
                 Ok(if work.more { Progress::More } else { Progress::Done })
             }
@@ -127,26 +127,26 @@ impl Writer<'_> {
 
     fn failed(&self, model: &Model, why: &Error) -> Result<Progress, Error> {
         let now = clock::now();
-        let shelf = self.cabinet.update(|shelf| shelf.failed(&name(model), why, now))?;
+        let state = self.storage.update(|state| state.failed(&name(model), why, now))?;
         log::warn(format!(
-            "no summary was written: {}; it is tried again after {} s, until then old messages are folded by rule \
-             (`auxiliary.compression.model` names another model for it)",
+            "no summary was written: {}; retrying after {} s, until then old messages are summarised by rule \
+             (`auxiliary.compression.model` selects another model)",
             why.message,
-            shelf.retry_at.saturating_sub(now) / 1_000
+            state.retry_at.saturating_sub(now) / 1_000
         ));
         Ok(Progress::Done)
     }
 
-    /// Nothing more to do until more is said.
+    /// Records that there is nothing to prepare until new messages arrive.
     fn seen(&self) -> Result<Progress, Error> {
-        let last = self.ledger.last().unwrap_or_default();
-        self.cabinet.update(|shelf| shelf.seen = last)?;
+        let last = self.index.last().unwrap_or_default();
+        self.storage.update(|state| state.seen = last)?;
         Ok(Progress::Done)
     }
 
-    fn newest_words(&self, ground: &Ground<'_>) -> Result<String, Error> {
-        let Some(at) = ground.ledger.last_user() else { return Ok(String::new()) };
-        let messages = self.read(&[MessageRange::one(ground.ledger.id(at))])?;
+    fn newest_words(&self, current: &CurrentView<'_>) -> Result<String, Error> {
+        let Some(at) = current.index.last_user() else { return Ok(String::new()) };
+        let messages = self.read(&[MessageRange::one(current.index.id(at))])?;
         Ok(messages.into_iter().map(|message| message.content).collect())
     }
 
@@ -159,31 +159,31 @@ impl Writer<'_> {
     }
 }
 
-/// How a model is told from others.
+/// Identifies a model.
 pub(crate) fn name(model: &Model) -> String {
     format!("{}/{}", model.provider, model.name)
 }
 
-/// Tokens that fit the window of the model that writes, with room for its reply and for an estimate that is wrong.
+/// Input tokens for the model that writes, with room for its reply and for estimation errors.
 fn input(model: &Model, window: u32) -> u32 {
     let theirs = if model.context_length == 0 { window } else { model.context_length };
     let reply = prompt::longest(summary_tokens(u32::MAX, window));
     share(theirs.saturating_sub(reply).saturating_sub(prompt::INSTRUCTIONS), 0.6).max(500)
 }
 
-/// Behind what the model wrote, what the user said, word for word: no model can misquote it there.
+/// Appends the user's words verbatim, where the model cannot misquote them.
 pub(crate) fn with_words(text: String, work: &Work, source: &impl Source) -> String {
     let mut notes = Notes::default();
     for earlier in &work.earlier {
         notes.said.extend(Notes::parse(earlier).said);
     }
     notes.said.extend(digest::said(&work.messages));
-    let room = Room { written: 0, said: SAID_BESIDE.min(work.folded / 10), done: 0 };
+    let room = NoteBudget { written: 0, said: SAID_BESIDE.min(work.folded / 10), done: 0 };
     let said = notes.within(room, source).said;
     Notes { written: text, said, done: Default::default() }.by_model()
 }
 
-/// No model, or no right to one: the user may want it so.
+/// Whether no model is configured or permitted, which can be intended.
 fn is_without_model(error: &Error) -> bool {
     error.code == "no-model" || error.is(ErrorKind::Denied)
 }

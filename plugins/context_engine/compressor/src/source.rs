@@ -1,14 +1,14 @@
-//! Where texts and figures come from: the host, and in tests a conversation in memory.
+//! Access to texts and token counts: the host's imports, or in tests a conversation in memory.
 
 use hermes_plugin::{Error, Message, MessageRange, history, llm};
 
-/// What planning has to look up.
+/// Lookups that planning needs.
 pub(crate) trait Source {
     /// All messages of a range.
     fn messages(&self, range: MessageRange) -> Result<Vec<Message>, Error>;
-    /// The text of a summary of the view.
+    /// The text of a summary in the view.
     fn summary(&self, key: &str) -> Result<String, Error>;
-    /// Tokens of a text, by the ruler of the headers.
+    /// Tokens of a text, by the same estimate as the headers.
     fn count(&self, text: &str) -> u32;
 }
 

@@ -1,14 +1,14 @@
-//! What tests of several modules use.
+//! Test fixtures shared by several modules.
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::tokens;
 use hermes_plugin::context_engine::{CacheState, Moment, Pressure};
 use hermes_plugin::{Error, Header, Message, MessageRange, Role, ToolCall};
 
-use crate::ledger::Ledger;
+use crate::message_index::MessageIndex;
 use crate::source::Source;
 
-/// The host's ruler, and a conversation of nothing.
+/// The host's token counter, with an empty conversation.
 pub(crate) struct Ruler;
 
 impl Source for Ruler {
@@ -66,7 +66,7 @@ pub(crate) fn result(id: u64, call: &str, tool: &str, content: &str) -> Message 
     }
 }
 
-/// Headers of messages that are groups of their own: ids and tokens. The odd ones are the user's.
+/// Headers from ids and tokens. Each message is its own group; odd ids are the user's.
 pub(crate) fn headers(messages: &[(u64, u32)]) -> Vec<Header> {
     let header = |&(id, tokens): &(u64, u32)| Header {
         id,
@@ -82,14 +82,14 @@ pub(crate) fn headers(messages: &[(u64, u32)]) -> Vec<Header> {
     messages.iter().map(header).collect()
 }
 
-pub(crate) fn ledger(messages: &[(u64, u32)]) -> Ledger {
-    let mut ledger = Ledger::new();
-    ledger.observe(&headers(messages));
-    ledger
+pub(crate) fn index(messages: &[(u64, u32)]) -> MessageIndex {
+    let mut index = MessageIndex::new();
+    index.observe(&headers(messages));
+    index
 }
 
-/// Six messages of 100 tokens, the second to the fourth of one group; ids have gaps.
-pub(crate) fn grouped() -> Ledger {
+/// Six messages of 100 tokens; the second to the fourth form one group, and ids have gaps.
+pub(crate) fn grouped() -> MessageIndex {
     let header = |id, group, role| Header {
         id,
         role,
@@ -101,8 +101,8 @@ pub(crate) fn grouped() -> Ledger {
         images: 0,
         created_at: 0,
     };
-    let mut ledger = Ledger::new();
-    ledger.observe(&[
+    let mut index = MessageIndex::new();
+    index.observe(&[
         header(2, 2, Role::User),
         header(5, 5, Role::Assistant),
         header(6, 5, Role::Tool),
@@ -110,7 +110,7 @@ pub(crate) fn grouped() -> Ledger {
         header(11, 11, Role::Assistant),
         header(12, 12, Role::User),
     ]);
-    ledger
+    index
 }
 
 pub(crate) fn pressure(context_length: u32, reserve: u32, fixed_tokens: u32) -> Pressure {

@@ -1,26 +1,26 @@
-//! Passages that are brought back without being asked for, where what was said names them beyond doubt: a message by its
-//! number, a phrase word for word. Whatever is only likely stays where it is: every passage stands in the context from then on.
+//! Inserts passages without a tool call when the user's message names them exactly: a message by number, or a quoted
+//! phrase. Likely matches are left out, because every inserted passage stays in the context.
 
 use hermes_plugin::context_assist::{Draft, Place, Quote};
 use hermes_plugin::history::{Matching, Query};
 use hermes_plugin::{Error, Message, MessageId, MessageRange};
 
 use crate::clip::floor;
+use crate::current_view::Rows;
 use crate::expand::one;
-use crate::ground::Rows;
 use crate::source::Source;
 
-/// Passages for one message, and bytes of one.
+/// Most passages per message, and bytes of each.
 const PASSAGES: usize = 3;
 const PASSAGE: usize = 2_000;
-/// Bytes that a token has at least, nearly always.
+/// Lower bound for the bytes of a token.
 const BYTES: usize = 2;
-/// A phrase in quotes that is worth looking for, in characters.
+/// Characters of a quoted phrase that is worth a search.
 const PHRASE: std::ops::RangeInclusive<usize> = 12..=200;
-/// Of a long message only the beginning is looked through.
+/// Only this many bytes of a long message are examined.
 const SEARCHED: usize = 16_000;
 
-/// What a draft names of what is folded, in `budget` tokens.
+/// Quotes of folded messages that the draft names, within `budget` tokens.
 pub(crate) fn quotes(
     draft: &Draft,
     budget: u32,
@@ -28,7 +28,7 @@ pub(crate) fn quotes(
     folded: MessageId,
     source: &impl Source,
 ) -> Result<Vec<Quote>, Error> {
-    // What tools answer names a great deal, and hardly ever what comes next.
+    // Tool results mention many things, but rarely what comes next.
     let Draft::User(text) = draft else { return Ok(Vec::new()) };
     if folded == 0 || rows.len() == 0 {
         return Ok(Vec::new());
@@ -61,7 +61,7 @@ pub(crate) fn quotes(
             ..Query::new(phrase)
         };
         let hits = source.search(&asked)?;
-        // A phrase that stands in many places names none of them.
+        // A phrase found in many messages identifies none of them.
         if hits.is_empty() || hits.len() > 2 {
             continue;
         }
@@ -74,7 +74,7 @@ pub(crate) fn quotes(
     Ok(quotes)
 }
 
-/// Numbers of messages, as `#12`.
+/// Message numbers such as `#12`.
 fn numbers(text: &str) -> impl Iterator<Item = MessageId> + '_ {
     text.split('#').skip(1).filter_map(|rest| {
         let end = rest.bytes().position(|sign| !sign.is_ascii_digit()).unwrap_or(rest.len());
@@ -82,13 +82,13 @@ fn numbers(text: &str) -> impl Iterator<Item = MessageId> + '_ {
     })
 }
 
-/// What stands in backticks or double quotes, on one line and long enough to be told from others.
+/// Text in backticks or double quotes on one line, within the length limits.
 fn phrases(text: &str) -> Vec<&str> {
     let mut phrases = Vec::new();
     for mark in ['`', '"'] {
         for line in text.lines() {
             let parts: Vec<&str> = line.split(mark).collect();
-            // Every second part stands between two marks.
+            // Every second part lies between two quotation marks.
             let quoted = parts.iter().enumerate().filter(|(at, _)| at % 2 == 1 && at + 1 < parts.len());
             phrases.extend(quoted.map(|(_, part)| part.trim()).filter(|part| PHRASE.contains(&part.chars().count())));
         }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_beyond_doubt_comes_back() {
+    fn a_passage_named_exactly_is_quoted() {
         assert_eq!(quoted("see #1", 500, 5), [(1, Place::Text, "The tide table lies in harbour/tide.md.".to_owned())]);
         let found = quoted("why `ferry leaves at 17:40`?", 500, 5);
         assert_eq!(found.len(), 1);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_silent() {
+    fn anything_else_gives_no_quote() {
         for (text, budget, folded) in [
             ("where is the ferry table?", 500, 5),
             ("see #1", 500, 0),

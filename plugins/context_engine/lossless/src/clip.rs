@@ -1,6 +1,6 @@
-//! Texts on one line, texts within a length, and times as texts.
+//! Shortening and formatting of texts, numbers and times.
 
-/// All white space and control characters become single blanks; at most `most` characters.
+/// Joins all lines, collapses white space and control characters to single spaces, and cuts after `most` characters.
 pub(crate) fn line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
@@ -25,13 +25,13 @@ pub(crate) fn line(text: &str, most: usize) -> String {
     line
 }
 
-/// Whether it could be taken for the end of a line, or moves what follows about.
+/// Whether the character ends a line, or changes the direction or position of text.
 pub(crate) fn is_break(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The largest index up to `at` at which a character begins.
+/// The largest character boundary up to `at`.
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -40,7 +40,7 @@ pub(crate) fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Beginning and end of a text within `most` bytes, and between them what says how much is left out of what.
+/// The beginning and end of a text within `most` bytes, with a mark between them that says how much is left out.
 pub(crate) fn ends(text: &str, most: usize, whole: &str) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -54,7 +54,7 @@ pub(crate) fn ends(text: &str, most: usize, whole: &str) -> String {
     format!("{}\n{mark}\n{}", &text[..head], &text[tail..])
 }
 
-/// The largest cap at which these sizes, each cut to it, fit together.
+/// The largest cap such that the sizes, each limited to it, sum to at most `budget`.
 pub(crate) fn cap(sizes: &[usize], budget: usize) -> usize {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();
@@ -70,7 +70,7 @@ pub(crate) fn cap(sizes: &[usize], budget: usize) -> usize {
     usize::MAX
 }
 
-/// A number with its digits in groups: `8,554`.
+/// A number with a thousands separator: `8,554`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -83,11 +83,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Unix milliseconds as `2026-01-02 15:04`, in UTC: the time of day where somebody sits would change under a frozen text.
+/// Unix milliseconds as `2026-01-02 15:04` in UTC. A local time zone could change later, but the text is frozen.
 pub(crate) fn time(milliseconds: u64) -> String {
     let minutes = milliseconds / 60_000;
     let (days, minutes) = (minutes / 1_440, minutes % 1_440);
-    // The civil calendar in eras of 400 years that begin in March.
+    // Civil calendar in 400-year eras whose years begin in March.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_no_breaks_of_any_kind() {
+    fn a_line_contains_no_line_breaks() {
         let text = "  a\r\n\tb\u{2028}c\u{202e}d\0e  ";
         assert_eq!(line(text, 80), "a b c d e");
         assert_eq!(line("eins zwei drei", 9), "eins zwei…");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_stay_and_characters_whole() {
+    fn both_ends_stay_and_no_character_is_split() {
         let text = format!("begin{}end", "渡".repeat(1_000));
         let short = ends(&text, 90, "#7");
         assert!(short.starts_with("begin渡") && short.ends_with("渡end") && short.contains("whole: #7"), "{short}");
@@ -121,20 +121,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_lets_the_small_ones_whole() {
+    fn a_cap_leaves_small_sizes_whole() {
         assert_eq!(cap(&[10, 500, 600], 310), 150);
         assert_eq!((cap(&[10, 20], 100), cap(&[], 9), cap(&[7, 7], 0)), (usize::MAX, usize::MAX, 0));
     }
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_grouped_by_three() {
         for (number, text) in [(0, "0"), (999, "999"), (8_554, "8,554"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
     }
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_follow_the_civil_calendar() {
         for (milliseconds, text) in [
             (0, "1970-01-01 00:00"),
             (951_782_400_000, "2000-02-29 00:00"),

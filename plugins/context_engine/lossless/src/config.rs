@@ -1,32 +1,32 @@
-//! What users may set, and what holds where they do not.
+//! The user's settings and their defaults.
 
 use hermes_plugin::{Error, log};
 use serde_json::{Map, Value};
 
 use crate::policy;
 
-/// The plugin's section of the user's configuration. Tokens are those of the host's estimate.
+/// The plugin's section of the configuration. Token settings use the host's estimate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Share of the usable window at which the view is replaced whatever it costs.
+    /// Share of the usable window at which the view is replaced at any cost.
     pub(crate) threshold: f64,
-    /// Share of the threshold's tokens that the newest messages may take; none for `tail_tokens`.
+    /// Size of the tail as a share of the threshold's tokens; overrides `tail_tokens`.
     pub(crate) target_ratio: Option<f64>,
-    /// Messages at the beginning that stay as they are.
+    /// Number of first messages that stay in full.
     pub(crate) protect_first_n: usize,
-    /// Messages at the end that stay as they are, as far as the room goes.
+    /// Number of newest messages that stay in full, as far as room allows.
     pub(crate) protect_last_n: usize,
-    /// Tokens that the newest messages may take.
+    /// Tokens of the tail (the newest messages).
     pub(crate) tail_tokens: u32,
-    /// Tokens that have to have left the tail before they are folded.
+    /// Tokens that must have left the tail before they are folded.
     pub(crate) fold_tokens: u32,
-    /// Tokens of the working set; 0 for none.
+    /// Tokens of the working set; 0 turns it off.
     pub(crate) working_tokens: u32,
-    /// Tokens of all segments together.
+    /// Most tokens of all segments together.
     pub(crate) prefix_tokens: u32,
-    /// Whether passages are brought back without being asked for.
+    /// Whether `assist` inserts passages that the user's message names.
     pub(crate) assist: bool,
-    /// Whether a model writes notes beside what is listed by rule.
+    /// Whether a model writes notes beside the rule-based lists.
     pub(crate) notes: bool,
 }
 
@@ -48,16 +48,16 @@ impl Default for Config {
 }
 
 impl Config {
-    /// From a JSON object; what does not fit is said by its key.
+    /// Parses a JSON object. An error names the invalid key.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let given: Value = if text.trim().is_empty() { Value::Object(Map::new()) } else { serde_json::from_str(text)? };
         let Value::Object(given) = given else {
-            return Err(Error::invalid("the configuration is no object with keys such as `threshold`"));
+            return Err(Error::invalid("the configuration must be an object with keys such as `threshold`"));
         };
         let mut config = Self::default();
         for (key, value) in &given {
             match key.as_str() {
-                // Users share the setting with engines that take more; a window is never filled beyond 85 % here.
+                // Other engines allow a higher threshold under the same key; this one caps it at 85 %.
                 "threshold" => config.threshold = share(key, value, 0.2, 0.95)?.min(policy::HIGHEST),
                 "target_ratio" => config.target_ratio = Some(share(key, value, 0.02, 0.80)?),
                 "protect_first_n" => config.protect_first_n = number(key, value, 0, 1_000)? as usize,
@@ -69,7 +69,7 @@ impl Config {
                 "assist" => config.assist = flag(key, value)?,
                 "notes" => config.notes = flag(key, value)?,
                 _ => log::warn(format!(
-                    "the setting `{key}` is not known and has no effect; known are threshold, target_ratio, \
+                    "unknown setting `{key}` has no effect; known settings are threshold, target_ratio, \
                      protect_first_n, protect_last_n, tail_tokens, fold_tokens, working_tokens, prefix_tokens, assist \
                      and notes"
                 )),
@@ -105,14 +105,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_set_means_the_defaults() {
+    fn an_empty_configuration_gives_the_defaults() {
         for text in ["", "{}", r#"{"colour":"red"}"#] {
             assert_eq!(Config::parse(text).unwrap(), Config::default());
         }
     }
 
     #[test]
-    fn what_is_set_holds() {
+    fn settings_override_the_defaults() {
         let text = r#"{"threshold":0.95,"target_ratio":0.3,"protect_first_n":2,"protect_last_n":20,"tail_tokens":4000,
             "fold_tokens":9000,"working_tokens":0,"prefix_tokens":6000,"assist":false,"notes":false}"#;
         let expected = Config {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn an_error_names_the_invalid_setting() {
         for (text, named) in [
             (r#"{"threshold":"high"}"#, "`threshold`"),
             (r#"{"target_ratio":7}"#, "`target_ratio`"),

@@ -1,4 +1,4 @@
-//! The newest group shown shorter, when nothing else makes it fit: calls stay calls and results stay theirs.
+//! Excerpts of the newest group, for when nothing else makes it fit. Calls keep their results.
 
 use hermes_plugin::context_engine::Excerpt;
 use hermes_plugin::{Message, Role};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::clip::{cap, ends, floor};
 use crate::source::Source;
 
-/// Below this a text is not cut further: what would be left says nothing.
+/// A text is not cut below this many bytes.
 const LEAST: usize = 100;
 
-/// An excerpt for each message that needs one, within `tokens` in all, with what it takes; none when that cannot be done.
+/// Fits the group into `tokens`: for each message an excerpt, if it needs one, and its tokens. `None` if it cannot fit.
 pub(crate) fn group(messages: &[Message], tokens: u32, source: &impl Source) -> Option<Vec<(Option<Excerpt>, u32)>> {
     let sizes: Vec<usize> = messages.iter().map(|message| message.tokens as usize).collect();
     let mut most = cap(&sizes, tokens as usize);
@@ -34,7 +34,7 @@ pub(crate) fn group(messages: &[Message], tokens: u32, source: &impl Source) -> 
 }
 
 fn excerpt(message: &Message, tokens: usize, source: &impl Source) -> Option<(Option<Excerpt>, u32)> {
-    // Two bytes a token is less than any text has.
+    // Two bytes per token is a lower bound for any text.
     let bytes = tokens * 2;
     let mut excerpt = Excerpt { id: message.id, content: None, arguments: Vec::new(), keep_images: false };
     let sizes: Vec<usize> = message.tool_calls.iter().map(|call| call.arguments.len()).collect();
@@ -53,7 +53,7 @@ fn excerpt(message: &Message, tokens: usize, source: &impl Source) -> Option<(Op
     let most = bytes.saturating_sub(taken).max(LEAST);
     if message.content.len() > most {
         let text = ends(&message.content, most, &format!("#{}", message.id));
-        // What was sent may be shorter than what was said, but it is all that this message costs.
+        // The view may show less than the full message, but this is all the message can save.
         let calls: u32 = message.tool_calls.iter().map(|call| source.count(&call.arguments)).sum();
         let before = message.tokens.saturating_sub(calls);
         saved += before.saturating_sub(source.count(&text).saturating_add(40));
@@ -62,7 +62,7 @@ fn excerpt(message: &Message, tokens: usize, source: &impl Source) -> Option<(Op
     (saved > 0).then(|| (Some(excerpt), message.tokens - saved.min(message.tokens)))
 }
 
-/// The same object with its long strings cut; none when it is no object or does not become shorter.
+/// The same JSON object with its long strings cut. `None` if it is not an object or does not become shorter.
 fn shorten(arguments: &str, bytes: usize) -> Option<String> {
     let mut object: Value = serde_json::from_str(arguments).ok().filter(Value::is_object)?;
     let mut most = bytes.max(LEAST);
@@ -95,7 +95,7 @@ mod tests {
     use crate::testing::{Ruler, calls, result};
 
     #[test]
-    fn large_texts_and_arguments_are_cut_and_small_ones_stay() {
+    fn large_texts_and_arguments_are_cut_and_small_ones_stay_whole() {
         let arguments = format!(r#"{{"path":"a.rs","lines":[1,2],"content":"{}"}}"#, "word ".repeat(9_000));
         let messages = [
             calls(1, &[("a", "write", &arguments), ("b", "read", r#"{"path":"b"}"#)]),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_is_said() {
+    fn a_group_that_cannot_fit_gives_none() {
         let messages =
             [calls(1, &[("a", "write", &format!("[{}1]", "1,".repeat(9_000)))]), result(2, "a", "write", "")];
         assert_eq!(group(&messages, 500, &Ruler), None);

@@ -1,6 +1,5 @@
-//! The engine apart from the host: what it remembers between calls, and what it answers.
+//! The engine's state between calls and its answers to the host.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Request, Segment};
@@ -8,48 +7,52 @@ use hermes_plugin::{Error, Header, MessageId, Progress, log};
 use serde_json::json;
 
 use crate::config::Config;
-use crate::desk::Desk;
-use crate::gist::Gist;
-use crate::ground::{Ground, Rows, Standing};
+use crate::current_view::{CurrentView, Rows, Visibility};
 use crate::layout::backlog;
-use crate::note::{self, Writer};
-use crate::plan::{Draft, Planner};
-use crate::policy::{Marks, Shares};
-use crate::shelf::{Shelf, State};
+use crate::note::{self, NoteWriter};
+use crate::plan::{PlanCache, PlannedView, Planner};
+use crate::policy::{Budgets, Thresholds};
+use crate::read_cache::ReadCache;
 use crate::source::{Database, Source};
-use crate::texts::Made;
-use crate::timing::{self, Quiet};
-use crate::told::Told;
-use crate::work::{self, Bookmark};
+use crate::storage::{State, Storage};
+use crate::timing::{self, Cooldown};
+use crate::work::{self, ReadPosition};
 
-/// Tokens of new messages that are worth reading ahead, as a part of what is folded at once.
+/// New messages are worth reading ahead once they hold this fraction (1/AHEAD) of the tokens folded at once.
 const AHEAD: u32 = 4;
 
-/// An engine over a log and a database.
+/// The engine, generic over the message log and the database.
 pub(crate) struct Engine<S, D> {
     pub(crate) config: Config,
     pub(crate) source: S,
-    pub(crate) shelf: Shelf<D>,
+    pub(crate) storage: Storage<D>,
     pub(crate) session: String,
     pub(crate) rows: Rows,
-    pub(crate) desk: Desk,
-    quiet: Quiet,
-    /// As it is kept; read when it is first needed.
+    pub(crate) read_cache: ReadCache,
+    cooldown: Cooldown,
+    /// The stored session state, loaded on first use.
     state: Option<State>,
-    bookmark: Bookmark,
-    /// The newest message when reading ahead was last asked for.
-    asked: MessageId,
-    /// The plan that waits for its verdict.
-    proposed: Option<Draft>,
-    marks: Option<(Marks, Shares)>,
-    /// Tokens of the next request when a plan was asked for.
-    read_at: u32,
-    /// Texts of segments in the view, by key: those that this instance made.
-    texts: HashMap<String, String>,
-    /// Gists of segments in the view, by key, as far as they were needed.
-    gists: HashMap<String, Rc<Gist>>,
-    union: Option<(u64, Made)>,
-    told: Told,
+    read_ahead: ReadAhead,
+    proposal: Proposal,
+    plan_cache: PlanCache,
+}
+
+/// Progress of the background reader.
+#[derive(Default)]
+struct ReadAhead {
+    position: ReadPosition,
+    /// The newest message when the engine last requested preparation.
+    requested_through: MessageId,
+}
+
+/// The last proposal and the figures it was based on.
+#[derive(Default)]
+struct Proposal {
+    /// The plan whose outcome the host has not reported yet.
+    pending: Option<PlannedView>,
+    figures: Option<(Thresholds, Budgets)>,
+    /// Tokens of the next request at the time of the proposal.
+    prompt_tokens: u32,
 }
 
 impl<S: Source, D: Database> Engine<S, D> {
@@ -57,21 +60,15 @@ impl<S: Source, D: Database> Engine<S, D> {
         Self {
             config,
             source,
-            shelf: Shelf::new(database),
+            storage: Storage::new(database),
             session: String::new(),
             rows: Rows::default(),
-            desk: Desk::default(),
-            quiet: Quiet::Off,
+            read_cache: ReadCache::default(),
+            cooldown: Cooldown::Off,
             state: None,
-            bookmark: Bookmark::default(),
-            asked: 0,
-            proposed: None,
-            marks: None,
-            read_at: 0,
-            texts: HashMap::new(),
-            gists: HashMap::new(),
-            union: None,
-            told: Told::default(),
+            read_ahead: ReadAhead::default(),
+            proposal: Proposal::default(),
+            plan_cache: PlanCache::default(),
         }
     }
 
@@ -81,9 +78,9 @@ impl<S: Source, D: Database> Engine<S, D> {
     }
 
     pub(crate) fn model_changed(&mut self) {
-        // Another window, another ruler: what was tried means nothing any more.
-        self.quiet = Quiet::Off;
-        self.marks = None;
+        // The window and the token counts change with the model, so earlier attempts say nothing.
+        self.cooldown = Cooldown::Off;
+        self.proposal.figures = None;
     }
 
     pub(crate) fn observe(&mut self, headers: &[Header]) {
@@ -95,114 +92,110 @@ impl<S: Source, D: Database> Engine<S, D> {
 
     pub(crate) fn rewound(&mut self, first: MessageId) {
         self.rows.rewind(first);
-        self.desk.rewind(first);
-        self.quiet = Quiet::Off;
-        self.bookmark.next = self.bookmark.next.min(first);
-        self.asked = self.asked.min(first);
+        self.read_cache.rewind(first);
+        self.cooldown = Cooldown::Off;
+        self.read_ahead.position.next = self.read_ahead.position.next.min(first);
+        self.read_ahead.requested_through = self.read_ahead.requested_through.min(first);
         if self.state().folded >= first {
-            // The host goes back to an earlier view: which messages it folds is seen when it is next shown.
+            // The host restores an earlier view. The next `propose` shows which messages that view folds.
             self.change(|state| state.folded = 0);
         }
     }
 
     pub(crate) fn assess(&mut self, pressure: &Pressure) -> Advice {
-        if let Err(error) = self.desk.catch_up(&self.rows, &self.source) {
+        if let Err(error) = self.read_cache.catch_up(&self.rows, &self.source) {
             log::debug(error);
         }
         let state = self.state();
         let (folded, texts) = (state.folded, state.prefix.saturating_add(state.working));
         let backlog = backlog(&self.rows, folded);
-        let marks = Marks::of(&self.config, pressure, backlog.shown.saturating_add(texts));
-        let shares = Shares::of(&self.config, &marks, pressure.moment);
-        self.marks = Some((marks, shares));
-        // A cache that is cold anyway makes a smaller fold worth it.
+        let thresholds = Thresholds::of(&self.config, pressure, backlog.shown.saturating_add(texts));
+        let budgets = Budgets::of(&self.config, &thresholds, pressure.moment);
+        self.proposal.figures = Some((thresholds, budgets));
+        // A cold cache costs nothing to break, so a smaller fold pays.
         let pays = if is_cold(pressure) {
-            backlog.shown >= shares.tail.saturating_add(shares.fold / 2)
+            backlog.shown >= budgets.tail.saturating_add(budgets.fold / 2)
         } else {
-            backlog.ripe >= shares.tail.saturating_add(shares.fold)
+            backlog.ripe >= budgets.tail.saturating_add(budgets.fold)
         };
-        let propose = timing::propose(pressure, &marks, &mut self.quiet, pays);
-        Advice { prepare: self.is_worth_reading(pressure, shares.fold / AHEAD), propose }
+        let propose = timing::propose(pressure, &thresholds, &mut self.cooldown, pays);
+        Advice { prepare: self.is_worth_reading(pressure, budgets.fold / AHEAD), propose }
     }
 
     fn is_worth_reading(&mut self, pressure: &Pressure, least: u32) -> bool {
-        let Some(last) = self.rows.last().filter(|last| last.id > self.asked) else { return false };
-        let worth = backlog(&self.rows, self.asked).shown >= least || pressure.moment == Moment::Manual;
+        let requested = self.read_ahead.requested_through;
+        let Some(last) = self.rows.last().filter(|last| last.id > requested) else { return false };
+        let worth = backlog(&self.rows, requested).shown >= least || pressure.moment == Moment::Manual;
         if worth {
-            self.asked = last.id;
+            self.read_ahead.requested_through = last.id;
         }
         worth
     }
 
-    /// One step of reading ahead.
+    /// Reads the next batch of new messages.
     pub(crate) fn read_ahead(&mut self) -> Result<Progress, Error> {
-        work::step(&mut self.bookmark, &self.rows, &mut self.shelf, &self.source)
-            .map_err(|error| error.context("keeping what was read of the conversation"))
+        work::step(&mut self.read_ahead.position, &self.rows, &mut self.storage, &self.source)
+            .map_err(|error| error.context("storing facts of the conversation"))
     }
 
-    /// One step of work ahead: what is new is read, then a model may write a note on what is folded.
-    pub(crate) fn prepare(&mut self, request: &Request, writer: &impl Writer) -> Result<Progress, Error> {
+    /// One preparation step: read new messages first, then let a model write a note on folded ones.
+    pub(crate) fn prepare(&mut self, request: &Request, writer: &impl NoteWriter) -> Result<Progress, Error> {
         if self.read_ahead()? == Progress::More {
             return Ok(Progress::More);
         }
         if self.config.notes {
-            let ground = Ground::new(&self.rows, &request.view);
-            let folded = ground.standings.iter().rposition(|standing| *standing == Standing::Folded);
+            let current = CurrentView::new(&self.rows, &request.view);
+            let folded = current.visibility.iter().rposition(|visibility| *visibility == Visibility::Folded);
             let folded = folded.map_or(0, |at| at + 1);
-            note::write(&self.rows, folded, &self.session, &mut self.shelf, &self.source, writer)?;
+            note::write(&self.rows, folded, &self.session, &mut self.storage, &self.source, writer)?;
         }
         Ok(Progress::Done)
     }
 
     pub(crate) fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
         let pressure = &request.pressure;
-        if let Err(error) = self.desk.catch_up(&self.rows, &self.source) {
+        if let Err(error) = self.read_cache.catch_up(&self.rows, &self.source) {
             log::debug(error);
         }
-        self.read_at = pressure.prompt_tokens;
+        self.proposal.prompt_tokens = pressure.prompt_tokens;
         let refused = self.state().refused.clone();
-        let ground = Ground::new(&self.rows, &request.view);
-        let folded = ground.standings.iter().rposition(|standing| *standing == Standing::Folded);
+        let current = CurrentView::new(&self.rows, &request.view);
+        let folded = current.visibility.iter().rposition(|visibility| *visibility == Visibility::Folded);
         let folded = folded.map_or(0, |at| self.rows.get(at).id);
-        let marks = Marks::of(&self.config, pressure, ground.least());
-        let shares = Shares::of(&self.config, &marks, pressure.moment);
-        self.marks = Some((marks, shares));
-        if ground.first_shown < ground.len() {
-            self.desk.folded(self.rows.get(ground.first_shown).id);
+        let thresholds = Thresholds::of(&self.config, pressure, current.least());
+        let budgets = Budgets::of(&self.config, &thresholds, pressure.moment);
+        self.proposal.figures = Some((thresholds, budgets));
+        if current.first_shown < current.len() {
+            self.read_cache.folded(self.rows.get(current.first_shown).id);
         }
-        let stands = |key: &String| ground.summaries.iter().any(|shown| shown.key == *key);
-        self.texts.retain(|key, _| stands(key));
-        let gone: Vec<String> = self.gists.extract_if(|key, _| !stands(key)).map(|(key, _)| key).collect();
-        if let Err(error) = self.shelf.forget_gists(&gone) {
+        let gone = self.plan_cache.retain(|key| current.summaries.iter().any(|shown| shown.key == key));
+        if let Err(error) = self.storage.forget_gists(&gone) {
             log::debug(error);
         }
         let mut planner = Planner {
-            ground: &ground,
+            current: &current,
             config: &self.config,
-            shares,
-            desk: &self.desk,
-            shelf: &mut self.shelf,
+            budgets,
+            read_cache: &self.read_cache,
+            storage: &mut self.storage,
             source: &self.source,
-            needed: timing::is_needed(pressure, &marks),
-            presses: timing::is_pressing(pressure, &marks),
+            needed: timing::is_needed(pressure, &thresholds),
+            presses: timing::is_pressing(pressure, &thresholds),
             focus: request.focus.as_deref().unwrap_or_default().trim(),
             memory: &request.memory_context,
-            known: &self.texts,
-            gists: &mut self.gists,
-            union: &mut self.union,
-            told: &mut self.told,
+            cache: &mut self.plan_cache,
         };
         let draft = planner.plan()?;
         match draft.filter(|draft| refused.is_none() || refused != Some(draft.fingerprint())) {
             Some(draft) => {
                 log::debug(format!("a view of {} tokens", draft.tokens));
                 let plan = draft.plan.clone();
-                self.proposed = Some(draft);
+                self.proposal.pending = Some(draft);
                 Ok(Some(plan))
             }
             None => {
-                self.quiet = Quiet::after_nothing(pressure, &marks);
-                // What is shown may be other than what was last known of it.
+                self.cooldown = Cooldown::after_nothing(pressure, &thresholds);
+                // The view can differ from the last known one, for example after a rewind.
                 if folded != self.state().folded {
                     self.change(|state| state.folded = folded);
                 }
@@ -212,20 +205,20 @@ impl<S: Source, D: Database> Engine<S, D> {
     }
 
     pub(crate) fn settled(&mut self, outcome: &Outcome) {
-        let Some(proposed) = self.proposed.take() else { return };
+        let Some(proposed) = self.proposal.pending.take() else { return };
         match outcome {
             Outcome::Adopted => {
-                self.quiet = Quiet::Measuring;
+                self.cooldown = Cooldown::Measuring;
                 for segment in &proposed.plan.segments {
                     let Segment::Summary(summary) = segment else { continue };
-                    self.texts.insert(summary.key.clone(), summary.content.clone());
+                    self.plan_cache.texts.insert(summary.key.clone(), summary.content.clone());
                     let Some((key, gist)) = proposed.gists.iter().find(|(key, _)| *key == summary.key) else {
                         continue;
                     };
-                    if let Err(error) = self.shelf.keep_gist(&self.rows, key, &summary.covers, gist) {
+                    if let Err(error) = self.storage.keep_gist(&self.rows, key, &summary.covers, gist) {
                         log::debug(format!("{error}; a later instance will read what is folded again"));
                     }
-                    self.gists.insert(key.clone(), Rc::clone(gist));
+                    self.plan_cache.gists.insert(key.clone(), Rc::clone(gist));
                 }
                 self.change(|state| {
                     state.folded = proposed.folded.max(state.folded);
@@ -238,11 +231,11 @@ impl<S: Source, D: Database> Engine<S, D> {
                 });
             }
             Outcome::Refused(error) => {
-                log::warn(format!("the host refused a plan ({}): {error}; the view stays as it is", error.code));
+                log::warn(format!("the host refused a plan ({}): {error}; the view is unchanged", error.code));
                 self.change(|state| state.refused = Some(proposed.fingerprint()));
             }
-            Outcome::Deferred => self.quiet = Quiet::after_deferral(self.read_at),
-            // The next question brings the conversation as it is then.
+            Outcome::Deferred => self.cooldown = Cooldown::after_deferral(self.proposal.prompt_tokens),
+            // The next `assess` sees the current conversation.
             Outcome::Stale => {}
         }
     }
@@ -254,26 +247,26 @@ impl<S: Source, D: Database> Engine<S, D> {
             "segments": state.segments,
             "tokens": { "segments": state.prefix, "working_set": state.working, "messages": shown },
             "folded_through": state.folded,
-            "read_through": self.asked,
+            "read_through": self.read_ahead.requested_through,
             "publications": state.publications,
         });
         if !state.reason.is_empty() {
             status["last_publication"] = state.reason.into();
         }
-        if let Some((marks, shares)) = self.marks {
-            status["threshold_tokens"] = marks.hard.into();
-            status["fold_tokens"] = shares.fold.into();
-            status["tail_tokens"] = shares.tail.into();
+        if let Some((thresholds, budgets)) = self.proposal.figures {
+            status["threshold_tokens"] = thresholds.hard.into();
+            status["fold_tokens"] = budgets.fold.into();
+            status["tail_tokens"] = budgets.tail.into();
         }
         status.to_string()
     }
 
-    /// How the session stands. A new one where that cannot be read: the first view that is shown corrects it.
+    /// The session's state. Falls back to a new state if the stored one is unreadable: the next view corrects it.
     pub(crate) fn state(&mut self) -> &State {
-        let (shelf, session) = (&mut self.shelf, &self.session);
+        let (storage, session) = (&mut self.storage, &self.session);
         self.state.get_or_insert_with(|| {
-            shelf.state(session).unwrap_or_else(|error| {
-                log::debug(format!("{error}; how the session stood is not known"));
+            storage.state(session).unwrap_or_else(|error| {
+                log::debug(format!("{error}; continuing with a new session state"));
                 State::default()
             })
         })
@@ -282,8 +275,8 @@ impl<S: Source, D: Database> Engine<S, D> {
     fn change(&mut self, change: impl FnOnce(&mut State)) {
         let mut state = self.state().clone();
         change(&mut state);
-        if let Err(error) = self.shelf.keep_state(&self.session, &state) {
-            log::debug(format!("{error}; a later instance will not know how the session stood"));
+        if let Err(error) = self.storage.keep_state(&self.session, &state) {
+            log::debug(format!("{error}; a later instance will start with a new session state"));
         }
         self.state = Some(state);
     }

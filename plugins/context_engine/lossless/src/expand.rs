@@ -8,18 +8,18 @@ use crate::clip::{ends, floor, line, time};
 use crate::reference::Reference;
 use crate::source::Source;
 
-/// Bytes of a page, unless another length is asked for, and the most that can be.
+/// Default and largest number of bytes of a page.
 pub(crate) const PAGE: usize = 4_000;
 const LONGEST: usize = 12_000;
-/// Tokens of any answer whose length is not asked for: the host shortens results, the least it leaves is 1,500.
+/// Most tokens of an answer with default length. The host shortens longer results, down to 1,500 tokens at worst.
 pub(crate) const TOKENS: u32 = 1_350;
-/// Of it, all entries of a list, and one of them.
+/// Of these, the tokens for all entries of a list, and for one entry.
 const LIST: u32 = TOKENS - 50;
 const ENTRY: u32 = 1_200;
-/// Bytes of a user's message in a list, and characters of another one.
+/// Bytes of a user message in a list, and characters of any other message.
 const SAID: usize = 3_000;
 const OTHER: usize = 160;
-/// Calls of one message that are named.
+/// Most calls listed per message.
 const CALLS: usize = 6;
 
 pub(crate) const DESCRIPTION: &str = "Show a message of this conversation exactly as it was, also one that was folded \
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     length: Option<Value>,
 }
 
-/// Models write numbers as texts too.
+/// Accepts a number or a string with a number: models write both.
 fn number(name: &str, value: Option<&Value>) -> Result<Option<u64>, Error> {
     let wrong = || Error::invalid(format!("{name} is a whole number"));
     match value {
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, source: &impl Source) -> Result<String,
     }
 }
 
-/// A message by its number.
+/// The message with this number.
 pub(crate) fn one(source: &impl Source, id: MessageId) -> Result<Message, Error> {
     let page = source.page(MessageRange::one(id))?;
     page.messages.into_iter().find(|message| message.id == id).ok_or_else(|| {
@@ -104,7 +104,7 @@ pub(crate) fn who(message: &Message) -> String {
     }
 }
 
-/// Who says it, when, and what other parts there are.
+/// Role, time, and the other parts of the message.
 fn about(message: &Message) -> String {
     let mut about = format!("{}, {} UTC", who(message), time(message.created_at));
     for (n, call) in (1..).zip(&message.tool_calls).take(CALLS) {
@@ -120,7 +120,7 @@ fn about(message: &Message) -> String {
     about
 }
 
-/// One line about the page, then its bytes and nothing behind them.
+/// One line about the page, followed by exactly its bytes.
 fn page(
     reference: &str,
     about: &str,
@@ -140,7 +140,7 @@ fn page(
     loop {
         let mut to = floor(text, from.saturating_add(bytes));
         if to == from {
-            // A page shorter than a character would lead nowhere.
+            // Include at least one character, or the next page would start at the same offset.
             to += text[from..].chars().next().map_or(0, char::len_utf8);
         }
         let next = if to < all { format!("; next offset {to}") } else { String::new() };
@@ -152,7 +152,7 @@ fn page(
     }
 }
 
-/// Messages one after another: what the user said in full, as far as it is not long, of others the beginning.
+/// A list of messages: the user's in full unless long, of others the beginning.
 fn list(range: MessageRange, offset: u64, source: &impl Source) -> Result<String, Error> {
     let first = range.first.max(offset);
     let mut text = String::new();
@@ -227,7 +227,7 @@ mod tests {
         run(&serde_json::from_value(json!({ "ref": reference, "offset": offset })).unwrap(), log)
     }
 
-    /// All of a part, by following what the first lines say.
+    /// Reads a whole part by following the offsets in the first lines.
     fn whole(log: &Log, reference: &str) -> (String, usize) {
         let (mut text, mut pages) = (String::new(), 0);
         loop {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_comes_back_byte_for_byte() {
+    fn every_part_is_returned_byte_for_byte() {
         let large = "渡轮\r\n\u{0}x".repeat(1 << 16) + "end without a break";
         let odd = "bytes 0-5 of 9; next offset 3\n\n\n";
         let arguments = format!(r#"{{"content":"{}"}}"#, "a\\n".repeat(9_000));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_longer_than_the_host_leaves_it() {
+    fn no_answer_exceeds_the_hosts_limit() {
         let spoken: Vec<(String, String)> =
             (0..60).map(|n| (format!("c{n}"), format!(r#"{{"path":"{}"}}"#, "渡轮".repeat(400)))).collect();
         let spoken: Vec<(&str, &str, &str)> =
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn a_missing_message_or_part_is_reported() {
         let log = Log::new(vec![user(1, "渡轮"), user(5, "b")]);
         for (reference, offset, why) in [
             ("#9", 0, "there is no message #9"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_listed_in_pages_with_the_users_words_in_full() {
+    fn a_stretch_is_listed_in_pages_with_user_messages_in_full() {
         let messages = (1..=60).map(|id| if id % 2 == 1 { user(id, &"wish ".repeat(90)) } else { assistant(id, "ok") });
         let log = Log::new(messages.collect());
         let (mut seen, mut offset) = (String::new(), 0);

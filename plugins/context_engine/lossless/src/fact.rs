@@ -1,36 +1,35 @@
-//! What a digest may say of messages: a line for what the user said, for each call and its outcome, and for what the
-//! assistant said, each under the number of its message.
+//! Facts: one line for each user message, tool call with its outcome, and reply, each with its message number.
 //!
-//! A fact is a function of its message and the results that answer it, and of nothing else.
+//! A fact depends only on its message and the results that answer it.
 
 use std::collections::HashMap;
 
 use hermes_plugin::{Message, MessageId, Role, ToolCall};
 use serde::{Deserialize, Serialize};
 
+use crate::action::{Action, outcome};
 use crate::clip::{ends, line};
-use crate::deed::{Deed, outcome};
-use crate::ground::fnv;
+use crate::current_view::fnv;
 
-/// Bytes of a user's message that are kept beside the log.
+/// Bytes kept of a user message.
 const SAID: usize = 24_000;
-/// Characters of a reply, of words before a call, of a call.
+/// Characters kept of a reply, of words before a call, and of a call.
 const REPLY: usize = 320;
 const WORDS: usize = 160;
 const CALL: usize = 300;
-/// Names of one message.
+/// Names kept of one message.
 const NAMES: usize = 12;
 
-/// What a fact is about: what counts more stands lower.
+/// Kinds of facts, least important first. The names are part of the stored format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// Identifiers, paths and addresses that the assistant spoke of.
+    /// Identifiers, paths and addresses that the assistant mentioned.
     Names,
-    /// A call that looks.
+    /// A call that only reads.
     Look,
-    /// What the assistant said before a call.
+    /// The assistant's words before a call.
     Words,
-    /// What the assistant answered.
+    /// The assistant's answer.
     Reply,
     Command,
     /// A call that changes something.
@@ -53,51 +52,56 @@ impl Kind {
     }
 }
 
-/// One line, or what the user said.
+/// One line, or a user message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fact {
     pub(crate) id: MessageId,
-    /// Among those of its message.
+    /// Position among the facts of its message.
     pub(crate) n: u32,
     /// The first message of its group.
     pub(crate) group: MessageId,
     pub(crate) kind: Kind,
-    /// The same for calls that do the same: the newest of them is told.
+    /// Equal for calls that do the same; only the newest of them is shown.
     pub(crate) same: u64,
     pub(crate) text: String,
 }
 
-/// A call with its result.
-pub(crate) struct Done<'a> {
+/// A completed call: the call and its result.
+pub(crate) struct CompletedCall<'a> {
     pub(crate) call: &'a ToolCall,
-    /// The message that makes it.
+    /// The message with the call.
     pub(crate) caller: MessageId,
-    pub(crate) deed: &'a Deed,
+    pub(crate) action: &'a Action,
     pub(crate) result: &'a Message,
     pub(crate) failed: bool,
-    /// What the result says of it, on one line.
+    /// Summary of the result on one line.
     pub(crate) outcome: &'a str,
-    /// As in its fact.
+    /// Equal for calls that do the same; see `Fact::same`.
     pub(crate) same: u64,
 }
 
-struct Open {
+struct PendingCall {
     n: u32,
     caller: MessageId,
     group: MessageId,
     call: ToolCall,
-    deed: Deed,
+    action: Action,
 }
 
-/// Reads messages in their order.
+/// Reads messages in order.
 #[derive(Default)]
 pub(crate) struct Reader {
-    open: HashMap<String, Open>,
+    open: HashMap<String, PendingCall>,
 }
 
 impl Reader {
-    /// The facts that a message completes; `done` is told of the call that it answers.
-    pub(crate) fn read(&mut self, message: &Message, group: MessageId, done: impl FnOnce(&Done<'_>)) -> Vec<Fact> {
+    /// The facts that this message completes. `done` receives the call that the message answers.
+    pub(crate) fn read(
+        &mut self,
+        message: &Message,
+        group: MessageId,
+        done: impl FnOnce(&CompletedCall<'_>),
+    ) -> Vec<Fact> {
         let mut facts = if message.role == Role::Tool { Vec::new() } else { self.close() };
         match message.role {
             Role::User => {
@@ -123,27 +127,40 @@ impl Reader {
                     }
                 }
                 for (n, call) in (1..).zip(&message.tool_calls) {
-                    let open =
-                        Open { n, caller: message.id, group, call: call.clone(), deed: Deed::of(&call.arguments) };
+                    let open = PendingCall {
+                        n,
+                        caller: message.id,
+                        group,
+                        call: call.clone(),
+                        action: Action::of(&call.arguments),
+                    };
                     self.open.insert(call.id.clone(), open);
                 }
             }
             Role::Tool => {
                 let open = message.tool_call_id.as_ref().and_then(|call| self.open.remove(call));
                 if let Some(open) = open {
-                    let outcome = outcome(&open.deed, &message.content);
-                    let Open { n, caller, call, deed, .. } = &open;
-                    let told = told(call, deed);
-                    let same = fnv(told.bytes());
+                    let outcome = outcome(&open.action, &message.content);
+                    let PendingCall { n, caller, call, action, .. } = &open;
+                    let description = describe(call, action);
+                    let same = fnv(description.bytes());
                     let (failed, text) = (outcome.failed, outcome.text.as_str());
-                    done(&Done { call, caller: *caller, deed, result: message, failed, outcome: text, same });
-                    let kind = match deed {
+                    done(&CompletedCall {
+                        call,
+                        caller: *caller,
+                        action,
+                        result: message,
+                        failed,
+                        outcome: text,
+                        same,
+                    });
+                    let kind = match action {
                         _ if outcome.failed => Kind::Failure,
-                        _ if deed.changes_something() => Kind::Change,
-                        Deed::Command(_) => Kind::Command,
+                        _ if action.changes_something() => Kind::Change,
+                        Action::Command(_) => Kind::Command,
                         _ => Kind::Look,
                     };
-                    let text = format!("{told} → #{} {}", message.id, outcome.text);
+                    let text = format!("{description} → #{} {}", message.id, outcome.text);
                     facts.push(Fact { id: *caller, n: *n, group: open.group, kind, same, text });
                 }
             }
@@ -152,20 +169,20 @@ impl Reader {
         facts
     }
 
-    /// The facts of calls that nothing answered.
+    /// The facts of calls that got no result.
     pub(crate) fn close(&mut self) -> Vec<Fact> {
         let mut facts: Vec<Fact> = self
             .open
             .drain()
             .map(|(_, open)| {
-                let told = told(&open.call, &open.deed);
-                let text = format!("{told} → no result");
+                let description = describe(&open.call, &open.action);
+                let text = format!("{description} → no result");
                 Fact {
                     id: open.caller,
                     n: open.n,
                     group: open.group,
                     kind: Kind::Failure,
-                    same: fnv(told.bytes()),
+                    same: fnv(description.bytes()),
                     text,
                 }
             })
@@ -175,28 +192,28 @@ impl Reader {
     }
 }
 
-/// The tool and what it was asked: word for word where that is short.
-fn told(call: &ToolCall, deed: &Deed) -> String {
+/// The tool and its arguments: verbatim if short, else only the most telling one.
+fn describe(call: &ToolCall, action: &Action) -> String {
     let name = line(&call.name, 64);
     let arguments = call.arguments.trim();
     if arguments.chars().count() <= CALL && !arguments.contains(crate::clip::is_break) {
         return format!("{name} {arguments}");
     }
-    let about = match deed {
-        Deed::Read { path, .. } | Deed::Write { path, .. } | Deed::Edit { path, .. } => line(path, CALL),
-        Deed::Command(command) => line(command, CALL),
-        Deed::Other(Some(about)) => line(about, CALL),
-        Deed::Other(None) => line(arguments, CALL),
+    let about = match action {
+        Action::Read { path, .. } | Action::Write { path, .. } | Action::Edit { path, .. } => line(path, CALL),
+        Action::Command(command) => line(command, CALL),
+        Action::Other(Some(about)) => line(about, CALL),
+        Action::Other(None) => line(arguments, CALL),
     };
-    let size = match deed {
-        Deed::Write { content, .. } => format!(" ({} lines)", content.lines().count()),
-        Deed::Edit { changes, .. } => format!(" ({} changes)", changes.len()),
+    let size = match action {
+        Action::Write { content, .. } => format!(" ({} lines)", content.lines().count()),
+        Action::Edit { changes, .. } => format!(" ({} changes)", changes.len()),
         _ => String::new(),
     };
     format!("{name} {about}{size}")
 }
 
-/// Words of a text that look like identifiers, paths or addresses and that another text lacks.
+/// Words in `text` that look like identifiers, paths or addresses and do not occur in `but`.
 fn names(text: &str, but: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for word in text.split(|sign: char| sign.is_whitespace() || "`\"'()[]{}<>,;|*".contains(sign)) {
@@ -237,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_leaves_what_matters_of_it() {
+    fn every_message_leaves_its_important_facts() {
         let facts = read(&[
             user(1, "Fix the build.\nNo new dependencies."),
             calls(2, &[("a", "bash", r#"{"command":"cargo build"}"#), ("b", "read", r#"{"path":"src/main.rs"}"#)]),
@@ -255,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn long_arguments_are_told_by_what_they_are_about() {
+    fn long_arguments_are_reduced_to_their_subject() {
         let content = "line\\n".repeat(400);
         let arguments = format!(r#"{{"path":"src/a.rs","content":"{content}"}}"#);
         let facts = read(&[calls(2, &[("a", "write", &arguments)]), result(3, "a", "write", "ok")]);
@@ -263,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_nothing_answers_is_told_once_the_talk_goes_on() {
+    fn an_unanswered_call_is_reported_when_the_conversation_continues() {
         let facts = read(&[calls(2, &[("a", "bash", r#"{"command":"sleep 9"}"#)]), user(3, "stop")]);
         assert_eq!(facts[0].2, r#"bash {"command":"sleep 9"} → no result"#);
     }
 
     #[test]
-    fn names_are_those_that_the_line_lacks() {
+    fn names_are_those_missing_from_the_shown_line() {
         let long = format!("{} then `read_page` in host/store and https://example.org/x, v1.2", "word ".repeat(100));
         let facts = read(&[assistant(1, &long)]);
         assert_eq!(facts[1].1, Kind::Names);

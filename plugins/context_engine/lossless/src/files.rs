@@ -1,28 +1,28 @@
-//! The newest text of files, as far as the conversation shows it: from what was read, written and edited.
+//! The newest text of files, as known from what the conversation read, wrote and edited.
 
 use std::collections::HashMap;
 
 use hermes_plugin::MessageId;
 use serde_json::{Map, Value};
 
-use crate::deed::Deed;
-use crate::fact::Done;
+use crate::action::Action;
+use crate::fact::CompletedCall;
 use crate::policy;
 
-/// Files that are kept, and lines of one.
+/// Number of files kept, and lines kept of each.
 const FILES: usize = 48;
 const LINES: usize = 20_000;
-/// Messages that a file's text is known from, the newest ones.
+/// Number of source messages kept per file, newest first.
 const SOURCES: usize = 12;
 
-/// Shorter lines stand everywhere.
+/// Lines shorter than this are not distinctive.
 const TELLING: usize = 24;
 
-/// What tells a line from others; none where it is too short to tell anything.
+/// Hash of a line, or `None` if the line is too short to be distinctive.
 pub(crate) fn line_hash(line: &str) -> Option<u64> {
     let line = line.trim();
     (line.len() >= TELLING).then(|| {
-        // Many lines are looked at: eight bytes at a time.
+        // Hash eight bytes at a time: this runs over many lines.
         let mut chunks = line.as_bytes().chunks_exact(8);
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         let hash = chunks
@@ -32,11 +32,11 @@ pub(crate) fn line_hash(line: &str) -> Option<u64> {
     })
 }
 
-/// How much a file was needed after it had left the view.
+/// How often a file was needed after it had left the view. Decays with time.
 #[derive(Debug, Clone, Default)]
 struct Credit {
     value: f64,
-    /// On the clock of tokens.
+    /// Time in tokens of conversation.
     at: u64,
 }
 
@@ -50,31 +50,31 @@ impl Credit {
     }
 }
 
-/// What is known of a file.
+/// Known text of a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct File {
     pub(crate) path: String,
-    /// None where nothing was seen of a line.
+    /// `None` for lines that were never seen.
     pub(crate) lines: Vec<Option<String>>,
-    /// Where it was last taken up: what comes next is likely to be taken up next.
+    /// Line where the assistant last continued the file; it is likely to continue after it.
     pub(crate) place: Option<usize>,
     credit: Credit,
-    /// Lines by their hash, once somebody asked.
+    /// Line numbers by hash, built on first use.
     index: Option<HashMap<u64, usize>>,
-    /// The newest messages that it is known from, oldest first.
+    /// The newest messages that contributed text, oldest first.
     pub(crate) sources: Vec<MessageId>,
 }
 
-/// The files, the one touched last at the end.
+/// All known files, the most recently touched last.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
     files: Vec<File>,
-    /// By path, the one changed last at the end.
+    /// Paths of changed files, the most recently changed last.
     edits: Vec<String>,
 }
 
 impl Files {
-    /// Gives credit for lines that were written again though nothing showed them: to the file that has most of them.
+    /// The assistant repeated these lines, which nothing in view shows: credits the file that holds most of them.
     pub(crate) fn credit(&mut self, lines: &[u64], now: u64) {
         let mut best: Option<(usize, usize, usize)> = None;
         for (at, file) in self.files.iter_mut().enumerate() {
@@ -91,7 +91,7 @@ impl Files {
         }
     }
 
-    /// Files with credit, those with most of it first.
+    /// Files with credit, highest first.
     pub(crate) fn credited(&self, now: u64) -> Vec<(&File, f64)> {
         let mut files: Vec<(&File, f64)> = self.files.iter().map(|file| (file, file.credit.value(now))).collect();
         files.retain(|(_, value)| *value >= policy::LEAST_CREDIT);
@@ -99,40 +99,40 @@ impl Files {
         files
     }
 
-    /// Takes a call and its result.
-    pub(crate) fn take(&mut self, done: &Done<'_>, now: u64) {
-        let Some(path) = done.deed.path().filter(|_| !done.failed) else { return };
+    /// Updates the files from a call and its result.
+    pub(crate) fn take(&mut self, done: &CompletedCall<'_>, now: u64) {
+        let Some(path) = done.action.path().filter(|_| !done.failed) else { return };
         let at = self.files.iter().position(|file| file.path == path);
         let mut file = match at {
             Some(at) => self.files.remove(at),
             None => File { path: path.to_owned(), ..File::default() },
         };
-        let source = match done.deed {
-            Deed::Read { from, whole, .. } => {
+        let source = match done.action {
+            Action::Read { from, whole, .. } => {
                 let (from, lines) = read_lines(&done.result.content, *from);
                 file.read(from, lines, *whole);
                 done.result.id
             }
-            Deed::Write { content, .. } => {
+            Action::Write { content, .. } => {
                 file.lines = content.lines().take(LINES).map(|line| Some(line.to_owned())).collect();
                 file.place = Some(0);
                 file.credit.add(now);
                 done.caller
             }
-            Deed::Edit { changes, .. } => {
+            Action::Edit { changes, .. } => {
                 for (old, new) in changes {
                     file.change(old, new);
                 }
                 done.caller
             }
-            Deed::Command(_) | Deed::Other(_) => return,
+            Action::Command(_) | Action::Other(_) => return,
         };
         file.index = None;
         file.sources.retain(|known| *known != source);
         file.sources.push(source);
         let many = file.sources.len().saturating_sub(SOURCES);
         file.sources.drain(..many);
-        if done.deed.changes_something() {
+        if done.action.changes_something() {
             self.edits.retain(|known| known != path);
             self.edits.push(path.to_owned());
         }
@@ -143,7 +143,7 @@ impl Files {
         }
     }
 
-    /// Those changed last, the last one first.
+    /// Changed files, the most recent first.
     pub(crate) fn edited(&self) -> impl Iterator<Item = &File> {
         self.edits.iter().rev().filter_map(|path| self.get(path))
     }
@@ -176,7 +176,7 @@ impl File {
         let at = match self.find(&old) {
             Some(at) => {
                 let end = at + old.len() - 1;
-                // The passage may begin and end within lines.
+                // The passage can begin and end in mid-line.
                 let (first, last) = (self.text(at), self.text(end));
                 let (head, rest) = if old.len() == 1 {
                     let begins = first.find(old[0]).unwrap_or(0);
@@ -190,7 +190,7 @@ impl File {
                 self.lines.splice(at..=end, new.into_iter().map(Some));
                 at
             }
-            // Never seen: it stands apart, behind what is known.
+            // The passage is unknown: append it after the known lines, with a gap.
             None => {
                 if !self.lines.is_empty() {
                     self.lines.push(None);
@@ -204,7 +204,7 @@ impl File {
         self.place.get_or_insert(at);
     }
 
-    /// Where its lines stand, the first of equal ones.
+    /// Line numbers by hash; of equal lines the first.
     fn index(&mut self) -> &HashMap<u64, usize> {
         let lines = &self.lines;
         self.index.get_or_insert_with(|| {
@@ -236,7 +236,7 @@ impl File {
     }
 }
 
-/// The lines in a result and where they begin: some tools number them, some wrap them in JSON, and some end with a note.
+/// The lines in a result, and the number of the first. Some tools number lines, wrap them in JSON, or append a note.
 fn read_lines(result: &str, from: usize) -> (usize, Vec<String>) {
     let unwrapped = result.starts_with('{').then(|| serde_json::from_str::<Map<String, Value>>(result).ok()).flatten();
     let wrapped = unwrapped.as_ref().and_then(|fields| fields.get("content")?.as_str());
@@ -257,7 +257,7 @@ fn read_lines(result: &str, from: usize) -> (usize, Vec<String>) {
     }
 }
 
-/// `12|text` and `  12<tab>text`.
+/// Parses `12|text` and `  12<tab>text`.
 fn number(line: &str) -> Option<(usize, &str)> {
     let (number, text) = line.split_once(['|', '\t'])?;
     Some((number.trim().parse().ok()?, text))
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_what_was_read_written_and_edited_of_it() {
+    fn a_file_is_assembled_from_reads_writes_and_edits() {
         let (mut files, mut reader) = (Files::default(), Reader::default());
         take(&mut files, &mut reader, r#"{"path":"a","offset":3}"#, "3|three\n4|four", 1);
         assert_eq!(text(files.get("a").unwrap()), ["?", "?", "three", "four"]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gains_credit_where_its_lines_are_written_again_and_loses_it_with_time() {
+    fn a_file_gains_credit_when_its_lines_are_repeated_and_loses_it_with_time() {
         let (mut files, mut reader) = (Files::default(), Reader::default());
         let plan: String = (0..50).map(|n| format!("this is step number {n} of the plan\\n")).collect();
         take(&mut files, &mut reader, &format!(r#"{{"path":"plan","content":"{plan}"}}"#), "done", 1);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_edits_neither_panic_nor_grow_without_end() {
+    fn hostile_edits_neither_panic_nor_grow_without_limit() {
         let (mut files, mut reader) = (Files::default(), Reader::default());
         for id in 0..200 {
             let arguments = format!(r#"{{"path":"f{}","oldText":"","newText":"é\n\n渡"}}"#, id % 70);

@@ -1,6 +1,6 @@
-//! What a segment could say of a stretch of messages, whatever its room: the facts that weigh most, and how much else there
-//! is. Gists of several stretches become one of all of them, so that uniting old segments takes as long as their gists are,
-//! and not as the conversation is.
+//! The most important facts of a stretch of messages, and a count of the rest: everything a segment could say, before its
+//! size is known. Gists can be united, so merging old segments takes time proportional to their gists, not to the
+//! conversation.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::{Fact, Kind};
 
-/// Bytes that are kept of what the user said, of calls and replies, and of names: more than any segment has room for.
+/// Bytes kept of the user's words, of calls and replies, and of names: more than any segment has room for.
 const SAID: usize = 40_000;
 const DEEDS: usize = 20_000;
 const NAMES: usize = 4_000;
 
-/// See above.
+/// See the module documentation. Stored as JSON; the field names are part of the stored format.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gist {
-    /// What the user said, oldest first.
+    /// The user's messages, oldest first.
     pub(crate) said: Vec<Fact>,
-    /// Messages of the user before these.
+    /// Ids of earlier user messages whose text was dropped.
     pub(crate) named: Vec<MessageId>,
-    /// Calls and replies, what weighs most first; of calls that do the same the newest, with how many there are.
-    pub(crate) deeds: Vec<(Fact, u32)>,
-    /// How many there are beyond these.
+    /// Calls and replies, most important first. Of identical calls only the newest is kept, with their number.
+    #[serde(rename = "deeds")]
+    pub(crate) actions: Vec<(Fact, u32)>,
+    /// Number of further calls and replies.
     pub(crate) omitted: usize,
-    /// What else was spoken of, the newest first.
+    /// Other identifiers mentioned, newest first.
     pub(crate) names: Vec<Fact>,
 }
 
@@ -36,19 +37,19 @@ impl Gist {
             match fact.kind {
                 Kind::User => whole.said.push(fact),
                 Kind::Names => whole.names.push(fact),
-                _ => whole.deeds.push((fact, 1)),
+                _ => whole.actions.push((fact, 1)),
             }
         }
         whole.bounded()
     }
 
-    /// Of several stretches together.
+    /// The gist of several stretches together.
     pub(crate) fn united<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut whole = Self::default();
         for part in parts {
             whole.said.extend(part.said.iter().cloned());
             whole.named.extend(&part.named);
-            whole.deeds.extend(part.deeds.iter().cloned());
+            whole.actions.extend(part.actions.iter().cloned());
             whole.omitted = whole.omitted.saturating_add(part.omitted);
             whole.names.extend(part.names.iter().cloned());
         }
@@ -60,19 +61,19 @@ impl Gist {
         self.said.dedup_by_key(|fact| fact.id);
         let mut left = SAID;
         let fits = self.said.iter().rev().take_while(|fact| takes(&mut left, fact)).count();
-        // What stands before something that is only named is named too.
+        // Messages before one that is only named are named too.
         let named = self.named.iter().copied().max().unwrap_or_default();
         let older = (self.said.len() - fits).max(self.said.partition_point(|fact| fact.id < named));
         self.named.extend(self.said.drain(..older).map(|fact| fact.id));
         self.named.sort_unstable();
         self.named.dedup();
 
-        self.deeds = newest_of_each(self.deeds);
-        self.deeds.sort_unstable_by_key(|(fact, _)| std::cmp::Reverse((fact.kind, fact.id, fact.n)));
+        self.actions = newest_of_each(self.actions);
+        self.actions.sort_unstable_by_key(|(fact, _)| std::cmp::Reverse((fact.kind, fact.id, fact.n)));
         let mut left = DEEDS;
-        let kept = self.deeds.iter().take_while(|(fact, _)| takes(&mut left, fact)).count();
-        self.omitted = self.omitted.saturating_add(self.deeds.len() - kept);
-        self.deeds.truncate(kept);
+        let kept = self.actions.iter().take_while(|(fact, _)| takes(&mut left, fact)).count();
+        self.omitted = self.omitted.saturating_add(self.actions.len() - kept);
+        self.actions.truncate(kept);
 
         self.names.sort_unstable_by_key(|fact| std::cmp::Reverse((fact.id, fact.n)));
         self.names.dedup_by_key(|fact| fact.id);
@@ -93,13 +94,13 @@ fn takes(left: &mut usize, fact: &Fact) -> bool {
     }
 }
 
-/// Of calls that do the same the newest, with how many there are.
-fn newest_of_each(mut deeds: Vec<(Fact, u32)>) -> Vec<(Fact, u32)> {
-    deeds.sort_unstable_by_key(|(fact, _)| (fact.id, fact.n));
-    deeds.dedup_by_key(|(fact, _)| (fact.id, fact.n));
+/// Of identical calls the newest, with their number.
+fn newest_of_each(mut actions: Vec<(Fact, u32)>) -> Vec<(Fact, u32)> {
+    actions.sort_unstable_by_key(|(fact, _)| (fact.id, fact.n));
+    actions.dedup_by_key(|(fact, _)| (fact.id, fact.n));
     let mut places: HashMap<u64, usize> = HashMap::new();
     let mut told: Vec<(Fact, u32)> = Vec::new();
-    for (fact, times) in deeds {
+    for (fact, times) in actions {
         match places.get(&fact.same).filter(|_| fact.same != 0) {
             Some(&at) => told[at] = (fact, told[at].1.saturating_add(times)),
             None => {
@@ -116,7 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::segment::{Head, render};
+    use crate::segment::{SegmentHeader, render};
 
     fn fact(id: u64, kind: Kind, same: u64, length: usize) -> Fact {
         Fact { id, n: 0, group: id, kind, same, text: format!("{id} {}", "x".repeat(length)) }
@@ -134,21 +135,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_united_say_what_the_whole_says(facts in facts(60), cut in 0_usize..300, bytes in 0_usize..12_000) {
+        fn a_union_of_parts_equals_the_gist_of_the_whole(facts in facts(60), cut in 0_usize..300, bytes in 0_usize..12_000) {
             let (old, new) = facts.split_at(cut.min(facts.len()));
             let united = Gist::united([&Gist::of(old.to_vec()), &Gist::of(new.to_vec())]);
             let whole = Gist::of(facts.clone());
-            let head = Head::example();
+            let head = SegmentHeader::example();
             prop_assert_eq!(render(&head, &united, &[], bytes), render(&head, &whole, &[], bytes));
         }
 
         #[test]
-        fn it_is_bounded_and_forgets_no_message_of_the_user(facts in facts(4_000), cuts in 1_usize..9) {
+        fn a_gist_is_bounded_and_drops_no_user_message(facts in facts(4_000), cuts in 1_usize..9) {
             let parts: Vec<Gist> =
                 facts.chunks(facts.len().div_ceil(cuts).max(1)).map(|part| Gist::of(part.to_vec())).collect();
             let gist = Gist::united(&parts);
             let size = |fact: &Fact| fact.text.len();
-            prop_assert!(gist.deeds.iter().map(|(fact, _)| size(fact)).sum::<usize>() <= DEEDS);
+            prop_assert!(gist.actions.iter().map(|(fact, _)| size(fact)).sum::<usize>() <= DEEDS);
             prop_assert!(gist.said.iter().map(size).sum::<usize>() <= SAID && gist.names.iter().map(size).sum::<usize>() <= NAMES);
             let users = facts.iter().filter(|fact| fact.kind == Kind::User).map(|fact| fact.id);
             let known = gist.named.iter().copied().chain(gist.said.iter().map(|fact| fact.id));

@@ -1,117 +1,117 @@
-//! Which messages stay in the view as they are: protected first ones, the user's newest words always, the newest groups as
-//! far as the room goes.
+//! Which messages stay in the view in full: the protected first ones, always the user's newest message, and the newest
+//! groups as far as room allows.
 
 use hermes_plugin::{MessageRange, Role};
 
-use crate::ground::{Ground, Rows, Standing};
+use crate::current_view::{CurrentView, Rows, Visibility};
 use crate::policy;
 
 /// The messages that stay, by position.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) kept: Vec<bool>,
-    /// Where the first messages end; nothing of them stays when it is 0.
+    /// End of the first messages that stay; 0 if none do.
     pub(crate) head: usize,
-    /// Where the newest ones begin.
+    /// Start of the newest messages.
     pub(crate) tail: usize,
-    /// The user's newest message.
+    /// Position of the user's newest message.
     pub(crate) user: Option<usize>,
-    /// What they take.
+    /// Tokens of the messages that stay.
     pub(crate) tokens: u32,
 }
 
-/// How much may stay.
+/// Limits for what stays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
-    /// Tokens of the newest messages; as many groups stay in any case.
+pub(crate) struct LayoutLimits {
+    /// Tokens of the newest messages, and the number of groups that always stay.
     pub(crate) tail: u32,
     pub(crate) groups: usize,
-    /// Messages that stay beyond that, up to twice the tokens.
+    /// Further messages that stay, up to twice the tokens.
     pub(crate) last: usize,
-    /// The same for the first ones.
+    /// The same for the first messages.
     pub(crate) head: u32,
     pub(crate) first: usize,
 }
 
 impl Layout {
-    pub(crate) fn choose(ground: &Ground<'_>, wish: Wish) -> Self {
-        let rows = ground.rows;
+    pub(crate) fn choose(current: &CurrentView<'_>, limits: LayoutLimits) -> Self {
+        let rows = current.rows;
         let user = rows.last_user();
-        let mut layout = Self { kept: vec![false; ground.len()], head: 0, tail: ground.len(), user, tokens: 0 };
+        let mut layout = Self { kept: vec![false; current.len()], head: 0, tail: current.len(), user, tokens: 0 };
         if let Some(user) = user {
-            layout.keep(ground, user);
+            layout.keep(current, user);
         }
         let mut spent = 0_u32;
         let mut groups = 0;
         while layout.tail > 0 {
             let group = rows.group(layout.tail - 1);
-            if group.clone().any(|at| !ground.is_shown(at) && Some(at) != user) {
+            if group.clone().any(|at| !current.is_shown(at) && Some(at) != user) {
                 break;
             }
-            let cost = cost(ground, &layout, group.clone());
+            let cost = cost(current, &layout, group.clone());
             let sum = spent.saturating_add(cost);
-            let newest = groups < wish.groups;
-            let few = ground.len() - group.start <= wish.last && sum <= wish.tail.saturating_mul(2);
-            if !(newest || sum <= wish.tail || few) {
+            let newest = groups < limits.groups;
+            let few = current.len() - group.start <= limits.last && sum <= limits.tail.saturating_mul(2);
+            if !(newest || sum <= limits.tail || few) {
                 break;
             }
             spent = sum;
             groups += 1;
             layout.tail = group.start;
-            group.for_each(|at| layout.keep(ground, at));
+            group.for_each(|at| layout.keep(current, at));
         }
         let mut spent = 0_u32;
-        while layout.head < wish.first.min(layout.tail) {
+        while layout.head < limits.first.min(layout.tail) {
             let group = rows.group(layout.head);
-            spent = spent.saturating_add(cost(ground, &layout, group.clone()));
-            if spent > wish.head || group.end > layout.tail || group.clone().any(|at| !ground.is_shown(at)) {
+            spent = spent.saturating_add(cost(current, &layout, group.clone()));
+            if spent > limits.head || group.end > layout.tail || group.clone().any(|at| !current.is_shown(at)) {
                 break;
             }
             layout.head = group.end;
-            group.for_each(|at| layout.keep(ground, at));
+            group.for_each(|at| layout.keep(current, at));
         }
         layout
     }
 
-    fn keep(&mut self, ground: &Ground<'_>, at: usize) {
+    fn keep(&mut self, current: &CurrentView<'_>, at: usize) {
         if !self.kept[at] {
             self.kept[at] = true;
-            self.tokens = self.tokens.saturating_add(self.cost(ground, at));
+            self.tokens = self.tokens.saturating_add(self.cost(current, at));
         }
     }
 
-    /// What a message takes that stays.
-    pub(crate) fn cost(&self, ground: &Ground<'_>, at: usize) -> u32 {
-        // The user's newest words stand as they were said, however they stood before.
-        if Some(at) == self.user { ground.rows.get(at).tokens } else { ground.cost(at) }
+    /// Tokens of a message that stays.
+    pub(crate) fn cost(&self, current: &CurrentView<'_>, at: usize) -> u32 {
+        // The user's newest message is always shown in full.
+        if Some(at) == self.user { current.rows.get(at).tokens } else { current.cost(at) }
     }
 
-    /// Whether the message has to be put back as it was said.
-    pub(crate) fn is_restored(&self, ground: &Ground<'_>, at: usize) -> bool {
-        Some(at) == self.user && ground.standings[at] != Standing::AsSaid
+    /// Whether an excerpt or folded message has to be restored to its full text.
+    pub(crate) fn is_restored(&self, current: &CurrentView<'_>, at: usize) -> bool {
+        Some(at) == self.user && current.visibility[at] != Visibility::Verbatim
     }
 
-    /// Tokens of what is shown and does not stay.
-    pub(crate) fn leaving(&self, ground: &Ground<'_>) -> u32 {
-        let leaving = (ground.first_shown..ground.len()).filter(|at| ground.is_shown(*at) && !self.kept[*at]);
-        leaving.map(|at| ground.cost(at)).fold(0, u32::saturating_add)
+    /// Tokens of messages that leave the view.
+    pub(crate) fn leaving(&self, current: &CurrentView<'_>) -> u32 {
+        let leaving = (current.first_shown..current.len()).filter(|at| current.is_shown(*at) && !self.kept[*at]);
+        leaving.map(|at| current.cost(at)).fold(0, u32::saturating_add)
     }
 }
 
-fn cost(ground: &Ground<'_>, layout: &Layout, group: std::ops::Range<usize>) -> u32 {
-    group.filter(|at| !layout.kept[*at]).map(|at| ground.cost(at)).fold(0, u32::saturating_add)
+fn cost(current: &CurrentView<'_>, layout: &Layout, group: std::ops::Range<usize>) -> u32 {
+    group.filter(|at| !layout.kept[*at]).map(|at| current.cost(at)).fold(0, u32::saturating_add)
 }
 
-/// What stands behind the newest message that left the view, in tokens.
+/// Tokens of messages after the newest folded one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Backlog {
-    /// All of it.
+    /// All of them.
     pub(crate) shown: u32,
-    /// Without large results that are about to be worked with.
+    /// Without large recent results that the assistant is about to use.
     pub(crate) ripe: u32,
 }
 
-/// Of a conversation.
+/// Measures the backlog of a conversation.
 pub(crate) fn backlog(rows: &Rows, folded: u64) -> Backlog {
     let mut backlog = Backlog::default();
     let mut replies = 0;
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::testing::headers;
 
-    /// 20 messages of 100 tokens, the odd ones the user's.
+    /// 20 messages of 100 tokens; odd ids are the user's.
     fn rows() -> Rows {
         let mut rows = Rows::default();
         rows.observe(&headers(&(1..=20).map(|id| (id, 100)).collect::<Vec<_>>()));
@@ -144,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn head_and_tail_stay_within_their_room() {
+    fn head_and_tail_stay_within_their_limits() {
         let rows = rows();
-        let ground = Ground::new(&rows, &[]);
+        let current = CurrentView::new(&rows, &[]);
         let table = [
             (400, 0, 300, 3, 3, 15),
             (400, 0, 299, 3, 2, 15),
@@ -155,18 +155,18 @@ mod tests {
             (0, 0, 0, 0, 0, 19),
         ];
         for (tail, last, head, first, ends, begins) in table {
-            let layout = Layout::choose(&ground, Wish { tail, groups: 1, last, head, first });
-            // The user's newest message, at 18, costs the tail nothing.
+            let layout = Layout::choose(&current, LayoutLimits { tail, groups: 1, last, head, first });
+            // The user's newest message, at 18, is free for the tail.
             assert_eq!((layout.head, layout.tail), (ends, begins), "{tail} {last} {head}");
             let kept = layout.kept.iter().filter(|kept| **kept).count();
             assert_eq!(layout.tokens, 100 * u32::try_from(kept).unwrap_or(0));
-            assert_eq!(layout.leaving(&ground), 2_000 - layout.tokens);
+            assert_eq!(layout.leaving(&current), 2_000 - layout.tokens);
             assert!(layout.kept[18]);
         }
     }
 
     #[test]
-    fn a_large_result_counts_once_it_was_worked_with() {
+    fn a_large_result_counts_after_several_replies() {
         let row = |id, role, tokens| Header { role, tokens, ..headers(&[(id, 1)]).remove(0) };
         let mut all = vec![row(1, Role::User, 100), row(2, Role::Assistant, 50), row(3, Role::Tool, 9_000)];
         let of = |all: &[Header]| {

@@ -1,37 +1,36 @@
-//! A context engine that keeps contexts small and everything within reach.
+//! A context engine that keeps contexts small and every message reachable.
 //!
-//! What leaves the view is folded into frozen segments, made by rule from the messages themselves, every line under the
-//! number of its message; a working set restates what is in play; the newest messages stand as they were said. Three tools
-//! search, expand and outline the log. The rules are plain functions over headers and texts; only this file and [`source`]
-//! speak with the host.
+//! Messages that leave the view are folded into frozen segments: lists made by rule, each line with the number of its
+//! message. A working set repeats text in use. The newest messages stay in full. Three tools search, expand and outline
+//! the log. The rules are plain functions over headers and texts; only this file and [`source`] call the host.
 
+mod action;
 mod assist;
 mod clip;
 mod config;
+mod current_view;
 mod cut;
-mod deed;
-mod desk;
 mod engine;
 mod expand;
 mod fact;
 mod files;
 mod gist;
-mod ground;
 mod layout;
+mod mentions;
 mod note;
 mod outline;
 mod plan;
 mod policy;
+mod read_cache;
 mod recall;
 mod reference;
 mod segment;
-mod shelf;
 mod source;
+mod storage;
 #[cfg(test)]
 mod testing;
 mod texts;
 mod timing;
-mod told;
 mod work;
 mod working;
 
@@ -46,7 +45,7 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::source::Host;
 
-/// An instance of the engine.
+/// The plugin: the engine connected to the host.
 pub struct Lossless(Engine<Host, Host>);
 
 impl Plugin for Lossless {

@@ -1,4 +1,4 @@
-//! `outline`: the conversation as a list of stretches, so that what there is can be seen before it is asked for.
+//! The `outline` tool: lists the conversation in stretches, so that the model can see what there is to expand.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::clip::{line, time};
 use crate::expand::{TOKENS, one};
 use crate::source::Source;
 
-/// Stretches of a page, and characters of what the user said in one.
+/// Stretches per page, and characters of the user's words in each.
 const STRETCHES: usize = 15;
 const SAID: usize = 140;
-/// Stretches that the whole conversation is divided into, at most.
+/// Most stretches of a conversation.
 const MOST: usize = 300;
 
 pub(crate) const DESCRIPTION: &str = "List this conversation from its beginning in stretches, folded or not: numbers, times, tokens, what the user asked.";
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     page: Option<u64>,
 }
 
-/// `folded` is the newest message that left the view.
+/// `folded` is the newest folded message.
 pub(crate) fn run(arguments: &Arguments, folded: u64, source: &impl Source) -> Result<String, Error> {
     let Some(whole) = source.whole()? else { return Ok("Nothing was said yet.".to_owned()) };
     let headers = source.headers(whole)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments, folded: u64, source: &impl Source) -> R
     if page > pages {
         return Err(Error::invalid(format!("there are {pages} pages")));
     }
-    // The host shortens what is too long: what was said gives way before a stretch does.
+    // The host shortens long results: shorten the user's words before stretches get lost.
     let mut said = SAID;
     loop {
         let text = list(&headers, whole, &stretches, (page, pages), folded, said, source);
@@ -87,7 +87,7 @@ fn list(
     text
 }
 
-/// Turns, and where there are many of them several together.
+/// One stretch per turn, or several turns per stretch in a long conversation.
 fn stretches(headers: &[Header]) -> Vec<Range<usize>> {
     let turns = headers.chunk_by(|a, b| a.turn == b.turn);
     let count = turns.clone().count();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_listed_with_what_the_user_asked() {
+    fn turns_are_listed_with_the_users_question() {
         let answer = run(&Arguments { page: None }, 2, &log(2)).unwrap();
         let lines: Vec<&str> = answer.lines().collect();
         assert!(lines[0].starts_with("4 messages") && lines[0].ends_with("#1-#4; page 1 of 1"), "{answer}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_conversation_comes_in_pages_of_stretches() {
+    fn a_long_conversation_is_listed_in_pages() {
         let log = log(2_000);
         let last = run(&Arguments { page: Some(20) }, 0, &log).unwrap();
         assert!(last.contains("page 20 of 20") && last.contains("-#4000 "), "{last}");

@@ -1,6 +1,7 @@
-//! The new view: segments that are there, one for what leaves, the working set, and what stays.
+//! Builds the new view: existing segments, a new segment for messages that leave, the working set, and messages that stay.
 //!
-//! Tried from comfortable to tight; the first that leaves room to go on wins. Whatever leaves the view is covered.
+//! Layouts are tried from comfortable to tight; the first that leaves enough room wins. Every message that leaves the view
+//! is covered by a summary.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -12,98 +13,112 @@ use hermes_plugin::{Error, Message, MessageId, MessageRange};
 
 use crate::clip::grouped;
 use crate::config::Config;
+use crate::current_view::{CurrentView, fnv};
 use crate::cut;
-use crate::desk::{Desk, read};
 use crate::gist::Gist;
-use crate::ground::{Ground, fnv};
-use crate::layout::{Layout, Wish};
-use crate::policy::{self, BYTES, Shares, share};
+use crate::layout::{Layout, LayoutLimits};
+use crate::mentions::MentionIndex;
+use crate::policy::{self, BYTES, Budgets, share};
+use crate::read_cache::{ReadCache, read};
 use crate::segment::{SEGMENT, WORKING, fit, summary};
-use crate::shelf::Shelf;
 use crate::source::{Database, Source};
-use crate::texts::{Made, Text};
-use crate::told::Told;
-use crate::working::{self, Room, Seen};
+use crate::storage::Storage;
+use crate::texts::{NewSegment, Text};
+use crate::working::{self, AlreadyShown, SpaceLimit};
 
-/// What the host puts around a summary.
+/// Tokens that the host adds around a summary.
 pub(crate) const FRAME: u32 = 55;
-/// What it puts around the first of them beside that.
+/// Tokens that it adds around the first summary besides.
 const FIRST_FRAME: u32 = 65;
-/// Tokens below which a working set says too little.
+/// A working set below this many tokens is left out.
 const LEAST_WORKING: u32 = 200;
 
-/// What a plan is made from.
+/// Input for a plan.
 pub(crate) struct Planner<'a, S, D> {
-    pub(crate) ground: &'a Ground<'a>,
+    pub(crate) current: &'a CurrentView<'a>,
     pub(crate) config: &'a Config,
-    pub(crate) shares: Shares,
-    pub(crate) desk: &'a Desk,
-    pub(crate) shelf: &'a mut Shelf<D>,
+    pub(crate) budgets: Budgets,
+    pub(crate) read_cache: &'a ReadCache,
+    pub(crate) storage: &'a mut Storage<D>,
     pub(crate) source: &'a S,
-    /// The window is full, or the user asks for it: a small gain is welcome.
+    /// The window is full, or the user asked: accept a small gain.
     pub(crate) needed: bool,
-    /// The window is full: what is comfortable may be given up for room. A wish of the user alone is no reason to.
+    /// The window is full: give up comfort for room. A user request alone is no reason for that.
     pub(crate) presses: bool,
-    /// What the user cares about most.
+    /// What the user wants kept above all.
     pub(crate) focus: &'a str,
-    /// What memories want kept.
+    /// What memory providers want kept.
     pub(crate) memory: &'a str,
-    /// Texts of segments that stand in the view, by key, as far as they are known.
-    pub(crate) known: &'a HashMap<String, String>,
-    /// Gists of segments that stand in the view, by key, as far as they were needed.
-    pub(crate) gists: &'a mut HashMap<String, Rc<Gist>>,
-    /// The segment that was made last of several, and what it was made from.
-    pub(crate) union: &'a mut Option<(u64, Made)>,
-    pub(crate) told: &'a mut Told,
+    pub(crate) cache: &'a mut PlanCache,
 }
 
-/// A plan and what is known of it.
+/// Results kept from one proposal to the next.
+#[derive(Default)]
+pub(crate) struct PlanCache {
+    /// Texts of segments in the view that this instance made, by key.
+    pub(crate) texts: HashMap<String, String>,
+    /// Gists of segments in the view that were needed so far, by key.
+    pub(crate) gists: HashMap<String, Rc<Gist>>,
+    /// The last merged segment and a hash of its inputs.
+    pub(crate) merged: Option<(u64, NewSegment)>,
+    pub(crate) mentions: MentionIndex,
+}
+
+impl PlanCache {
+    /// Drops texts and gists of segments that are not in the view. Returns the keys of the dropped gists.
+    pub(crate) fn retain(&mut self, in_view: impl Fn(&str) -> bool) -> Vec<String> {
+        self.texts.retain(|key, _| in_view(key));
+        self.gists.extract_if(|key, _| !in_view(key)).map(|(key, _)| key).collect()
+    }
+}
+
+/// A plan and its figures.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Draft {
+pub(crate) struct PlannedView {
     pub(crate) plan: Plan,
-    /// What the new view takes.
+    /// Tokens of the new view.
     pub(crate) tokens: u32,
-    /// Of it, segments and the working set.
+    /// Tokens of its segments and of its working set.
     pub(crate) prefix: u32,
     pub(crate) working: u32,
     pub(crate) segments: u32,
-    /// The newest message that leaves.
+    /// The newest message that leaves the view.
     pub(crate) folded: MessageId,
-    /// Of the new segments, by key.
+    /// Gists of the new segments, by key.
     pub(crate) gists: Vec<(String, Rc<Gist>)>,
 }
 
-impl Draft {
-    /// Tells plans apart.
+impl PlannedView {
+    /// A hash that distinguishes plans.
     pub(crate) fn fingerprint(&self) -> String {
         format!("{:016x}", fnv(format!("{:?}", self.plan.segments).bytes()))
     }
 }
 
 impl<S: Source, D: Database> Planner<'_, S, D> {
-    /// The plan, or none when nothing worth it is to be gained.
-    pub(crate) fn plan(&mut self) -> Result<Option<Draft>, Error> {
-        let before = self.ground.before();
-        let over = before > self.shares.limit;
+    /// The plan, or `None` if there is too little to gain.
+    pub(crate) fn plan(&mut self) -> Result<Option<PlannedView>, Error> {
+        let before = self.current.before();
+        let over = before > self.budgets.limit;
         let worth = if over { before } else { share(before, if self.needed { 0.97 } else { 0.9 }) };
-        let most = self.shares.limit.min(worth).min(before.saturating_sub(1));
-        let tightens = over || self.presses || (self.needed && before > self.shares.goal);
-        let mut best: Option<Draft> = None;
+        let most = self.budgets.limit.min(worth).min(before.saturating_sub(1));
+        let tightens = over || self.presses || (self.needed && before > self.budgets.goal);
+        let mut best: Option<PlannedView> = None;
         for (tight, cuts) in [(1.0, false), (0.5, false), (0.0, false), (0.0, true)] {
-            let shares = if tight < 1.0 { self.shares.tightened(tight) } else { self.shares };
-            // A large newest group that fits had better stay whole.
+            let budgets = if tight < 1.0 { self.budgets.tightened(tight) } else { self.budgets };
+            // Prefer a large newest group in full if it fits.
             if cuts && best.as_ref().is_some_and(|best| best.tokens <= most) {
                 break;
             }
-            if let Some(draft) = self.attempt(&shares, cuts)? {
-                if draft.tokens <= most.min(self.shares.goal) {
+            if let Some(draft) = self.attempt(&budgets, cuts)? {
+                if draft.tokens <= most.min(self.budgets.goal) {
                     return Ok(Some(draft));
                 }
                 if best.as_ref().is_none_or(|best| draft.tokens < best.tokens) {
                     best = Some(draft);
                 }
             }
-            // Where there is room only the comfortable view is worth a broken cache.
+            // Unless room is short, only the comfortable view is worth breaking the cache.
             if !tightens {
                 break;
             }
@@ -111,22 +126,22 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         Ok(best.filter(|best| best.tokens <= most))
     }
 
-    fn attempt(&mut self, shares: &Shares, cuts: bool) -> Result<Option<Draft>, Error> {
-        let ground = self.ground;
-        let wish = Wish {
-            tail: shares.tail,
-            groups: if shares.tail > 0 { policy::GROUPS } else { 1 },
-            last: if shares.tail > 0 { self.config.protect_last_n } else { 0 },
-            head: shares.head,
+    fn attempt(&mut self, budgets: &Budgets, cuts: bool) -> Result<Option<PlannedView>, Error> {
+        let current = self.current;
+        let limits = LayoutLimits {
+            tail: budgets.tail,
+            groups: if budgets.tail > 0 { policy::GROUPS } else { 1 },
+            last: if budgets.tail > 0 { self.config.protect_last_n } else { 0 },
+            head: budgets.head,
             first: self.config.protect_first_n,
         };
-        let mut layout = Layout::choose(ground, wish);
-        let leaving = layout.leaving(ground);
-        if leaving < (shares.fold / 2).max(1) && !self.needed {
+        let mut layout = Layout::choose(current, limits);
+        let leaving = layout.leaving(current);
+        if leaving < (budgets.fold / 2).max(1) && !self.needed {
             return Ok(None);
         }
-        let excerpts = if cuts { self.cut(shares, &mut layout)? } else { BTreeMap::new() };
-        let texts = self.texts(shares, &layout)?;
+        let excerpts = if cuts { self.cut(budgets, &mut layout)? } else { BTreeMap::new() };
+        let texts = self.texts(budgets, &layout)?;
         if texts.iter().all(Text::is_kept) && excerpts.is_empty() {
             return Ok(None);
         }
@@ -140,21 +155,21 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let mut gists = Vec::new();
         segments.extend(texts.into_iter().map(|text| match text {
             Text::Kept(shown) => Segment::KeepSummary(shown.key.clone()),
-            Text::New(Made { content, covers, gist, .. }) => {
-                let count = covers.iter().map(|range| ground.rows.span(*range).len()).sum();
+            Text::New(NewSegment { content, covers, gist, .. }) => {
+                let count = covers.iter().map(|range| current.rows.span(*range).len()).sum();
                 let made = summary(SEGMENT, content, covers, count);
                 gists.push((made.key.clone(), gist));
                 Segment::Summary(made)
             }
         }));
         let mut of_working = 0;
-        if let Some((content, covers)) = self.working(shares, &layout, prefix, &contents)? {
+        if let Some((content, covers)) = self.working(budgets, &layout, prefix, &contents)? {
             of_working = self.source.count(&content).saturating_add(FRAME);
             segments.push(Segment::Summary(summary(WORKING, content, covers, 0)));
         }
-        segments.extend(self.messages(&layout, &excerpts, layout.head..ground.len()));
+        segments.extend(self.messages(&layout, &excerpts, layout.head..current.len()));
 
-        let left = (ground.first_shown..ground.len()).filter(|at| ground.is_shown(*at) && !layout.kept[*at]);
+        let left = (current.first_shown..current.len()).filter(|at| current.is_shown(*at) && !layout.kept[*at]);
         let left: Vec<usize> = left.collect();
         let what = match left.len() {
             1 => "1 message was".to_owned(),
@@ -166,47 +181,47 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
             format!("{what} folded and the newest ones are shown shorter, to fit the window")
         };
         let extra = vec![("prepared".to_owned(), format!("{ready}/{made}"))];
-        Ok(Some(Draft {
+        Ok(Some(PlannedView {
             plan: Plan { segments, reason, extra },
             tokens: layout.tokens.saturating_add(prefix).saturating_add(of_working).saturating_add(FIRST_FRAME),
             prefix,
             working: of_working,
             segments: segments_count,
-            folded: left.last().map_or(0, |at| ground.rows.get(*at).id),
+            folded: left.last().map_or(0, |at| current.rows.get(*at).id),
             gists,
         }))
     }
 
     fn content(&self, text: &Text<'_>) -> Option<String> {
         match text {
-            Text::Kept(shown) => self.known.get(&shown.key).cloned(),
+            Text::Kept(shown) => self.cache.texts.get(&shown.key).cloned(),
             Text::New(made) => Some(made.content.clone()),
         }
     }
 
-    /// What is in play and not among what stays, in what the segments leave of the prefix.
+    /// The working set, without text that stays in view anyway, in the space that the segments leave.
     fn working(
         &mut self,
-        shares: &Shares,
+        budgets: &Budgets,
         layout: &Layout,
         segments: u32,
         texts: &[String],
     ) -> Result<Option<(String, Vec<MessageRange>)>, Error> {
-        let most = shares.working.min(shares.prefix.saturating_sub(segments)).saturating_sub(FRAME);
+        let most = budgets.working.min(budgets.prefix.saturating_sub(segments)).saturating_sub(FRAME);
         if most < LEAST_WORKING {
             return Ok(None);
         }
-        let rows = self.ground.rows;
+        let rows = self.current.rows;
         let mut tail = Vec::new();
         for range in rows.ranges(layout.tail..rows.len(), |_| true) {
             tail.extend(read(self.source, range)?);
         }
-        let seen = Seen::of(self.desk, &tail, texts, self.told, self.memory);
+        let seen = AlreadyShown::of(self.read_cache, &tail, texts, &mut self.cache.mentions, self.memory);
         let whole = f64::from(self.config.working_tokens.max(1)) * BYTES;
         let sources = RefCell::new(Vec::new());
         let content = fit(most, self.source, |bytes| {
             let share = (bytes as f64 / whole).min(1.0);
-            let made = working::render(self.desk, &seen, Room { bytes, share });
+            let made = working::render(self.read_cache, &seen, SpaceLimit { bytes, share });
             let (content, of) = made.unwrap_or_default();
             sources.replace(of);
             content
@@ -217,26 +232,27 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         Ok((!content.trim().is_empty() && !covers.is_empty()).then_some((content, covers)))
     }
 
-    /// Shorter renderings of the newest group, where it does not fit otherwise.
-    fn cut(&self, shares: &Shares, layout: &mut Layout) -> Result<BTreeMap<usize, Excerpt>, Error> {
-        let ground = self.ground;
-        let newest = layout.tail..ground.len();
+    /// Excerpts of the newest group, if it does not fit otherwise.
+    fn cut(&self, budgets: &Budgets, layout: &mut Layout) -> Result<BTreeMap<usize, Excerpt>, Error> {
+        let current = self.current;
+        let newest = layout.tail..current.len();
         let others = newest.clone().filter(|at| Some(*at) != layout.user);
-        let cost = others.map(|at| layout.cost(ground, at)).fold(0, u32::saturating_add);
-        let texts = shares.limit / 6 + 2 * FRAME;
-        let allowed = share(shares.limit, 0.9).saturating_sub(texts).saturating_sub(layout.tokens.saturating_sub(cost));
+        let cost = others.map(|at| layout.cost(current, at)).fold(0, u32::saturating_add);
+        let texts = budgets.limit / 6 + 2 * FRAME;
+        let allowed =
+            share(budgets.limit, 0.9).saturating_sub(texts).saturating_sub(layout.tokens.saturating_sub(cost));
         let mut excerpts = BTreeMap::new();
         if cost <= allowed {
             return Ok(excerpts);
         }
         let mut messages: Vec<Message> = Vec::new();
-        for range in ground.rows.ranges(newest.clone(), |at| Some(at) != layout.user) {
+        for range in current.rows.ranges(newest.clone(), |at| Some(at) != layout.user) {
             messages.extend(read(self.source, range)?);
         }
         let Some(shown) = cut::group(&messages, allowed, self.source) else { return Ok(excerpts) };
         for (message, (excerpt, tokens)) in messages.iter().zip(shown) {
-            if let (Some(excerpt), Some(at)) = (excerpt, ground.rows.position(message.id)) {
-                layout.tokens = layout.tokens.saturating_sub(ground.cost(at)).saturating_add(tokens);
+            if let (Some(excerpt), Some(at)) = (excerpt, current.rows.position(message.id)) {
+                layout.tokens = layout.tokens.saturating_sub(current.cost(at)).saturating_add(tokens);
                 excerpts.insert(at, excerpt);
             }
         }
@@ -247,10 +263,10 @@ impl<S: Source, D: Database> Planner<'_, S, D> {
         let mut segments: Vec<Segment> = Vec::new();
         let mut before = None;
         for at in span.filter(|at| layout.kept[*at]) {
-            let id = self.ground.rows.get(at).id;
+            let id = self.current.rows.get(at).id;
             if let Some(excerpt) = excerpts.get(&at) {
                 segments.push(Segment::Excerpt(excerpt.clone()));
-            } else if layout.is_restored(self.ground, at) {
+            } else if layout.is_restored(self.current, at) {
                 segments.push(Segment::Restore(MessageRange::one(id)));
             } else {
                 match segments.last_mut() {

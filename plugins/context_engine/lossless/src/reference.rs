@@ -1,8 +1,8 @@
-//! What a model may name: a message, one of its parts, a stretch of messages.
+//! References that a model can pass to the tools: a message, a part of it, or a stretch of messages.
 
 use hermes_plugin::{Error, MessageId, MessageRange};
 
-/// What is named.
+/// A parsed reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Reference {
     /// A message's text.
@@ -14,7 +14,7 @@ pub(crate) enum Reference {
 }
 
 impl Reference {
-    /// `#12`, `12`, `#12/1`, `#12/reasoning`, `#12-#80`.
+    /// Parses `#12`, `12`, `#12/1`, `#12/reasoning`, `#12-#80`.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let unknown = || {
             Error::invalid(format!(
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_taken_as_models_write_them() {
+    fn references_are_accepted_as_models_write_them() {
         let table = [
             ("#12", Some(Reference::Text(12))),
             (" 12 ", Some(Reference::Text(12))),

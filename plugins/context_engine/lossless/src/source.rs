@@ -1,28 +1,28 @@
-//! What the rules look up, as the host answers it; in tests a conversation in memory and a SQLite of their own.
+//! Access to the log and the database: the host's imports, or in tests a conversation in memory and a local SQLite.
 
 use hermes_plugin::history::{Hit, Page, Query};
 use hermes_plugin::sql::{Rows, Statement, Value};
 use hermes_plugin::{Error, Header, MessageRange, history, llm, sql};
 
-/// The log and its rulers.
+/// The message log and its token counter.
 pub(crate) trait Source {
-    /// The first messages of a range: some megabytes, and where the rest begins.
+    /// The first messages of a range (a few megabytes), and where the rest begins.
     fn page(&self, range: MessageRange) -> Result<Page, Error>;
-    /// Messages without their texts.
+    /// Message metadata, without texts.
     fn headers(&self, range: MessageRange) -> Result<Vec<Header>, Error>;
-    /// From the first message of the conversation to the last.
+    /// The range from the first message of the conversation to the last.
     fn whole(&self) -> Result<Option<MessageRange>, Error>;
-    /// What was said, by what it says.
+    /// Full-text search.
     fn search(&self, query: &Query) -> Result<Vec<Hit>, Error>;
-    /// Tokens of a text, by the ruler of the headers.
+    /// Tokens of a text, by the same estimate as the headers.
     fn count(&self, text: &str) -> u32;
 }
 
 /// The plugin's database.
 pub(crate) trait Database {
-    /// One statement that only reads.
+    /// Runs one read-only statement.
     fn query(&self, sql: &str, params: Vec<Value>) -> Result<Rows, Error>;
-    /// All or nothing.
+    /// Runs the statements in one transaction.
     fn execute(&self, statements: &[Statement]) -> Result<(), Error>;
 }
 

@@ -1,4 +1,4 @@
-//! What tests of several modules use.
+//! Test fixtures shared by several modules.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use rusqlite::types::{Value as Sql, ValueRef};
 
 use crate::source::{Database, Source};
 
-/// The host's ruler, and a conversation of nothing.
+/// The host's token counter, with an empty conversation.
 pub(crate) struct Ruler;
 
 impl Source for Ruler {
@@ -37,10 +37,10 @@ impl Source for Ruler {
     }
 }
 
-/// A log in memory; its pages are small.
+/// A log in memory with small pages.
 pub(crate) struct Log {
     pub(crate) messages: Vec<Message>,
-    /// Messages that were read.
+    /// Number of messages read.
     pub(crate) read: Cell<usize>,
 }
 
@@ -89,7 +89,7 @@ impl Source for Log {
         Ok(ends.map(|(first, last)| MessageRange::new(first.id, last.id)))
     }
 
-    /// Every message that has one of the words, those with more of them first.
+    /// Messages that contain one of the words, best matches first.
     fn search(&self, query: &Query) -> Result<Vec<Hit>, Error> {
         use hermes_plugin::history::Matching;
         let words: Vec<&str> = match query.matching {
@@ -120,10 +120,10 @@ impl Source for Log {
     }
 }
 
-/// SQLite in memory, as the host offers it.
+/// SQLite in memory, with the interface that the host offers.
 pub(crate) struct Sqlite {
     connection: rusqlite::Connection,
-    /// Answers every call with an error.
+    /// If set, every call fails.
     pub(crate) broken: Cell<bool>,
 }
 
@@ -240,7 +240,7 @@ pub(crate) fn result(id: u64, call: &str, tool: &str, content: &str) -> Message 
     }
 }
 
-/// Headers of messages that are groups of their own: ids and tokens. The odd ones are the user's.
+/// Headers from ids and tokens. Each message is its own group; odd ids are the user's.
 pub(crate) fn headers(messages: &[(u64, u32)]) -> Vec<Header> {
     let header = |&(id, tokens): &(u64, u32)| Header {
         id,

@@ -1,7 +1,7 @@
 //! The summaries of a new view: which stay as they are, what the new segment says, and which old ones become one.
 //!
-//! A segment that becomes part of another is never read for it: the new text is made from the facts of the messages
-//! themselves, so that nothing is told twice removed.
+//! A merged segment is made from the facts of the messages themselves, not from the texts of the old segments, so that
+//! nothing is retold twice.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,36 +10,36 @@ use std::rc::Rc;
 use hermes_plugin::context_engine::ShownSummary;
 use hermes_plugin::{Error, MessageRange, Role, log};
 
-use crate::desk::read;
+use crate::current_view::fnv;
 use crate::fact::{Fact, Kind, Reader};
 use crate::gist::Gist;
-use crate::ground::fnv;
 use crate::layout::Layout;
 use crate::plan::{FRAME, Planner};
-use crate::policy::{self, Shares, share};
-use crate::segment::{Head, Note, SEGMENT, WORKING, counted, fit, render};
+use crate::policy::{self, Budgets, share};
+use crate::read_cache::read;
+use crate::segment::{Note, SEGMENT, SegmentHeader, WORKING, counted, fit, render};
 use crate::source::{Database, Source};
 
-/// Bytes that are read to make up for what was not read ahead.
+/// Most bytes read on the spot because they were not read ahead.
 const MOST: usize = 2 << 20;
-/// Tokens of a segment, at least, and the steps in which one of several grows.
+/// Least tokens of a segment, and the step by which a merged one grows.
 const LEAST: u32 = 150;
 const STEP: u32 = 250;
 
 /// A summary of the new view.
 pub(crate) enum Text<'a> {
     Kept(&'a ShownSummary),
-    New(Made),
+    New(NewSegment),
 }
 
 /// A new segment.
 #[derive(Debug, Clone)]
-pub(crate) struct Made {
+pub(crate) struct NewSegment {
     pub(crate) content: String,
     pub(crate) covers: Vec<MessageRange>,
     pub(crate) gist: Rc<Gist>,
     tokens: u32,
-    /// Nothing had to be read for it.
+    /// All facts were already cached or stored.
     ready: bool,
 }
 
@@ -69,17 +69,17 @@ impl Text<'_> {
 
 impl<'a, S: Source, D: Database> Planner<'a, S, D> {
     /// The summaries before the working set, oldest first.
-    pub(crate) fn texts(&mut self, shares: &Shares, layout: &Layout) -> Result<Vec<Text<'a>>, Error> {
-        let rows = self.ground.rows;
+    pub(crate) fn texts(&mut self, budgets: &Budgets, layout: &Layout) -> Result<Vec<Text<'a>>, Error> {
+        let rows = self.current.rows;
         let (mut kept, covered) = self.kept(layout);
         let mut texts: Vec<Text<'a>> = Vec::new();
         let open = rows.ranges(0..rows.len(), |at| !layout.kept[at] && !covered[at]);
         if !open.is_empty() {
-            let room = self.room(&open).clamp(LEAST, (shares.prefix / 3).max(LEAST));
+            let room = self.room(&open).clamp(LEAST, (budgets.prefix / 3).max(LEAST));
             let (gist, ready) = self.read(&open)?;
             texts.push(Text::New(self.segment(open, gist, ready, room, &[])?));
         }
-        // Beside what the user said, which stays as long as it fits at all.
+        // Not counting the user's words, which stay as long as they fit.
         let lines = |tokens: u32, covers: &[MessageRange]| tokens.saturating_sub(self.said(covers));
         let of_kept = |kept: &[&ShownSummary]| {
             kept.iter().map(|shown| lines(shown.tokens, &shown.covers)).fold(0, u32::saturating_add)
@@ -87,21 +87,21 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         let of_new = texts.iter().map(|text| lines(text.tokens(), text.covers())).fold(0, u32::saturating_add);
         let all =
             kept.iter().map(|shown| shown.tokens).chain(texts.iter().map(Text::tokens)).fold(0, u32::saturating_add);
-        if !kept.is_empty() && (of_kept(&kept).saturating_add(of_new) > shares.segments || all > shares.prefix) {
-            // The oldest half becomes one, or as many as it takes for this not to come again soon.
+        if !kept.is_empty() && (of_kept(&kept).saturating_add(of_new) > budgets.segments || all > budgets.prefix) {
+            // Merge the oldest half, or more if a merge would be due again soon.
             let mut half = kept.len().div_ceil(2);
-            while half < kept.len() && of_kept(&kept[half..]).saturating_add(of_new) > shares.segments / 3 {
+            while half < kept.len() && of_kept(&kept[half..]).saturating_add(of_new) > budgets.segments / 3 {
                 half += 1;
             }
             let parts: Vec<MessageRange> = kept[..half].iter().flat_map(|shown| shown.covers.iter().copied()).collect();
             let rest = of_kept(&kept[half..]).saturating_add(of_new);
             let whole = kept[half..].iter().map(|shown| shown.tokens).chain(texts.iter().map(Text::tokens));
-            let room = shares.prefix.saturating_sub(whole.fold(0, u32::saturating_add));
+            let room = budgets.prefix.saturating_sub(whole.fold(0, u32::saturating_add));
             let covers = self.united(&parts);
-            let tokens = (shares.segments / 2).saturating_sub(rest / 2).saturating_add(self.said(&covers));
-            // What the user said gives way where it would fill the prefix by itself.
-            let tokens = tokens.min(share(shares.prefix, 0.7)).min(room);
-            // In steps, so that it stays the same from one proposal to the next.
+            let tokens = (budgets.segments / 2).saturating_sub(rest / 2).saturating_add(self.said(&covers));
+            // The user's words give way if they alone would fill the prefix.
+            let tokens = tokens.min(share(budgets.prefix, 0.7)).min(room);
+            // Round to steps, so that the size stays the same from one proposal to the next.
             let tokens = (tokens / STEP * STEP).max(LEAST);
             texts.insert(0, Text::New(self.unite(&kept[..half], covers, tokens)?));
             kept.drain(..half);
@@ -111,21 +111,21 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         Ok(texts)
     }
 
-    /// Summaries that stay, and what they stand for.
+    /// Summaries that stay, and the messages they cover.
     fn kept(&self, layout: &Layout) -> (Vec<&'a ShownSummary>, Vec<bool>) {
-        let rows = self.ground.rows;
+        let rows = self.current.rows;
         let spans = |shown: &ShownSummary| -> Vec<Range<usize>> {
             shown.covers.iter().map(|range| rows.span(*range)).collect()
         };
-        // A segment that lost messages still speaks of them.
+        // A segment whose messages were partly taken back is stale.
         let is_own = |shown: &&ShownSummary| {
             let count: usize = spans(shown).iter().map(Range::len).sum();
             count > 0 && counted(&shown.key) == Some(count)
         };
         let is_other = |shown: &&ShownSummary| !shown.key.starts_with(SEGMENT) && !shown.key.starts_with(WORKING);
-        // One's own first: what another engine wrote is kept where nothing else stands for its messages.
-        let own = self.ground.summaries.iter().copied().filter(is_own);
-        let other = self.ground.summaries.iter().copied().filter(is_other);
+        // Own segments first. Another engine's summary stays only where no own segment covers its messages.
+        let own = self.current.summaries.iter().copied().filter(is_own);
+        let other = self.current.summaries.iter().copied().filter(is_other);
         let mut covered = vec![false; rows.len()];
         let mut kept = Vec::new();
         for shown in own.chain(other) {
@@ -139,7 +139,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         (kept, covered)
     }
 
-    /// A segment of these messages in so many tokens, its frame included.
+    /// A segment of these messages within `tokens`, including its frame.
     fn segment(
         &self,
         covers: Vec<MessageRange>,
@@ -147,19 +147,19 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         ready: bool,
         tokens: u32,
         notes: &[Note],
-    ) -> Result<Made, Error> {
-        let Some(head) = Head::of(self.ground.rows, &covers) else {
+    ) -> Result<NewSegment, Error> {
+        let Some(head) = SegmentHeader::of(self.current.rows, &covers) else {
             return Err(Error::failed("a segment of no messages was asked for"));
         };
         let told = promoted(&gist, self.focus);
         let content =
             fit(tokens.saturating_sub(FRAME).max(40), self.source, |bytes| render(&head, &told, notes, bytes));
         let tokens = self.source.count(&content).saturating_add(FRAME);
-        Ok(Made { content, covers, gist: Rc::new(gist), tokens, ready })
+        Ok(NewSegment { content, covers, gist: Rc::new(gist), tokens, ready })
     }
 
-    /// One segment of several. A view may be proposed many times before it is taken up: the text is made once.
-    fn unite(&mut self, parts: &[&ShownSummary], covers: Vec<MessageRange>, tokens: u32) -> Result<Made, Error> {
+    /// Merges segments into one. The result is cached, because a view can be proposed many times before it is adopted.
+    fn unite(&mut self, parts: &[&ShownSummary], covers: Vec<MessageRange>, tokens: u32) -> Result<NewSegment, Error> {
         let mut ready = true;
         for shown in parts {
             ready &= self.recall(shown)?;
@@ -168,21 +168,21 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         let keys = parts.iter().map(|shown| shown.key.as_str());
         let texts = keys.chain(notes.iter().map(|note| note.text.as_str())).chain([self.focus]);
         let mark = fnv(texts.flat_map(|text| text.bytes().chain([0])).chain(tokens.to_le_bytes()));
-        if let Some((_, made)) = self.union.as_ref().filter(|(known, _)| *known == mark) {
-            return Ok(Made { covers, ready, ..made.clone() });
+        if let Some((_, made)) = self.cache.merged.as_ref().filter(|(known, _)| *known == mark) {
+            return Ok(NewSegment { covers, ready, ..made.clone() });
         }
-        let gist = Gist::united(parts.iter().filter_map(|shown| self.gists.get(&shown.key).map(Rc::as_ref)));
+        let gist = Gist::united(parts.iter().filter_map(|shown| self.cache.gists.get(&shown.key).map(Rc::as_ref)));
         let made = self.segment(covers, gist, ready, tokens, &notes)?;
-        *self.union = Some((mark, made.clone()));
+        self.cache.merged = Some((mark, made.clone()));
         Ok(made)
     }
 
-    /// Sees to it that the gist of a segment is at hand; says whether nothing had to be read for it.
+    /// Loads the gist of a segment into the cache. Returns whether that needed no reading.
     fn recall(&mut self, shown: &ShownSummary) -> Result<bool, Error> {
-        if self.gists.contains_key(&shown.key) {
+        if self.cache.gists.contains_key(&shown.key) {
             return Ok(true);
         }
-        let kept = self.shelf.gist(self.ground.rows, &shown.key, &shown.covers).unwrap_or_else(|error| {
+        let kept = self.storage.gist(self.current.rows, &shown.key, &shown.covers).unwrap_or_else(|error| {
             log::debug(format!("{error}; what is folded is read again"));
             None
         });
@@ -190,37 +190,37 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
             Some(gist) => (gist, true),
             None => {
                 let (gist, ready) = self.read(&shown.covers)?;
-                if let Err(error) = self.shelf.keep_gist(self.ground.rows, &shown.key, &shown.covers, &gist) {
+                if let Err(error) = self.storage.keep_gist(self.current.rows, &shown.key, &shown.covers, &gist) {
                     log::debug(format!("{error}; a later instance will read what is folded again"));
                 }
                 (gist, ready)
             }
         };
-        self.gists.insert(shown.key.clone(), Rc::new(gist));
+        self.cache.gists.insert(shown.key.clone(), Rc::new(gist));
         Ok(ready)
     }
 
-    /// What a segment could say of these messages, and whether all of it was known before.
+    /// The gist of these messages, and whether all facts were known before.
     fn read(&mut self, covers: &[MessageRange]) -> Result<(Gist, bool), Error> {
         let (facts, ready) = self.facts(covers)?;
         Ok((Gist::of(facts), ready))
     }
 
     fn facts(&mut self, covers: &[MessageRange]) -> Result<(Vec<Fact>, bool), Error> {
-        let rows = self.ground.rows;
-        if covers.iter().all(|range| self.desk.has(range.first)) {
-            return Ok((self.desk.facts(covers), true));
+        let rows = self.current.rows;
+        if covers.iter().all(|range| self.read_cache.has(range.first)) {
+            return Ok((self.read_cache.facts(covers), true));
         }
-        let mut facts = self.shelf.facts(rows, covers).unwrap_or_else(|error| {
+        let mut facts = self.storage.facts(rows, covers).unwrap_or_else(|error| {
             log::debug(format!("{error}; what is folded is read again"));
             Vec::new()
         });
-        // What was not read ahead is read now, the newest first, as far as that is quick.
+        // Read missing groups now, newest first, within a byte limit.
         let mut missing = Vec::new();
         let mut left = MOST;
         'reading: for range in covers.iter().rev() {
             let span = rows.span(*range);
-            let read = self.shelf.is_read(rows, span.clone()).unwrap_or_default();
+            let read = self.storage.is_read(rows, span.clone()).unwrap_or_default();
             let groups: Vec<Range<usize>> = rows.groups(span.clone()).collect();
             for group in groups.into_iter().rev().filter(|group| group.start >= span.start && group.end <= span.end) {
                 let first = rows.get(group.start).id;
@@ -262,12 +262,12 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         if !self.config.notes {
             return Vec::new();
         }
-        self.shelf.notes(self.ground.rows, MessageRange::new(first.first, last.last)).unwrap_or_default()
+        self.storage.notes(self.current.rows, MessageRange::new(first.first, last.last)).unwrap_or_default()
     }
 
-    /// The messages that any of these ranges names, in ranges that name no others.
+    /// The union of these ranges.
     fn united(&self, parts: &[MessageRange]) -> Vec<MessageRange> {
-        let rows = self.ground.rows;
+        let rows = self.current.rows;
         let mut named = vec![false; rows.len()];
         for range in parts {
             named[rows.span(*range)].fill(true);
@@ -275,23 +275,23 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         rows.ranges(0..rows.len(), |at| named[at])
     }
 
-    /// Tokens for a digest of these messages: a share of them, and what the user said.
+    /// Tokens for a segment of these messages: a share of them, plus room for the user's words.
     fn room(&self, covers: &[MessageRange]) -> u32 {
-        let spans = covers.iter().map(|range| self.ground.rows.span(*range));
+        let spans = covers.iter().map(|range| self.current.rows.span(*range));
         let all =
-            spans.flat_map(|span| self.ground.rows.slice(span)).map(|row| row.tokens).fold(0, u32::saturating_add);
+            spans.flat_map(|span| self.current.rows.slice(span)).map(|row| row.tokens).fold(0, u32::saturating_add);
         share(all, policy::DIGEST).saturating_add(self.said(covers)).saturating_add(FRAME + 60)
     }
 
-    /// Tokens of what the user said in them.
+    /// Tokens of the user's words in these messages.
     fn said(&self, covers: &[MessageRange]) -> u32 {
-        let spans = covers.iter().map(|range| self.ground.rows.span(*range));
-        let rows = spans.flat_map(|span| self.ground.rows.slice(span));
+        let spans = covers.iter().map(|range| self.current.rows.span(*range));
+        let rows = spans.flat_map(|span| self.current.rows.slice(span));
         rows.filter(|row| row.role == Role::User).map(|row| row.tokens + 12).fold(0, u32::saturating_add)
     }
 }
 
-/// What has to do with the user's focus counts like a failure.
+/// Ranks facts that match the user's focus as high as failures.
 fn promoted<'g>(gist: &'g Gist, focus: &str) -> Cow<'g, Gist> {
     let focus = focus.to_lowercase();
     let words: Vec<&str> = focus.split_whitespace().filter(|word| word.chars().count() > 2).collect();
@@ -299,7 +299,7 @@ fn promoted<'g>(gist: &'g Gist, focus: &str) -> Cow<'g, Gist> {
         return Cow::Borrowed(gist);
     }
     let mut gist = gist.clone();
-    for (fact, _) in gist.deeds.iter_mut().filter(|(fact, _)| fact.kind < Kind::Change) {
+    for (fact, _) in gist.actions.iter_mut().filter(|(fact, _)| fact.kind < Kind::Change) {
         let text = fact.text.to_lowercase();
         if words.iter().any(|word| text.contains(word)) {
             fact.kind = Kind::Failure;

@@ -1,39 +1,39 @@
-//! Work ahead: the facts of messages are read and kept, so that a later instance or a merged segment finds them.
+//! Background reading: facts of messages are read and stored, so that a later instance or a merged segment finds them.
 
 use hermes_plugin::{Error, MessageRange, Progress};
 
-use crate::desk::read;
+use crate::current_view::Rows;
 use crate::fact::{Fact, Reader};
-use crate::ground::Rows;
-use crate::shelf::Shelf;
+use crate::read_cache::read;
 use crate::source::{Database, Source};
+use crate::storage::Storage;
 
-/// Messages that one step looks at, and bytes that it reads.
+/// Messages examined and bytes read in one step.
 const LOOK: usize = 1_500;
 const MOST: usize = 1 << 20;
 
-/// How far the reading is.
+/// Progress of the background reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Bookmark {
-    /// Everything before this message is read.
+pub(crate) struct ReadPosition {
+    /// All messages before this id are read.
     pub(crate) next: u64,
 }
 
-/// One step; the newest group is left alone, since more may belong to it.
+/// Reads one batch. It skips the newest group, which may still grow.
 pub(crate) fn step<D: Database>(
-    bookmark: &mut Bookmark,
+    position: &mut ReadPosition,
     rows: &Rows,
-    shelf: &mut Shelf<D>,
+    storage: &mut Storage<D>,
     source: &impl Source,
 ) -> Result<Progress, Error> {
     let Some(last) = rows.len().checked_sub(1) else { return Ok(Progress::Done) };
     let closed = rows.group(last).start;
-    let start = rows.span(MessageRange::new(bookmark.next, u64::MAX)).start;
+    let start = rows.span(MessageRange::new(position.next, u64::MAX)).start;
     if start >= closed {
         return Ok(Progress::Done);
     }
     let mut end = rows.group((start + LOOK).min(closed) - 1).end;
-    let known = shelf.is_read(rows, start..end)?;
+    let known = storage.is_read(rows, start..end)?;
     let mut groups = Vec::new();
     let mut bytes = 0;
     for group in rows.groups(start..end) {
@@ -53,7 +53,7 @@ pub(crate) fn step<D: Database>(
         let mut reader = Reader::default();
         let mut facts = Vec::new();
         for message in read(source, range)? {
-            // Messages of other conversations lie between the numbers.
+            // Messages of other conversations can lie between these ids.
             if rows.position(message.id).is_some() {
                 facts.extend(reader.read(&message, range.first, |_| {}));
             }
@@ -62,8 +62,8 @@ pub(crate) fn step<D: Database>(
         kept.push((group, facts));
     }
     if !kept.is_empty() {
-        shelf.keep(rows, &kept)?;
+        storage.keep(rows, &kept)?;
     }
-    bookmark.next = rows.get(end - 1).id + 1;
+    position.next = rows.get(end - 1).id + 1;
     Ok(if end < closed { Progress::More } else { Progress::Done })
 }

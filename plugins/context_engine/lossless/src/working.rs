@@ -1,49 +1,53 @@
-//! The working set: what is in play and has left the view, word for word. It is made anew at each publication and is the last
-//! of the summaries, so that its change costs only itself and what follows.
+//! The working set: text in use that has left the view, verbatim. It is rebuilt at each publication and comes last among
+//! the summaries, so a change invalidates only itself and what follows.
 //!
-//! What is shown of files goes by credit: a file gains it when the assistant writes lines of it again that nothing showed.
+//! Files are shown by credit. A file earns credit when the assistant repeats lines of it that nothing in view shows.
 
 use std::collections::HashSet;
 
 use hermes_plugin::{Message, MessageId};
 
+use crate::action::Action;
 use crate::clip::{ends, floor, line};
-use crate::deed::Deed;
-use crate::desk::{Desk, Made, Written};
 use crate::fact::Fact;
 use crate::files::{File, line_hash};
+use crate::mentions::MentionIndex;
 use crate::policy;
-use crate::told::Told;
+use crate::read_cache::{CallRecord, ReadCache, WrittenText};
 
-/// Characters of a line.
+/// Most characters of a line.
 const LINE: usize = 600;
-/// Failures that are told.
+/// Number of failures listed.
 const FAILURES: usize = 3;
-/// Calls that are looked for in what is shown.
+/// Number of calls that are checked against the visible text.
 const RANKED: usize = 80;
-/// Bytes of texts that are looked through for lines that stand nowhere else.
+/// Bytes of written texts that are searched for lines not shown elsewhere.
 const LOOKED_AT: usize = 100_000;
-/// Files whose open items are told.
+/// Number of files whose open items are listed.
 const FILES: usize = 4;
 
-/// What it may take.
+/// Space for the working set.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct SpaceLimit {
     pub(crate) bytes: usize,
-    /// Of what it would take at its largest.
+    /// Fraction of the largest allowed size.
     pub(crate) share: f64,
 }
 
-/// The text and the messages that it restates; none when nothing is in play.
-pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String, Vec<MessageId>)> {
+/// The text and the messages that it repeats. `None` if nothing is in use.
+pub(crate) fn render(
+    read_cache: &ReadCache,
+    seen: &AlreadyShown<'_>,
+    room: SpaceLimit,
+) -> Option<(String, Vec<MessageId>)> {
     let mut made =
         Making { seen: seen.clone(), parts: Vec::new(), sources: Vec::new(), left: room.bytes, share: room.share };
     made.memory(seen.memory);
-    let told = made.calls(desk);
-    made.failures(desk, &told);
-    made.files(desk);
-    made.items(desk);
-    made.texts(desk);
+    let told = made.calls(read_cache);
+    made.failures(read_cache, &told);
+    made.files(read_cache);
+    made.items(read_cache);
+    made.texts(read_cache);
     if made.sources.is_empty() {
         return None;
     }
@@ -54,7 +58,7 @@ pub(crate) fn render(desk: &Desk, seen: &Seen<'_>, room: Room) -> Option<(String
 }
 
 struct Making<'a> {
-    seen: Seen<'a>,
+    seen: AlreadyShown<'a>,
     parts: Vec<String>,
     sources: Vec<MessageId>,
     left: usize,
@@ -79,23 +83,23 @@ impl Making<'_> {
         }
     }
 
-    /// Those that no call which is listed tells of.
-    fn failures(&mut self, desk: &Desk, told: &HashSet<(MessageId, u64)>) {
+    /// Failures that the listed calls do not mention.
+    fn failures(&mut self, read_cache: &ReadCache, told: &HashSet<(MessageId, u64)>) {
         let unseen = |fact: &&Fact| !self.seen.ids.contains(&fact.id) && !told.contains(&(fact.id, fact.same));
-        let failures = desk.failures.iter().rev().filter(unseen).take(FAILURES);
+        let failures = read_cache.failures.iter().rev().filter(unseen).take(FAILURES);
         let mut lines: Vec<(MessageId, String)> =
             failures.map(|fact| (fact.id, format!("#{} {}", fact.id, fact.text))).collect();
         lines.reverse();
         self.list("Failed and not tried again since:", lines, usize::MAX);
     }
 
-    /// Those made last, and often, word for word.
-    fn calls(&mut self, desk: &Desk) -> HashSet<(MessageId, u64)> {
+    /// Recent and repeated calls, verbatim.
+    fn calls(&mut self, read_cache: &ReadCache) -> HashSet<(MessageId, u64)> {
         const TITLE: &str = "Calls made lately, word for word:";
         let mut left = self.room(policy::CALLS).saturating_sub(TITLE.len() + 3);
         let mut lines = Vec::new();
         let mut told = HashSet::new();
-        for made in self.seen.missing.iter().filter_map(|at| desk.calls.get(*at)) {
+        for made in self.seen.missing.iter().filter_map(|at| read_cache.calls.get(*at)) {
             let mut text = format!("#{} {}: {}", made.id, line(&made.name, 64), made.about);
             if let Some(outcome) = &made.failed {
                 text = format!("#{} {} (failed): {} → {outcome}", made.id, line(&made.name, 64), made.about);
@@ -112,10 +116,10 @@ impl Making<'_> {
         told
     }
 
-    fn files(&mut self, desk: &Desk) {
-        // What was written last has its share in any case.
+    fn files(&mut self, read_cache: &ReadCache) {
+        // Reserve half of the space for the assistant's latest texts.
         let mut left = self.room(policy::FILES).min(self.left.saturating_sub(self.room(policy::TEXTS) / 2));
-        for (file, credit) in desk.files.credited(desk.tokens()) {
+        for (file, credit) in read_cache.files.credited(read_cache.tokens()) {
             let most = ((policy::PER_CREDIT * credit * policy::BYTES * self.share) as usize).min(left);
             let place = file.place.unwrap_or_default().saturating_sub(policy::BEFORE);
             let mut text = self.window(file, place..file.lines.len(), most);
@@ -134,7 +138,7 @@ impl Making<'_> {
     fn window(&mut self, file: &File, span: std::ops::Range<usize>, most: usize) -> String {
         let sources: Vec<String> = file.sources.iter().rev().take(3).map(|id| format!("#{id}")).collect();
         let mut text = String::new();
-        let mut between = Between::default();
+        let mut between = SkippedLines::default();
         for at in span {
             let Some(known) = file.lines[at].as_deref().filter(|line| !self.seen.shows(line)) else {
                 between.leave_out();
@@ -153,7 +157,7 @@ impl Making<'_> {
                     at + 1,
                     sources.join(", ")
                 );
-                between = Between::default();
+                between = SkippedLines::default();
             }
             let before = between.take();
             if text.len() + before.len() + short.len() + cut.len() + 1 + GAP.len() > most {
@@ -169,10 +173,10 @@ impl Making<'_> {
         if text.contains('\n') { text } else { String::new() }
     }
 
-    /// Boxes that are not ticked yet.
-    fn items(&mut self, desk: &Desk) {
+    /// Unticked checkboxes.
+    fn items(&mut self, read_cache: &ReadCache) {
         let mut items = Vec::new();
-        for file in desk.files.edited().take(FILES) {
+        for file in read_cache.files.edited().take(FILES) {
             let Some(source) = file.sources.last() else { continue };
             let mut path = format!("{}:\n", line(&file.path, 200));
             let lines = file.lines.iter().flatten().map(|line| line.trim());
@@ -187,12 +191,12 @@ impl Making<'_> {
         self.list("Open items of files that were changed last:", items, most);
     }
 
-    /// What the assistant wrote last into files.
-    fn texts(&mut self, desk: &Desk) {
+    /// Texts that the assistant recently wrote into files.
+    fn texts(&mut self, read_cache: &ReadCache) {
         let mut left = self.room(policy::TEXTS);
         let mut written: Vec<(MessageId, String)> = Vec::new();
         let mut looked_at = 0;
-        for Written { id, path, text, failed } in desk.texts.iter().rev() {
+        for WrittenText { id, path, text, failed } in read_cache.texts.iter().rev() {
             looked_at += text.len();
             if looked_at > LOOKED_AT {
                 break;
@@ -200,7 +204,7 @@ impl Making<'_> {
             let of = format!("(#{id} {}{})", line(path, 200), if *failed { ", failed" } else { "" });
             let mut room = left.saturating_sub(of.len() + 1);
             let mut new = String::new();
-            let mut between = Between::default();
+            let mut between = SkippedLines::default();
             for known in text.lines() {
                 if line_hash(known).is_none() {
                     between.keep(known);
@@ -253,18 +257,18 @@ impl Making<'_> {
     }
 }
 
-/// A line for lines that are left out.
+/// Marks omitted lines.
 const GAP: &str = "\n…";
 
-/// What stands between a line that is shown and the next one.
+/// Collects the lines between two shown lines.
 #[derive(Default)]
-struct Between {
+struct SkippedLines {
     lines: String,
     gap: bool,
 }
 
-impl Between {
-    /// A line that is shown if the next one follows it.
+impl SkippedLines {
+    /// Adds a short line; it is shown if the next line is shown too.
     fn keep(&mut self, line: &str) {
         if !self.gap && line.len() + self.lines.len() < LINE {
             self.lines.push('\n');
@@ -284,19 +288,25 @@ impl Between {
     }
 }
 
-/// What is shown already.
+/// Text that the new view already shows.
 #[derive(Clone)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct AlreadyShown<'a> {
     ids: HashSet<MessageId>,
     lines: HashSet<u64>,
-    /// Places of calls that are not shown, those that count most first.
+    /// Indices of calls that are not shown, most important first.
     missing: Vec<usize>,
     memory: &'a str,
 }
 
-impl<'a> Seen<'a> {
-    /// What a new view shows beside the working set: the newest messages, segments, and what memories want kept.
-    pub(crate) fn of(desk: &Desk, tail: &[Message], segments: &[String], told: &mut Told, memory: &'a str) -> Self {
+impl<'a> AlreadyShown<'a> {
+    /// What a new view shows besides the working set: the newest messages, segments, and what memory providers want kept.
+    pub(crate) fn of(
+        read_cache: &ReadCache,
+        tail: &[Message],
+        segments: &[String],
+        told: &mut MentionIndex,
+        memory: &'a str,
+    ) -> Self {
         let mut seen = Self { ids: HashSet::new(), lines: HashSet::new(), missing: Vec::new(), memory };
         let mut calls = HashSet::new();
         seen.lines.extend(segments.iter().flat_map(|text| text.lines()).filter_map(line_hash));
@@ -304,30 +314,30 @@ impl<'a> Seen<'a> {
             seen.ids.insert(message.id);
             seen.lines.extend(message.content.lines().filter_map(line_hash));
             for call in &message.tool_calls {
-                match Deed::of(&call.arguments) {
-                    Deed::Write { path, content } => {
+                match Action::of(&call.arguments) {
+                    Action::Write { path, content } => {
                         seen.lines.extend(content.lines().filter_map(line_hash));
                         calls.insert(path);
                     }
-                    Deed::Edit { path, changes } => {
+                    Action::Edit { path, changes } => {
                         let lines = changes.iter().flat_map(|(old, new)| old.lines().chain(new.lines()));
                         seen.lines.extend(lines.filter_map(line_hash));
                         calls.insert(path);
                     }
-                    Deed::Read { path: about, .. } | Deed::Command(about) | Deed::Other(Some(about)) => {
+                    Action::Read { path: about, .. } | Action::Command(about) | Action::Other(Some(about)) => {
                         calls.insert(about);
                     }
-                    Deed::Other(None) => {}
+                    Action::Other(None) => {}
                 }
             }
         }
-        let rank = |made: &Made| made.replies + policy::AGAIN * (made.times - 1).min(3);
-        let mut ranked: Vec<usize> = (0..desk.calls.len()).collect();
-        ranked.sort_by_key(|at| std::cmp::Reverse((rank(&desk.calls[*at]), desk.calls[*at].id)));
+        let rank = |made: &CallRecord| made.replies + policy::AGAIN * (made.times - 1).min(3);
+        let mut ranked: Vec<usize> = (0..read_cache.calls.len()).collect();
+        ranked.sort_by_key(|at| std::cmp::Reverse((rank(&read_cache.calls[*at]), read_cache.calls[*at].id)));
         ranked.truncate(RANKED);
         let mut tells = told.by(segments);
         ranked.retain(|at| {
-            let about = &desk.calls[*at].about;
+            let about = &read_cache.calls[*at].about;
             !calls.contains(about) && !tells(about)
         });
         seen.missing = ranked;
@@ -347,29 +357,29 @@ impl<'a> Seen<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ground::Rows;
+    use crate::current_view::Rows;
     use crate::testing::{Log, assistant, calls, result};
 
-    const ROOM: Room = Room { bytes: 40_000, share: 1.0 };
+    const ROOM: SpaceLimit = SpaceLimit { bytes: 40_000, share: 1.0 };
 
-    fn shown(desk: &Desk) -> String {
-        render(desk, &Seen::of(desk, &[], &[], &mut Told::default(), ""), ROOM).unwrap().0
+    fn shown(read_cache: &ReadCache) -> String {
+        render(read_cache, &AlreadyShown::of(read_cache, &[], &[], &mut MentionIndex::default(), ""), ROOM).unwrap().0
     }
 
-    fn desk(messages: Vec<Message>) -> Desk {
+    fn read_cache(messages: Vec<Message>) -> ReadCache {
         let log = Log::new(messages);
         let mut rows = Rows::default();
         rows.observe(&log.headers());
-        let mut desk = Desk::default();
-        desk.catch_up(&rows, &log).unwrap();
-        desk
+        let mut read_cache = ReadCache::default();
+        read_cache.catch_up(&rows, &log).unwrap();
+        read_cache
     }
 
     fn plan() -> String {
         (1..=600).map(|n| format!("this is step number {n} of the plan\\n- [ ] do the thing number {n}\\n")).collect()
     }
 
-    /// A plan is written, a long time goes by, and its hundredth step is taken up.
+    /// A plan is written; much later the assistant continues with its hundredth step.
     fn taken_up() -> Vec<Message> {
         let mut talk = vec![
             calls(1, &[("a", "write", &format!(r#"{{"path":"plan.md","content":"{}"}}"#, plan()))]),
@@ -381,9 +391,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_shown_from_where_it_was_taken_up_again() {
-        let desk = desk(taken_up());
-        let (text, sources) = render(&desk, &Seen::of(&desk, &[], &[], &mut Told::default(), ""), ROOM).unwrap();
+    fn a_file_is_shown_from_where_the_assistant_continued_it() {
+        let read_cache = read_cache(taken_up());
+        let (text, sources) =
+            render(&read_cache, &AlreadyShown::of(&read_cache, &[], &[], &mut MentionIndex::default(), ""), ROOM)
+                .unwrap();
         let shown = "plan.md from line 184 on, as last seen (#1):\n- [ ] do the thing number 92\n";
         assert!(text.contains(shown) && text.contains("step number 101 of the plan"), "{text}");
         let of_file = text.split("Open items").next().unwrap();
@@ -396,34 +408,38 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_elsewhere_is_left_out() {
+    fn text_shown_elsewhere_is_left_out() {
         let mut talk = taken_up();
         talk.push(calls(30, &[("b", "bash", r#"{"command":"make the ferry"}"#)]));
         talk.push(result(31, "b", "bash", "exit code 2"));
         let tail = [talk[talk.len() - 2].clone(), talk[talk.len() - 1].clone()];
-        let desk = desk(talk);
-        let text = shown(&desk);
+        let read_cache = read_cache(talk);
+        let text = shown(&read_cache);
         let told = "word for word:\n#1 write: plan.md\n#30 bash (failed): make the ferry → #31 exit 2";
         assert!(text.contains(told) && !text.contains("Failed and not tried again"), "{text}");
         let segments = ["#1 write plan.md".to_owned()];
-        let (text, _) =
-            render(&desk, &Seen::of(&desk, &tail, &segments, &mut Told::default(), "likes tea"), ROOM).unwrap();
+        let (text, _) = render(
+            &read_cache,
+            &AlreadyShown::of(&read_cache, &tail, &segments, &mut MentionIndex::default(), "likes tea"),
+            ROOM,
+        )
+        .unwrap();
         assert!(!text.contains("#30") && !text.contains("#1 write:") && text.contains("likes tea"), "{text}");
     }
 
     #[test]
-    fn a_failure_is_told_until_the_same_call_succeeds() {
+    fn a_failure_is_listed_until_the_same_call_succeeds() {
         let call = |id, call: &str, answer: &str| {
             vec![calls(id, &[(call, "bash", r#"{"command":"make"}"#)]), result(id + 1, call, "bash", answer)]
         };
-        let failed = desk(call(1, "a", "exit code 2"));
+        let failed = read_cache(call(1, "a", "exit code 2"));
         assert!(shown(&failed).contains("(failed)"));
-        let fixed = desk([call(1, "a", "exit code 2"), call(3, "b", "ok")].concat());
+        let fixed = read_cache([call(1, "a", "exit code 2"), call(3, "b", "ok")].concat());
         assert!(!shown(&fixed).contains("ailed"));
     }
 
     #[test]
-    fn what_was_overwritten_is_gone_and_gaps_are_marked() {
+    fn overwritten_text_is_gone_and_gaps_are_marked() {
         let edit = r#"{"path":"a.rs","old_string":"let second_line_of_the_file = 2;","new_string":"let other_line_of_the_file_now = 7;"}"#;
         let first = r#"{"path":"a.rs","content":"let first_line_of_the_file = 1;\n\nlet second_line_of_the_file = 2;\n}\nlet third_line_of_the_file = 3;"}"#;
         let old = r#"{"path":"b.rs","content":"let this_is_an_old_text_of_it = 1;"}"#;
@@ -433,7 +449,7 @@ mod tests {
             talk.push(calls(id, &[("a", "write", arguments)]));
             talk.push(result(id + 1, "a", "write", "done"));
         }
-        let text = shown(&desk(talk));
+        let text = shown(&read_cache(talk));
         assert!(!text.contains("second_line") && !text.contains("old_text"), "{text}");
         assert!(text.contains("(#5 a.rs)\nlet other_line"), "{text}");
         let closed = "(#3 a.rs)\nlet first_line_of_the_file = 1;\n\n…\nlet third_line";
@@ -441,31 +457,33 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_to_its_room() {
-        let desk = desk(vec![
+    fn the_working_set_stays_within_its_space() {
+        let read_cache = read_cache(vec![
             calls(1, &[("a", "write", &format!(r#"{{"path":"p","content":"{}"}}"#, plan()))]),
             result(2, "a", "write", "done"),
         ]);
         for bytes in [0, 50, 500, 2_000, 40_000] {
-            if let Some((text, _)) =
-                render(&desk, &Seen::of(&desk, &[], &[], &mut Told::default(), ""), Room { bytes, share: 100.0 })
-            {
+            if let Some((text, _)) = render(
+                &read_cache,
+                &AlreadyShown::of(&read_cache, &[], &[], &mut MentionIndex::default(), ""),
+                SpaceLimit { bytes, share: 100.0 },
+            ) {
                 assert!(text.len() < bytes + 200, "{bytes}: {}", text.len());
             }
         }
     }
 
     #[test]
-    fn an_instance_that_begins_anew_comes_to_the_same() {
+    fn a_new_instance_renders_the_same_working_set() {
         let talk = taken_up();
         let log = Log::new(talk);
         let mut rows = Rows::default();
-        let mut desk = Desk::default();
+        let mut read_cache = ReadCache::default();
         for header in log.headers() {
             rows.observe(&[header]);
-            desk.catch_up(&rows, &log).unwrap();
-            desk.folded(rows.last().unwrap().id);
+            read_cache.catch_up(&rows, &log).unwrap();
+            read_cache.folded(rows.last().unwrap().id);
         }
-        assert_eq!(shown(&desk), shown(&super::tests::desk(log.messages.clone())));
+        assert_eq!(shown(&read_cache), shown(&super::tests::read_cache(log.messages.clone())));
     }
 }

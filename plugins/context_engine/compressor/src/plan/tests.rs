@@ -1,4 +1,4 @@
-//! Plans over conversations of every shape, put before the host's own judge.
+//! Plans over generated conversations, judged by the host's verifier.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use hermes_plugin::{Header, Role, ToolCall};
 use proptest::prelude::*;
 
 use super::*;
-use crate::budget::{Marks, summary_tokens};
-use crate::ledger::Ledger;
+use crate::budget::{Thresholds, summary_tokens};
+use crate::message_index::MessageIndex;
 use crate::preparation::with_words;
-use crate::prompt::{self, Circumstances};
-use crate::shelf::Shelf;
-use crate::shorter;
+use crate::prompt::{self, PromptContext};
+use crate::shortening;
+use crate::storage::SessionState;
 use crate::testing::pressure;
-use crate::timing::{self, Quiet};
+use crate::timing::{self, Cooldown};
 use crate::work::{self, Portion};
 
 /// A session as the host keeps it.
@@ -29,16 +29,16 @@ struct World {
     summaries: HashMap<String, host::Summary>,
     pressure: Pressure,
     config: Config,
-    shelf: Shelf,
-    jottings: Jottings,
-    quiet: Quiet,
+    state: SessionState,
+    entries: RuleEntries,
+    cooldown: Cooldown,
     compactions: u32,
     next_id: u64,
-    /// Whether anything is prepared.
+    /// Whether prepared work exists.
     works_ahead: bool,
-    /// How many new summaries were ready when a plan was asked for, and how many there were.
+    /// Number of prepared summaries in proposals, and number of all new ones.
     ready: (u32, u32),
-    /// How much more the provider counts than the estimate says.
+    /// Ratio of the provider's token count to the estimate.
     skew: f64,
 }
 
@@ -118,9 +118,9 @@ impl World {
             summaries: HashMap::new(),
             pressure: pressure(window, window / 8, fixed),
             config,
-            shelf: Shelf::default(),
-            jottings: Jottings::default(),
-            quiet: Quiet::Off,
+            state: SessionState::default(),
+            entries: RuleEntries::default(),
+            cooldown: Cooldown::Off,
             compactions: 0,
             next_id: 3,
             works_ahead: true,
@@ -129,13 +129,13 @@ impl World {
         }
     }
 
-    /// Ids have gaps: other conversations are in the same store.
+    /// Appends a message. Ids have gaps, as in a store with several conversations.
     fn push(&mut self, said: Said) {
         self.conversation.push(said.numbered(MessageId(self.next_id)));
         self.next_id += 1 + self.next_id % 3;
     }
 
-    fn ledger(&self) -> Ledger {
+    fn index(&self) -> MessageIndex {
         let header = |header: &host::Header| Header {
             id: header.id.0,
             role: role(header.role),
@@ -148,12 +148,12 @@ impl World {
             created_at: 0,
         };
         let headers: Vec<Header> = self.conversation.headers().iter().map(header).collect();
-        let mut ledger = Ledger::new();
-        ledger.observe(&headers);
-        ledger
+        let mut index = MessageIndex::new();
+        index.observe(&headers);
+        index
     }
 
-    /// As the host tells it; of an excerpt it may leave out what it did not change.
+    /// The view as the host reports it. It can omit the unchanged parts of an excerpt.
     fn items(&self) -> Vec<wit::Item> {
         let item = |(item, tokens): &(Item, u32)| match item {
             Item::Messages(messages) => wit::Item::Messages(range(messages)),
@@ -164,7 +164,7 @@ impl World {
                 covers: summary.covers.iter().map(range).collect(),
             }),
         };
-        // Half of the time the view as it is stored, without what follows it.
+        // In half of the cases, without the messages that follow the stored view.
         let items = if self.compactions.is_multiple_of(2) {
             self.conversation.items(&self.view)
         } else {
@@ -177,9 +177,9 @@ impl World {
         self.conversation.view_tokens(&self.view)
     }
 
-    /// What messages may take, as the host reckons it.
+    /// Tokens available for messages, as the host computes it.
     fn room(&self) -> u32 {
-        let usable = Marks::of(&self.config, &self.pressure).usable;
+        let usable = Thresholds::of(&self.config, &self.pressure).usable;
         share(usable, 1.0 / self.skew).saturating_sub(self.pressure.fixed_tokens)
     }
 
@@ -190,17 +190,17 @@ impl World {
     /// What the host does before a request.
     fn step(&mut self, has_model: bool) {
         self.measure();
-        let marks = Marks::of(&self.config, &self.pressure);
-        if self.pressure.prompt_tokens >= marks.prepare && self.works_ahead {
+        let thresholds = Thresholds::of(&self.config, &self.pressure);
+        if self.pressure.prompt_tokens >= thresholds.prepare && self.works_ahead {
             self.prepare(has_model);
         }
-        let ledger = self.ledger();
-        let prepared = self.shelf.written(&ledger).or(self.shelf.listed(&ledger)).is_some();
-        let mut quiet = self.quiet;
-        let timing = timing::propose(&self.pressure, &marks, &mut quiet, prepared);
-        self.quiet = quiet;
+        let index = self.index();
+        let prepared = self.state.written(&index).or(self.state.listed(&index)).is_some();
+        let mut cooldown = self.cooldown;
+        let timing = timing::propose(&self.pressure, &thresholds, &mut cooldown, prepared);
+        self.cooldown = cooldown;
         if timing != Timing::Now {
-            self.jot(&ledger);
+            self.jot(&index);
         }
         if timing != Timing::NotNow {
             self.propose();
@@ -210,51 +210,51 @@ impl World {
         }
     }
 
-    fn jot(&mut self, ledger: &Ledger) {
-        let mut jottings = std::mem::take(&mut self.jottings);
-        jottings.take(ledger, self).unwrap();
-        self.jottings = jottings;
+    fn jot(&mut self, index: &MessageIndex) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.take(index, self).unwrap();
+        self.entries = entries;
     }
 
     fn propose(&mut self) -> Option<u32> {
         self.measure();
-        let (ledger, items) = (self.ledger(), self.items());
-        let ground = Ground::new(&ledger, &items);
-        self.jottings.keep_shown(&ground);
-        let before = ground.before();
+        let (index, items) = (self.index(), self.items());
+        let current = CurrentView::new(&index, &items);
+        self.entries.keep_shown(&current);
+        let before = current.before();
         assert!(before >= self.tokens(), "the engine takes the view for smaller than it is");
-        let marks = Marks::of(&self.config, &self.pressure);
-        let needed = timing::is_needed(&self.pressure, &marks);
+        let thresholds = Thresholds::of(&self.config, &self.pressure);
+        let needed = timing::is_needed(&self.pressure, &thresholds);
         let planner = Planner {
-            ground: &ground,
+            current: &current,
             config: &self.config,
-            budget: Budget::of(&self.config, &self.pressure, &ground),
-            ready: Ready {
-                written: self.shelf.written(&ledger),
-                listed: self.shelf.listed(&ledger),
-                shorter: &self.shelf.shorter,
-                jottings: Some(&self.jottings),
+            budget: Budget::of(&self.config, &self.pressure, &current),
+            ready: PreparedWork {
+                written: self.state.written(&index),
+                listed: self.state.listed(&index),
+                shorter: &self.state.shorter,
+                entries: Some(&self.entries),
             },
             source: &*self,
             needed,
         };
         let draft = planner.plan().unwrap();
         assert_eq!(draft, planner.plan().unwrap(), "the same view gives the same plan");
-        let unread = Planner { ready: Ready { jottings: None, ..planner.ready }, ..planner };
-        let segments = |draft: &Option<super::Draft>| draft.as_ref().map(|draft| draft.plan.segments.clone());
+        let unread = Planner { ready: PreparedWork { entries: None, ..planner.ready }, ..planner };
+        let segments = |draft: &Option<super::PlannedView>| draft.as_ref().map(|draft| draft.plan.segments.clone());
         assert_eq!(segments(&draft), segments(&unread.plan().unwrap()), "what is read ahead is what would be read");
         let Some(draft) = draft.filter(|draft| draft.is_ready() || needed) else {
             if needed {
-                self.assert_nothing_was_to_be_gained(&ground, &planner.budget);
+                self.assert_nothing_was_to_be_gained(&current, &planner.budget);
             }
-            self.quiet = Quiet::after_nothing(&self.pressure, &marks);
+            self.cooldown = Cooldown::after_nothing(&self.pressure, &thresholds);
             return None;
         };
         self.adopt(&plan_back(&draft.plan));
         assert!(self.tokens() <= draft.tokens, "{} were promised, it is {}", draft.tokens, self.tokens());
-        self.shelf.clear();
+        self.state.clear();
         self.ready = (self.ready.0 + draft.ready.0, self.ready.1 + draft.ready.1);
-        self.quiet = Quiet::Measuring;
+        self.cooldown = Cooldown::Measuring;
         self.compactions += 1;
         Some(draft.tokens)
     }
@@ -278,12 +278,12 @@ impl World {
         assert!(prefix <= crate::budget::PREFIX, "{prefix} tokens of summaries");
     }
 
-    /// None is an answer only where the user's words and the newest group, its results cut if need be, are nearly all
-    /// there is.
-    fn assert_nothing_was_to_be_gained(&self, ground: &Ground<'_>, budget: &Budget) {
-        let ledger = ground.ledger;
-        let user = ledger.last_user().map_or(0, |at| ledger.tokens(at..at + 1));
-        let newest = ledger.group(ground.len() - 1).map(|at| ground.cost(at));
+    /// An empty proposal is correct only if the user's message and the newest group, with its results cut if needed, make
+    /// up nearly everything.
+    fn assert_nothing_was_to_be_gained(&self, current: &CurrentView<'_>, budget: &Budget) {
+        let index = current.index;
+        let user = index.last_user().map_or(0, |at| index.tokens(at..at + 1));
+        let newest = index.group(current.len() - 1).map(|at| current.cost(at));
         let (newest, texts) = if budget.before > budget.limit {
             (newest.map(|tokens| tokens.min(160)).sum::<u32>(), (budget.said + budget.calls + budget.notes) / 4)
         } else {
@@ -297,40 +297,40 @@ impl World {
         );
     }
 
-    /// Notes by rule, and with a model a summary of the length that was asked for.
+    /// Prepares a rule-based list and, with a model, a summary of the requested length.
     fn prepare(&mut self, has_model: bool) {
-        let (ledger, items) = (self.ledger(), self.items());
-        let ground = Ground::new(&ledger, &items);
-        let budget = Budget::of(&self.config, &self.pressure, &ground);
-        let least = share(Marks::of(&self.config, &self.pressure).usable, 0.05).max(150);
-        let (written, listed) = (self.shelf.written(&ledger), self.shelf.listed(&ledger));
-        let ready = Ready { written, listed, ..Ready::default() };
-        let planner = Planner { ground: &ground, config: &self.config, budget, ready, source: &*self, needed: true };
+        let (index, items) = (self.index(), self.items());
+        let current = CurrentView::new(&index, &items);
+        let budget = Budget::of(&self.config, &self.pressure, &current);
+        let least = share(Thresholds::of(&self.config, &self.pressure).usable, 0.05).max(150);
+        let (written, listed) = (self.state.written(&index), self.state.listed(&index));
+        let ready = PreparedWork { written, listed, ..PreparedWork::default() };
+        let planner = Planner { current: &current, config: &self.config, budget, ready, source: &*self, needed: true };
         if let Some(listing) = planner.listing(least).unwrap() {
             let range = MessageRange::new(0, u64::MAX);
-            let shorter = shorter::of(&self.messages(range).unwrap(), &*self);
-            self.shelf.shorter = shorter;
-            self.shelf.listed = Some(Prepared::new(listing.text, listing.tokens, &listing.covers, &ledger, None));
+            let shorter = shortening::of(&self.messages(range).unwrap(), &*self);
+            self.state.shorter = shorter;
+            self.state.listed = Some(Prepared::new(listing.text, listing.tokens, &listing.covers, &index, None));
         }
         if !has_model {
             return;
         }
-        for _ in 0..=ledger.len() {
-            let base = self.shelf.written(&ledger);
+        for _ in 0..=index.len() {
+            let base = self.state.written(&index);
             let portion = Portion { input: self.pressure.context_length / 2, least, enough: least };
-            let work = work::next(&ground, &self.config, &budget, base, portion, self).unwrap();
+            let work = work::next(&current, &self.config, &budget, base, portion, self).unwrap();
             let Some(work) = work else { return };
             assert!(!work.messages.is_empty() && !work.covers.is_empty());
-            let around = Circumstances { memory: "tea", now: "go on", focus: Some("boats"), clock: 1, offset: 0 };
+            let around = PromptContext { memory: "tea", now: "go on", focus: Some("boats"), clock: 1, offset: 0 };
             let asked = prompt::request(&work, portion, 500, around, self);
             let read = tokens::of_text(&asked.messages[1].content);
             assert!(read < portion.input + prompt::INSTRUCTIONS + 800, "{read} of {}", portion.input);
             let length = summary_tokens(work.folded, self.pressure.context_length).min(work.folded / 2);
             let text = with_words(words(length as usize, self.compactions as usize), &work, self);
             let count = self.count(&text);
-            let written = Prepared::new(text, count, &work.covers, &ledger, None);
-            self.shelf.listed.take_if(|listed| listed.last <= written.last);
-            self.shelf.written = Some(written);
+            let written = Prepared::new(text, count, &work.covers, &index, None);
+            self.state.listed.take_if(|listed| listed.last <= written.last);
+            self.state.written = Some(written);
             if !work.more {
                 return;
             }
@@ -354,7 +354,7 @@ impl World {
         }
     }
 
-    /// The user takes back the last turns.
+    /// The user rewinds some turns.
     fn rewind(&mut self, turns: u32) {
         let last = self.conversation.headers().last().map_or(0, |header| header.turn);
         let kept = self.conversation.headers().iter().filter(|header| header.turn + turns <= last).count();
@@ -365,10 +365,10 @@ impl World {
         let newest = self.conversation.messages().last().map(|message| message.id);
         self.view.through = self.view.through.min(newest);
         self.view.items.retain(|item| !matches!(item, Item::Excerpt(excerpt) if Some(excerpt.id) > newest));
-        self.shelf.rewound(newest.map_or(0, |id| id.0 + 1));
-        let ledger = self.ledger();
-        self.jottings.rewound(&ledger);
-        self.quiet = Quiet::Off;
+        self.state.rewound(newest.map_or(0, |id| id.0 + 1));
+        let index = self.index();
+        self.entries.rewound(&index);
+        self.cooldown = Cooldown::Off;
     }
 }
 
@@ -381,7 +381,7 @@ fn words(count: usize, seed: usize) -> String {
 struct Turn {
     user: usize,
     chinese: bool,
-    /// Groups, of calls with words of arguments and of results.
+    /// Groups of calls: words in the arguments and in the result.
     groups: Vec<Vec<(usize, usize)>>,
     answer: usize,
     rewind: u32,
@@ -447,7 +447,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_is_accepted_whatever_was_said(
+    fn every_plan_is_accepted(
         turns in turns(),
         window in prop_oneof![4_000..20_000u32, 20_000..200_000u32],
         fixed in 0.0..0.6f64,
@@ -515,7 +515,7 @@ fn the_first_compaction_keeps_the_first_messages_and_later_ones_fold_them() {
 }
 
 #[test]
-fn what_a_model_wrote_outlives_compactions_without_one() {
+fn a_models_summary_survives_compactions_without_a_model() {
     let mut world = World::new(12_000, 1_000, Config::default());
     hold(&mut world, 1, true);
     let written: Vec<String> = world.view.summaries().map(|summary| summary.content.clone()).collect();
@@ -527,7 +527,7 @@ fn what_a_model_wrote_outlives_compactions_without_one() {
 }
 
 #[test]
-fn a_summary_that_was_written_ahead_is_used_and_what_is_newer_stays() {
+fn a_prepared_summary_is_used_and_newer_messages_stay() {
     let mut world = World::new(20_000, 1_000, Config::default());
     hold(&mut world, 1, true);
     let keys: Vec<&str> = world.view.summaries().map(|summary| summary.key.as_str()).collect();
@@ -535,7 +535,7 @@ fn a_summary_that_was_written_ahead_is_used_and_what_is_newer_stays() {
 }
 
 #[test]
-fn users_words_before_a_long_run_of_tools_stay_in_front_of_the_newest_ones() {
+fn the_users_message_before_a_long_run_of_tools_stays_before_the_newest_messages() {
     let mut world = World::new(12_000, 500, Config::default());
     let groups = (0..60).map(|_| vec![(10, 150)]).collect();
     say(&mut world, &Turn { user: 40, chinese: false, groups, answer: 5, rewind: 0 }, 0, 1, false);
@@ -547,7 +547,7 @@ fn users_words_before_a_long_run_of_tools_stay_in_front_of_the_newest_ones() {
 }
 
 #[test]
-fn a_result_larger_than_the_window_is_shown_shorter_beside_whole_ones() {
+fn a_result_larger_than_the_window_is_cut_beside_whole_ones() {
     let mut world = World::new(12_000, 500, Config::default());
     for number in 0..3 {
         say(&mut world, &ordinary(1), number, 1, false);
@@ -559,7 +559,7 @@ fn a_result_larger_than_the_window_is_shown_shorter_beside_whole_ones() {
     assert!(world.tokens() <= world.room());
 }
 
-/// Whether the view shows a message, and if not, whether a summary in it stands for it.
+/// Whether the view shows a message or a summary in it covers the message.
 fn is_accounted_for(world: &World, id: MessageId) -> bool {
     world.conversation.items(&world.view).iter().any(|item| match item {
         Item::Messages(range) => range.contains(id),
@@ -569,7 +569,7 @@ fn is_accounted_for(world: &World, id: MessageId) -> bool {
 }
 
 #[test]
-fn after_fifty_compactions_nothing_is_lost_and_no_summary_stands_in_another() {
+fn after_fifty_compactions_nothing_is_lost_and_no_summary_is_nested() {
     for models in [[true, true], [false, false], [true, false]] {
         let mut world = World::new(16_000, 1_000, Config::default());
         for round in 0..50usize {
@@ -602,8 +602,8 @@ fn after_fifty_compactions_nothing_is_lost_and_no_summary_stands_in_another() {
 }
 
 #[test]
-fn summaries_of_another_engine_stay_or_their_words_are_taken_over() {
-    for (count, length, stay) in [(5usize, 20, true), (20, 400, false)] {
+fn another_engines_summaries_stay_or_are_merged() {
+    for (count, length, layout) in [(5usize, 20, true), (20, 400, false)] {
         let mut world = World::new(40_000, 1_000, Config::default());
         let turn = Turn { user: 200, chinese: false, groups: Vec::new(), answer: 200, rewind: 0 };
         for number in 0..40 {
@@ -622,13 +622,13 @@ fn summaries_of_another_engine_stay_or_their_words_are_taken_over() {
         world.pressure.context_length = 20_000;
         assert!(world.propose().is_some());
         let foreign = world.view.summaries().filter(|summary| summary.key.starts_with("lossless:")).count();
-        assert_eq!(foreign == count, stay, "{foreign} stay");
+        assert_eq!(foreign == count, layout, "{foreign} stay");
         let shown: String = world.view.summaries().map(|summary| summary.content.clone()).collect();
         assert!(shown.contains("Segment 0.") && shown.contains(&format!("Segment {}.", count - 1)), "{shown}");
     }
 }
 
-/// A planner over a conversation of which all but the newest messages are written about, and how often it looks things up.
+/// A planner over a conversation that is summarised except for its newest messages; counts lookups.
 struct Counting {
     reads: std::cell::Cell<u32>,
     counts: std::cell::Cell<u32>,
@@ -652,7 +652,7 @@ impl Source for Counting {
 }
 
 fn plan_from_prepared(messages: u64, source: &Counting) -> (usize, std::time::Duration) {
-    let all = crate::testing::ledger(&(1..=messages).map(|id| (id, 10)).collect::<Vec<_>>());
+    let all = crate::testing::index(&(1..=messages).map(|id| (id, 10)).collect::<Vec<_>>());
     let size = u32::try_from(messages * 10).unwrap();
     let mut pressure = pressure(size * 2, size / 10, 1_000);
     pressure.prompt_tokens = size + 1_000;
@@ -661,12 +661,15 @@ fn plan_from_prepared(messages: u64, source: &Counting) -> (usize, std::time::Du
     let written = Prepared::new("## Goal\nBoats.".into(), 5, &covers, &all, None);
     let view = [wit::Item::Messages(MessageRange::new(1, messages))];
     let start = std::time::Instant::now();
-    let ground = Ground::new(&all, &view);
+    let current = CurrentView::new(&all, &view);
     let planner = Planner {
-        ground: &ground,
+        current: &current,
         config: &config,
-        budget: Budget::of(&config, &pressure, &ground),
-        ready: Ready { written: Some(&written).filter(|written| written.holds(&all)), ..Ready::default() },
+        budget: Budget::of(&config, &pressure, &current),
+        ready: PreparedWork {
+            written: Some(&written).filter(|written| written.holds(&all)),
+            ..PreparedWork::default()
+        },
         source,
         needed: false,
     };
@@ -696,7 +699,7 @@ fn time_of_plans_from_prepared_work() {
 }
 
 #[test]
-fn a_large_old_result_that_stays_is_shown_as_a_line_and_the_newest_are_whole() {
+fn a_large_old_result_becomes_a_line_and_the_newest_stay_whole() {
     let config = Config { protect_last_n: 3, target_ratio: 0.1, ..Config::default() };
     let mut world = World::new(40_000, 1_000, config);
     let mut shortened = 0;
@@ -714,7 +717,7 @@ fn a_large_old_result_that_stays_is_shown_as_a_line_and_the_newest_are_whole() {
 }
 
 #[test]
-fn nothing_is_proposed_where_there_is_nothing_to_fold() {
+fn nothing_is_proposed_when_there_is_nothing_to_fold() {
     let mut world = World::new(12_000, 500, Config::default());
     world.pressure.moment = wit::Moment::Manual;
     world.push(Said::user("hi", 0));

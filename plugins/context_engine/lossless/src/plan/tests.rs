@@ -1,4 +1,4 @@
-//! The whole engine over conversations of every shape, its plans put before the host's own judge.
+//! The whole engine over generated conversations. The host's verifier judges its plans.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -16,12 +16,12 @@ use proptest::prelude::*;
 
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::policy::{Marks, PREFIX, share};
+use crate::policy::{PREFIX, Thresholds, share};
 use crate::segment::{SEGMENT, WORKING};
 use crate::source::Source;
 use crate::testing::{Sqlite, pressure};
 
-/// The log, shared by the host and the engine.
+/// A log shared by the host and the engine.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Conversation>>);
 
@@ -142,7 +142,7 @@ struct World<'a> {
     engine: Tested<'a>,
     told: usize,
     view: View,
-    /// Views by the newest message that they account for, for going back.
+    /// Earlier views, for rewinding.
     views: Vec<View>,
     summaries: HashMap<String, host::Summary>,
     pressure: Pressure,
@@ -151,7 +151,7 @@ struct World<'a> {
     by_host: u32,
     next_id: u64,
     clock: u64,
-    /// How much more the provider counts than the estimate says.
+    /// Ratio of the provider's token count to the estimate.
     skew: f64,
     reads_ahead: bool,
 }
@@ -178,7 +178,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Ids have gaps: other conversations are in the same store.
+    /// Appends a message. Ids have gaps, as in a store with several conversations.
     fn push(&mut self, said: Said) {
         self.clock += 7_001;
         let said = Said { created_at: self.clock, ..said };
@@ -213,9 +213,9 @@ impl<'a> World<'a> {
         self.log.0.borrow().view_tokens(&self.view)
     }
 
-    /// What messages may take, as the host reckons it.
+    /// Tokens available for messages, as the host computes it.
     fn room(&self) -> u32 {
-        let usable = Marks::of(&self.config, &self.pressure, 0).usable;
+        let usable = Thresholds::of(&self.config, &self.pressure, 0).usable;
         share(usable, 1.0 / self.skew).saturating_sub(self.pressure.fixed_tokens)
     }
 
@@ -285,8 +285,8 @@ impl<'a> World<'a> {
         validity::check(&render::render(&conversation, &self.view)).unwrap();
     }
 
-    /// Segments keep their place, their text and their covers, or become part of one that stands for all they did; the
-    /// working set is last; their tokens are bounded.
+    /// Checks that each segment keeps its position, text and covers or is merged into one that covers the same messages,
+    /// that the working set comes last, and that the token limits hold.
     fn check_frozen(&self, before: &View) {
         let summaries: Vec<&host::Summary> = self.view.summaries().collect();
         let own: Vec<&&host::Summary> = summaries.iter().filter(|summary| summary.key.starts_with(SEGMENT)).collect();
@@ -335,7 +335,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The user takes back the last turns; the view in force is the newest that looks no further.
+    /// The user rewinds some turns; the newest view that covers only the remaining messages applies.
     fn rewind(&mut self, turns: u32) {
         let (kept, all) = {
             let conversation = self.log.0.borrow();
@@ -354,7 +354,7 @@ impl<'a> World<'a> {
         self.engine.rewound(first.0);
     }
 
-    /// The instance is gone; another one takes over.
+    /// Replaces the instance.
     fn restart(&mut self) {
         self.engine = Engine::new(self.config.clone(), self.log.clone(), self.database);
         self.told = 0;
@@ -371,7 +371,7 @@ struct Turn {
     user: usize,
     /// 0: plain, 1: Chinese, 2: hostile.
     style: u8,
-    /// Groups, of calls with words of arguments and of results.
+    /// Groups of calls: words in the arguments and in the result.
     groups: Vec<Vec<(usize, usize)>>,
     answer: usize,
     rewind: u32,
@@ -466,7 +466,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_is_accepted_whatever_was_said(
+    fn every_plan_is_accepted(
         turns in turns(),
         window in prop_oneof![4_000..20_000u32, 20_000..200_000u32],
         fixed in 0.0..0.6f64,
@@ -522,7 +522,7 @@ fn one_publication_makes_room_for_many_turns() {
 }
 
 #[test]
-fn after_fifty_publications_the_users_words_are_shown_or_one_call_away() {
+fn after_fifty_publications_user_messages_are_shown_or_one_call_away() {
     let database = Sqlite::new();
     let mut world = World::new(30_000, 3_000, Config::default(), &database);
     world.push(Said::user("Count the ferries, berth by berth. Never touch the chart.", 0));
@@ -540,7 +540,7 @@ fn after_fifty_publications_the_users_words_are_shown_or_one_call_away() {
         folded += 1;
         let whole = shown.contains(&message.content);
         verbatim += usize::from(whole);
-        // Its number stands there, or the stretch that it lies in.
+        // The summary shows its number or covers it.
         let number = format!("#{}", message.id.0);
         let numbered = shown.split(|sign: char| !sign.is_ascii_digit() && sign != '#').any(|word| word == number);
         let stretch = world.view.summaries().any(|s| s.covers.iter().any(|range| range.contains(message.id)));
@@ -554,10 +554,10 @@ fn after_fifty_publications_the_users_words_are_shown_or_one_call_away() {
 }
 
 #[test]
-fn a_user_who_asks_while_there_is_room_keeps_what_is_comfortable() {
+fn a_manual_compaction_with_room_left_keeps_the_comfortable_view() {
     let database = Sqlite::new();
     let mut world = World::new(200_000, 15_000, Config::default(), &database);
-    // A command fails and much else goes on: more than the tail, less than what is folded unasked.
+    // A command fails and more follows: more than the tail, less than what is folded automatically.
     let id = "call_f".to_owned();
     let failing = host::ToolCall { id, name: "bash".into(), arguments: r#"{"command":"make the ferry"}"#.into() };
     let output = format!("exit code 2\n{}", words(300, 1));
@@ -587,7 +587,7 @@ fn a_user_who_asks_while_there_is_room_keeps_what_is_comfortable() {
 }
 
 #[test]
-fn what_another_engine_wrote_is_kept_until_its_messages_are_told_anew() {
+fn another_engines_summary_is_kept_until_a_segment_covers_its_messages() {
     let database = Sqlite::new();
     let mut world = World::new(12_000, 1_000, Config::default(), &database);
     for number in 0..24 {
@@ -621,7 +621,7 @@ fn what_another_engine_wrote_is_kept_until_its_messages_are_told_anew() {
 }
 
 #[test]
-fn a_lost_database_costs_time_and_nothing_else() {
+fn a_lost_database_costs_only_time() {
     let database = Sqlite::new();
     let mut world = World::new(12_000, 1_000, Config::default(), &database);
     hold(&mut world, 6);
@@ -632,11 +632,11 @@ fn a_lost_database_costs_time_and_nothing_else() {
 }
 
 #[test]
-fn texts_that_were_read_ahead_are_used() {
+fn facts_that_were_read_ahead_are_used() {
     let database = Sqlite::new();
     let mut world = World::new(12_000, 1_000, Config::default(), &database);
     hold(&mut world, 6);
-    // Another instance has read nothing of what stands in old segments: the database has.
+    // The new instance has read no old messages; the database has their facts.
     world.restart();
     for number in 0..60 {
         say(&mut world, &ordinary(number), number, 1);

@@ -1,16 +1,16 @@
-//! The conversation by its headers, and what the view in force shows of it. Messages go by their position.
+//! Message metadata, and how the current view shows each message. Messages are addressed by position.
 //!
-//! What is asked often costs as much as the view is long, not as the conversation is.
+//! Frequent queries cost time proportional to the view, not to the conversation.
 
 use std::ops::Range;
 
 use hermes_plugin::context_engine::{Item, ShownSummary};
 use hermes_plugin::{Header, MessageId, MessageRange, Role};
 
-/// What an excerpt costs beside its text: role, separators, tool linkage.
+/// Tokens of an excerpt besides its text: role, separators, tool linkage.
 const EXCERPT_FRAME: u32 = 40;
 
-/// What is kept of a header.
+/// Metadata of one message, taken from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) id: MessageId,
@@ -21,12 +21,12 @@ pub(crate) struct Row {
     pub(crate) created_at: u64,
 }
 
-/// The conversation, without texts.
+/// Metadata of the whole conversation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows(Vec<Row>);
 
 impl Rows {
-    /// Takes what is new; what it already knew of the same ids gives way.
+    /// Adds new headers. They replace any known headers from the first new id on.
     pub(crate) fn observe(&mut self, headers: &[Header]) {
         if let Some(first) = headers.first() {
             self.rewind(first.id);
@@ -41,7 +41,7 @@ impl Rows {
         }));
     }
 
-    /// Forgets this message and all that followed.
+    /// Removes this message and all later ones.
     pub(crate) fn rewind(&mut self, first: MessageId) {
         self.0.truncate(self.0.partition_point(|row| row.id < first));
     }
@@ -62,12 +62,12 @@ impl Rows {
         self.0.last().copied()
     }
 
-    /// Where a message stands; none when it is not of this conversation.
+    /// The position of a message, or `None` if it is not part of this conversation.
     pub(crate) fn position(&self, id: MessageId) -> Option<usize> {
         self.0.binary_search_by_key(&id, |row| row.id).ok()
     }
 
-    /// Positions of the messages that a range names.
+    /// Positions of the messages in a range of ids.
     pub(crate) fn span(&self, range: MessageRange) -> Range<usize> {
         let start = self.0.partition_point(|row| row.id < range.first);
         let end = self.0.partition_point(|row| row.id <= range.last);
@@ -78,7 +78,7 @@ impl Rows {
         self.0.iter().rposition(|row| row.role == Role::User)
     }
 
-    /// The group that a message belongs to.
+    /// The group that contains the message at this position.
     pub(crate) fn group(&self, at: usize) -> Range<usize> {
         let group = self.0[at].group;
         let start = self.0[..at].iter().rposition(|row| row.group != group).map_or(0, |before| before + 1);
@@ -98,13 +98,13 @@ impl Rows {
         })
     }
 
-    /// What tells these messages from others that may have had the same numbers in another log.
+    /// A hash of these messages' ids, sizes and times. It distinguishes them from messages with the same ids in another log.
     pub(crate) fn mark(&self, span: Range<usize>) -> u64 {
         let numbers = self.0[span].iter().flat_map(|row| [row.id, u64::from(row.bytes), row.created_at]);
         fnv(numbers.flat_map(u64::to_le_bytes))
     }
 
-    /// The positions that a test holds for, as ranges of ids that name them and no others.
+    /// The positions where `holds` is true, as ranges of ids.
     pub(crate) fn ranges(&self, span: Range<usize>, holds: impl Fn(usize) -> bool) -> Vec<MessageRange> {
         let mut ranges: Vec<MessageRange> = Vec::new();
         let mut open = false;
@@ -123,31 +123,31 @@ impl Rows {
 
 /// How the view shows a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Not at all: a summary stands for it.
+pub(crate) enum Visibility {
+    /// Not shown: a summary covers it.
     Folded,
-    /// As it was said.
-    AsSaid,
-    /// Shorter.
-    Shorter,
+    /// Shown in full.
+    Verbatim,
+    /// Shown as an excerpt.
+    Shortened,
 }
 
-/// The conversation and its view.
-pub(crate) struct Ground<'a> {
+/// The conversation and its current view.
+pub(crate) struct CurrentView<'a> {
     pub(crate) rows: &'a Rows,
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) visibility: Vec<Visibility>,
     pub(crate) summaries: Vec<&'a ShownSummary>,
-    /// Positions of messages shown shorter, with their tokens.
+    /// Positions of messages shown as excerpts, with their tokens.
     shorter: Vec<(usize, u32)>,
-    /// Where the first message stands that is shown.
+    /// Position of the first message that is shown.
     pub(crate) first_shown: usize,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> CurrentView<'a> {
     pub(crate) fn new(rows: &'a Rows, view: &'a [Item]) -> Self {
-        let mut ground = Self {
+        let mut current = Self {
             rows,
-            standings: vec![Standing::Folded; rows.len()],
+            visibility: vec![Visibility::Folded; rows.len()],
             summaries: Vec::new(),
             shorter: Vec::new(),
             first_shown: 0,
@@ -158,32 +158,32 @@ impl<'a> Ground<'a> {
                 Item::Messages(range) => {
                     let span = rows.span(*range);
                     accounted[span.clone()].fill(true);
-                    ground.standings[span].fill(Standing::AsSaid);
+                    current.visibility[span].fill(Visibility::Verbatim);
                 }
                 Item::Excerpt(excerpt) => {
                     if let Some(at) = rows.position(excerpt.id) {
                         accounted[at] = true;
-                        ground.standings[at] = Standing::Shorter;
-                        ground.shorter.push((at, excerpt.tokens.saturating_add(EXCERPT_FRAME)));
+                        current.visibility[at] = Visibility::Shortened;
+                        current.shorter.push((at, excerpt.tokens.saturating_add(EXCERPT_FRAME)));
                     }
                 }
                 Item::Summary(summary) => {
                     for range in &summary.covers {
                         accounted[rows.span(*range)].fill(true);
                     }
-                    ground.summaries.push(summary);
+                    current.summaries.push(summary);
                 }
             }
         }
-        ground.shorter.sort_unstable();
-        // A view stands for every message up to its making; what came after follows it as it is.
-        for (standing, accounted) in ground.standings.iter_mut().zip(accounted) {
+        current.shorter.sort_unstable();
+        // A view accounts for all messages that existed when it was made; later messages follow it in full.
+        for (visibility, accounted) in current.visibility.iter_mut().zip(accounted) {
             if !accounted {
-                *standing = Standing::AsSaid;
+                *visibility = Visibility::Verbatim;
             }
         }
-        ground.first_shown = ground.standings.iter().position(|s| *s != Standing::Folded).unwrap_or(rows.len());
-        ground
+        current.first_shown = current.visibility.iter().position(|s| *s != Visibility::Folded).unwrap_or(rows.len());
+        current
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -191,10 +191,10 @@ impl<'a> Ground<'a> {
     }
 
     pub(crate) fn is_shown(&self, at: usize) -> bool {
-        self.standings[at] != Standing::Folded
+        self.visibility[at] != Visibility::Folded
     }
 
-    /// Tokens of a message as it would be kept.
+    /// Tokens of a message as the view shows it.
     pub(crate) fn cost(&self, at: usize) -> u32 {
         let whole = self.rows.get(at).tokens;
         match self.shorter.binary_search_by_key(&at, |(at, _)| *at) {
@@ -209,14 +209,14 @@ impl<'a> Ground<'a> {
         messages.chain(self.summaries.iter().map(|summary| summary.tokens)).fold(0, u32::saturating_add)
     }
 
-    /// Tokens of the view where what is shown shorter costs nothing beside its text.
+    /// Tokens of the view, not counting the frames around excerpts.
     pub(crate) fn least(&self) -> u32 {
         let shorter = u32::try_from(self.shorter.len()).unwrap_or(u32::MAX);
         self.before().saturating_sub(EXCERPT_FRAME.saturating_mul(shorter))
     }
 }
 
-/// FNV-1a: for names and comparisons, not against malice.
+/// FNV-1a, for names and comparisons; not secure against deliberate collisions.
 pub(crate) fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_item_names_follows_the_view() {
+    fn messages_that_the_view_does_not_mention_are_shown_in_full() {
         let rows = rows();
         let covers = vec![MessageRange::new(1, 4)];
         let view = [
@@ -262,15 +262,15 @@ mod tests {
             Item::Messages(MessageRange::new(5, 6)),
             Item::Excerpt(ShownExcerpt { id: 7, tokens: 10 }),
         ];
-        let ground = Ground::new(&rows, &view);
-        use Standing::{AsSaid, Folded, Shorter};
-        assert_eq!(ground.standings, [Folded, AsSaid, AsSaid, Shorter, AsSaid, AsSaid]);
-        assert_eq!((ground.before(), ground.least()), (30 + 2 * 100 + 50 + 2 * 100, 30 + 2 * 100 + 10 + 2 * 100));
-        assert_eq!(ground.first_shown, 1);
+        let current = CurrentView::new(&rows, &view);
+        use Visibility::{Folded, Shortened, Verbatim};
+        assert_eq!(current.visibility, [Folded, Verbatim, Verbatim, Shortened, Verbatim, Verbatim]);
+        assert_eq!((current.before(), current.least()), (30 + 2 * 100 + 50 + 2 * 100, 30 + 2 * 100 + 10 + 2 * 100));
+        assert_eq!(current.first_shown, 1);
     }
 
     #[test]
-    fn groups_and_ranges_go_by_the_conversations_own_order() {
+    fn groups_and_ranges_follow_the_order_of_the_conversation() {
         let rows = rows();
         for at in 1..=3 {
             assert_eq!(rows.group(at), 1..4);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewind_forgets_and_what_is_told_again_replaces() {
+    fn a_rewind_removes_messages_and_changes_the_mark() {
         let mut rows = rows();
         rows.rewind(11);
         assert_eq!(rows.last().unwrap().id, 7);

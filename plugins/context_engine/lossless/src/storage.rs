@@ -1,7 +1,7 @@
-//! What outlives an instance: facts that were read ahead, notes that a model wrote, and how a session stands.
+//! Data that outlives an instance: facts read ahead, notes written by a model, and the state of each session.
 //!
-//! It is a cache. Whatever is missing, denied or damaged is read from the conversation again; what other logs left under
-//! the same numbers is told apart by marks.
+//! This is a cache. Whatever is missing, denied or damaged is read from the conversation again. A mark (hash) on each
+//! entry detects entries that another log left under the same message ids.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use hermes_plugin::sql::{Statement, Value};
 use hermes_plugin::{Error, MessageId, MessageRange};
 use serde::{Deserialize, Serialize};
 
+use crate::current_view::{Rows, fnv};
 use crate::fact::{Fact, Kind};
 use crate::gist::Gist;
-use crate::ground::{Rows, fnv};
 use crate::segment::Note;
 use crate::source::Database;
 
-/// Of the tables and of what the rules put into them: another one starts anew.
+/// Version of the tables and of the rules that fill them. A database of another version is rebuilt.
 const VERSION: i64 = 2;
-/// Facts that one question brings at most: more than any segment has room for.
+/// Most facts returned by one query: more than any segment has room for.
 const MOST: i64 = 3_000;
-/// Messages up to which a range is read by its numbers; beyond, its weightiest facts are asked for.
+/// Ranges up to this many messages are read in full; longer ones return only their most important facts.
 const NEAR: usize = 2_000;
 
 const SCHEMA: [&str; 7] = [
@@ -35,54 +35,54 @@ const SCHEMA: [&str; 7] = [
 ];
 const TABLES: [&str; 5] = ["read_group", "fact", "note", "gist", "session"];
 
-/// How a session stands.
+/// Stored state of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct State {
-    /// The newest message that left the view.
+    /// The newest folded message.
     pub(crate) folded: MessageId,
-    /// Tokens of the segments and of the working set.
+    /// Tokens of all segments, and of the working set.
     pub(crate) prefix: u32,
     pub(crate) working: u32,
     pub(crate) segments: u32,
     pub(crate) publications: u32,
-    /// Why there was a new view last.
+    /// Reason of the last published view.
     pub(crate) reason: String,
-    /// The plan that was refused last.
+    /// Fingerprint of the last refused plan.
     pub(crate) refused: Option<String>,
 }
 
-/// How the notes fare, kept apart: they are written on an instance of their own.
+/// Retry state of note writing. Stored apart from `State`: another instance writes the notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Patience {
-    /// Notes that failed in a row.
+pub(crate) struct NoteBackoff {
+    /// Consecutive failures.
     pub(crate) failures: u32,
-    /// Until then none is tried.
+    /// Time (Unix milliseconds) before which no note is tried.
     pub(crate) retry_at: u64,
 }
 
-/// What is kept of a session by name.
-pub(crate) trait Kept: Default + Serialize + serde::de::DeserializeOwned {
-    /// Before the session's id.
+/// A record stored once per session.
+pub(crate) trait SessionRecord: Default + Serialize + serde::de::DeserializeOwned {
+    /// Prefix of the record's key; the session id follows it.
     const PREFIX: &'static str;
 }
 
-impl Kept for State {
+impl SessionRecord for State {
     const PREFIX: &'static str = "state:";
 }
 
-impl Kept for Patience {
+impl SessionRecord for NoteBackoff {
     const PREFIX: &'static str = "notes:";
 }
 
-/// The database, opened when it is first needed.
-pub(crate) struct Shelf<D> {
+/// The database, opened on first use.
+pub(crate) struct Storage<D> {
     database: D,
     open: bool,
 }
 
-impl<D: Database> Shelf<D> {
+impl<D: Database> Storage<D> {
     pub(crate) fn new(database: D) -> Self {
         Self { database, open: false }
     }
@@ -101,7 +101,7 @@ impl<D: Database> Shelf<D> {
         Ok(&self.database)
     }
 
-    /// The groups of a span that are read, by their first message.
+    /// The groups in a span whose facts are stored, each as the id of its first message.
     pub(crate) fn is_read(&mut self, rows: &Rows, span: std::ops::Range<usize>) -> Result<Vec<MessageId>, Error> {
         if span.is_empty() {
             return Ok(Vec::new());
@@ -119,13 +119,13 @@ impl<D: Database> Shelf<D> {
         Ok(read.collect())
     }
 
-    /// Keeps the facts of groups; what stood under their numbers goes.
+    /// Stores the facts of groups, replacing earlier facts of the same groups.
     pub(crate) fn keep(&mut self, rows: &Rows, groups: &[(std::ops::Range<usize>, Vec<Fact>)]) -> Result<(), Error> {
         let mut statements = Vec::new();
         for (group, facts) in groups {
             let (first, last) = (rows.get(group.start).id, rows.get(group.end - 1).id);
             statements.push(Statement::new(
-                // Other sessions may have messages between these.
+                // Restrict to this group: messages of other sessions can lie between its ids.
                 "DELETE FROM fact WHERE id BETWEEN ?1 AND ?2 AND group_first = ?1",
                 vec![first.into(), last.into()],
             ));
@@ -152,7 +152,7 @@ impl<D: Database> Shelf<D> {
 
     fn execute(&mut self, statements: &[Statement]) -> Result<(), Error> {
         match self.open()?.execute(statements) {
-            // Old conversations need not be at hand: theirs is read again when it is needed.
+            // Over quota: drop the cache of old conversations. It can be read again.
             Err(error) if error.code == "quota" => {
                 let empty = ["fact", "read_group", "note", "gist"];
                 let empty: Vec<Statement> =
@@ -164,7 +164,7 @@ impl<D: Database> Shelf<D> {
         }
     }
 
-    /// What a segment could say of its messages, if that was kept of these very messages.
+    /// The stored gist of a segment, if it was made from exactly these messages.
     pub(crate) fn gist(&mut self, rows: &Rows, key: &str, covers: &[MessageRange]) -> Result<Option<Gist>, Error> {
         let found = self.open()?.query("SELECT mark, gist FROM gist WHERE key = ?1", vec![key.into()])?;
         let Some([mark, text]) = found.rows.first().map(Vec::as_slice) else { return Ok(None) };
@@ -186,7 +186,7 @@ impl<D: Database> Shelf<D> {
         )])
     }
 
-    /// The facts of ranges in the order of their messages: all of a short stretch, the weightiest of a long one.
+    /// The facts of ranges in message order: all of a short range, the most important of a long one.
     pub(crate) fn facts(&mut self, rows: &Rows, ranges: &[MessageRange]) -> Result<Vec<Fact>, Error> {
         const NEAREST: &str = "SELECT f.id, f.n, f.group_first, f.kind, f.same, f.text, g.last, g.mark FROM fact f JOIN \
              read_group g ON g.first = f.group_first WHERE f.id BETWEEN ?1 AND ?2 ORDER BY f.id DESC LIMIT ?3";
@@ -194,7 +194,7 @@ impl<D: Database> Shelf<D> {
              INDEXED BY fact_weight JOIN read_group g ON g.first = f.group_first WHERE f.id BETWEEN ?1 AND ?2 ORDER BY \
              f.kind DESC, f.id DESC LIMIT ?3";
         let mut facts = Vec::new();
-        let mut marks: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut thresholds: BTreeMap<u64, u64> = BTreeMap::new();
         for range in ranges {
             let span = rows.span(*range);
             let sql = if span.len() <= NEAR { NEAREST } else { WEIGHTIEST };
@@ -206,9 +206,9 @@ impl<D: Database> Shelf<D> {
                     continue;
                 };
                 let group = first.cast_unsigned();
-                let Some(known) = marks.get(&group).copied().or_else(|| {
+                let Some(known) = thresholds.get(&group).copied().or_else(|| {
                     let known = rows.mark(group_of(rows, group, last.cast_unsigned())?);
-                    marks.insert(group, known);
+                    thresholds.insert(group, known);
                     Some(known)
                 }) else {
                     continue;
@@ -229,7 +229,7 @@ impl<D: Database> Shelf<D> {
         Ok(facts)
     }
 
-    /// Lets go of gists whose segments stand no more.
+    /// Deletes the gists of segments that are no longer in the view.
     pub(crate) fn forget_gists(&mut self, keys: &[String]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -238,7 +238,7 @@ impl<D: Database> Shelf<D> {
         self.open()?.execute(&keys.iter().map(forget).collect::<Vec<_>>())
     }
 
-    /// Notes that lie within a range and whose messages are still these.
+    /// Notes that lie within a range and whose messages are unchanged.
     pub(crate) fn notes(&mut self, rows: &Rows, range: MessageRange) -> Result<Vec<Note>, Error> {
         let found = self.open()?.query(
             "SELECT first, last, mark, text FROM note WHERE first >= ?1 AND last <= ?2 ORDER BY first DESC LIMIT 100",
@@ -268,15 +268,15 @@ impl<D: Database> Shelf<D> {
         )])
     }
 
-    /// How a session stands; a new one where nothing is kept of it.
-    pub(crate) fn state<T: Kept>(&mut self, session: &str) -> Result<T, Error> {
+    /// A record of the session, or its default if none is stored.
+    pub(crate) fn state<T: SessionRecord>(&mut self, session: &str) -> Result<T, Error> {
         let id = format!("{}{session}", T::PREFIX);
         let found = self.open()?.query("SELECT state FROM session WHERE id = ?1", vec![id.into()])?;
         let text = found.rows.first().and_then(|row| row.first()?.as_text());
         Ok(text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default())
     }
 
-    pub(crate) fn keep_state<T: Kept>(&mut self, session: &str, state: &T) -> Result<(), Error> {
+    pub(crate) fn keep_state<T: SessionRecord>(&mut self, session: &str, state: &T) -> Result<(), Error> {
         let id = format!("{}{session}", T::PREFIX);
         let text = serde_json::to_string(state)?;
         self.open()?.execute(&[Statement::new(
@@ -286,10 +286,10 @@ impl<D: Database> Shelf<D> {
     }
 }
 
-/// The mark of all the messages that these ranges name.
+/// The mark of all messages in these ranges.
 fn covered(rows: &Rows, covers: &[MessageRange]) -> i64 {
-    let marks = covers.iter().map(|range| rows.mark(rows.span(*range)));
-    fnv(marks.flat_map(u64::to_le_bytes)).cast_signed()
+    let thresholds = covers.iter().map(|range| rows.mark(rows.span(*range)));
+    fnv(thresholds.flat_map(u64::to_le_bytes)).cast_signed()
 }
 
 fn integers<const N: usize>(row: &[Value]) -> Option<[i64; N]> {
@@ -300,7 +300,7 @@ fn integers<const N: usize>(row: &[Value]) -> Option<[i64; N]> {
     (row.len() >= N).then_some(numbers)
 }
 
-/// The group from one message to another, if it is one here.
+/// The group from `first` to `last`, if this conversation has exactly that group.
 fn group_of(rows: &Rows, first: MessageId, last: MessageId) -> Option<std::ops::Range<usize>> {
     let at = rows.position(first)?;
     let group = rows.group(at);
@@ -324,63 +324,63 @@ mod tests {
     }
 
     #[test]
-    fn facts_come_back_as_they_were_kept() {
+    fn facts_are_read_back_as_stored() {
         let rows = rows(4);
-        let mut shelf = Shelf::new(Sqlite::new());
+        let mut storage = Storage::new(Sqlite::new());
         let groups = [(0..1, vec![fact(1, Kind::User)]), (2..3, vec![fact(3, Kind::Change)])];
-        shelf.keep(&rows, &groups).unwrap();
-        shelf.keep(&rows, &groups).unwrap();
-        assert_eq!(shelf.is_read(&rows, 0..4).unwrap(), [1, 3]);
-        let facts = shelf.facts(&rows, &[MessageRange::new(1, 4)]).unwrap();
+        storage.keep(&rows, &groups).unwrap();
+        storage.keep(&rows, &groups).unwrap();
+        assert_eq!(storage.is_read(&rows, 0..4).unwrap(), [1, 3]);
+        let facts = storage.facts(&rows, &[MessageRange::new(1, 4)]).unwrap();
         assert_eq!(facts, [fact(1, Kind::User), fact(3, Kind::Change)]);
-        assert!(shelf.facts(&rows, &[MessageRange::new(2, 2)]).unwrap().is_empty());
+        assert!(storage.facts(&rows, &[MessageRange::new(2, 2)]).unwrap().is_empty());
     }
 
     #[test]
-    fn what_another_log_left_under_the_same_numbers_does_not_count() {
+    fn facts_of_another_log_under_the_same_ids_are_ignored() {
         let (mine, mut other) = (rows(4), Rows::default());
         other.observe(&headers(&(1..=4).map(|id| (id, 101)).collect::<Vec<_>>()));
-        let mut shelf = Shelf::new(Sqlite::new());
-        shelf.keep(&other, &[(0..1, vec![fact(1, Kind::User)])]).unwrap();
-        shelf.keep_note(&other, &Note { first: 1, last: 2, text: "n".into() }).unwrap();
-        assert!(shelf.is_read(&mine, 0..4).unwrap().is_empty());
-        assert!(shelf.facts(&mine, &[MessageRange::new(1, 4)]).unwrap().is_empty());
-        assert!(shelf.notes(&mine, MessageRange::new(1, 4)).unwrap().is_empty());
-        assert_eq!(shelf.notes(&other, MessageRange::new(1, 4)).unwrap().len(), 1);
+        let mut storage = Storage::new(Sqlite::new());
+        storage.keep(&other, &[(0..1, vec![fact(1, Kind::User)])]).unwrap();
+        storage.keep_note(&other, &Note { first: 1, last: 2, text: "n".into() }).unwrap();
+        assert!(storage.is_read(&mine, 0..4).unwrap().is_empty());
+        assert!(storage.facts(&mine, &[MessageRange::new(1, 4)]).unwrap().is_empty());
+        assert!(storage.notes(&mine, MessageRange::new(1, 4)).unwrap().is_empty());
+        assert_eq!(storage.notes(&other, MessageRange::new(1, 4)).unwrap().len(), 1);
     }
 
     #[test]
-    fn of_a_long_stretch_the_weightiest_come() {
+    fn a_long_range_returns_its_most_important_facts() {
         let rows = rows(5_000);
         let kind = |id: u64| if id.is_multiple_of(100) { Kind::User } else { Kind::Look };
         let groups: Vec<_> =
             (0..5_000).map(|at| (at..at + 1, vec![fact(at as u64 + 1, kind(at as u64 + 1))])).collect();
-        let mut shelf = Shelf::new(Sqlite::new());
-        shelf.keep(&rows, &groups).unwrap();
-        let facts = shelf.facts(&rows, &[MessageRange::new(1, 5_000)]).unwrap();
+        let mut storage = Storage::new(Sqlite::new());
+        storage.keep(&rows, &groups).unwrap();
+        let facts = storage.facts(&rows, &[MessageRange::new(1, 5_000)]).unwrap();
         assert_eq!(facts.len(), 3_000);
         assert_eq!(facts.iter().filter(|fact| fact.kind == Kind::User).count(), 50);
         assert!(facts.windows(2).all(|pair| pair[0].id < pair[1].id));
     }
 
     #[test]
-    fn a_state_is_kept_and_one_that_cannot_be_read_is_a_new_one() {
-        let mut shelf = Shelf::new(Sqlite::new());
+    fn a_state_is_stored_and_an_unreadable_one_becomes_the_default() {
+        let mut storage = Storage::new(Sqlite::new());
         let state = State { folded: 7, reason: "full".into(), ..State::default() };
-        shelf.keep_state("a", &state).unwrap();
-        assert_eq!((shelf.state("a").unwrap(), shelf.state("b").unwrap()), (state, State::default()));
-        assert_eq!(shelf.state::<Patience>("a").unwrap(), Patience::default());
+        storage.keep_state("a", &state).unwrap();
+        assert_eq!((storage.state("a").unwrap(), storage.state("b").unwrap()), (state, State::default()));
+        assert_eq!(storage.state::<NoteBackoff>("a").unwrap(), NoteBackoff::default());
         let broken = Statement::new("UPDATE session SET state = '{'", Vec::new());
-        shelf.open().unwrap().execute(&[broken]).unwrap();
-        assert_eq!(shelf.state::<State>("a").unwrap(), State::default());
+        storage.open().unwrap().execute(&[broken]).unwrap();
+        assert_eq!(storage.state::<State>("a").unwrap(), State::default());
     }
 
     #[test]
-    fn tables_of_another_version_are_made_anew() {
-        let mut shelf = Shelf::new(Sqlite::new());
-        shelf.keep_state("a", &State { folded: 7, ..State::default() }).unwrap();
-        shelf.open().unwrap().execute(&[Statement::new("PRAGMA user_version = 99", Vec::new())]).unwrap();
-        shelf.open = false;
-        assert_eq!(shelf.state::<State>("a").unwrap(), State::default());
+    fn tables_of_another_version_are_rebuilt() {
+        let mut storage = Storage::new(Sqlite::new());
+        storage.keep_state("a", &State { folded: 7, ..State::default() }).unwrap();
+        storage.open().unwrap().execute(&[Statement::new("PRAGMA user_version = 99", Vec::new())]).unwrap();
+        storage.open = false;
+        assert_eq!(storage.state::<State>("a").unwrap(), State::default());
     }
 }

@@ -1,4 +1,4 @@
-//! The conversation by its headers, laid out so that a question costs no pass over it.
+//! Message metadata in a layout that answers queries without a pass over the conversation.
 
 use std::ops::Range;
 
@@ -6,23 +6,23 @@ use hermes_plugin::{Header, MessageId, MessageRange, Role};
 
 use crate::set::Set;
 
-/// Messages go by their position in it.
+/// Messages are addressed by position.
 #[derive(Debug, Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct MessageIndex {
     ids: Vec<MessageId>,
     groups: Vec<u64>,
     roles: Vec<Role>,
     images: Vec<u32>,
-    /// Tokens of all messages before a position; one longer than the others.
+    /// Prefix sums: tokens of all messages before a position. One element longer than the other vectors.
     sums: Vec<u64>,
 }
 
-impl Ledger {
+impl MessageIndex {
     pub(crate) fn new() -> Self {
         Self { ids: Vec::new(), groups: Vec::new(), roles: Vec::new(), images: Vec::new(), sums: vec![0] }
     }
 
-    /// Takes what was said since; what is told again is not there twice.
+    /// Adds new headers. They replace any known headers from the first new id on.
     pub(crate) fn observe(&mut self, headers: &[Header]) {
         if let Some(first) = headers.first() {
             self.rewind(first.id);
@@ -36,7 +36,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets this message and all that followed.
+    /// Removes this message and all later ones.
     pub(crate) fn rewind(&mut self, first: MessageId) {
         let length = self.before(first);
         self.ids.truncate(length);
@@ -66,7 +66,7 @@ impl Ledger {
         self.ids.last().copied()
     }
 
-    /// How many messages are older.
+    /// Number of messages before this id.
     pub(crate) fn before(&self, id: MessageId) -> usize {
         self.ids.partition_point(|known| *known < id)
     }
@@ -75,13 +75,13 @@ impl Ledger {
         self.ids.binary_search(&id).ok()
     }
 
-    /// Tokens of messages as they were said.
+    /// Tokens of the full messages.
     pub(crate) fn tokens(&self, range: Range<usize>) -> u32 {
         let sum = self.sums[range.end.max(range.start)] - self.sums[range.start];
         u32::try_from(sum).unwrap_or(u32::MAX)
     }
 
-    /// Tokens of the messages that are newer.
+    /// Tokens of the messages after this id.
     pub(crate) fn tokens_after(&self, id: MessageId) -> u32 {
         self.tokens(self.before(id.saturating_add(1))..self.len())
     }
@@ -90,7 +90,7 @@ impl Ledger {
         self.roles.iter().rposition(|role| *role == Role::User)
     }
 
-    /// The group that a message belongs to.
+    /// The group that contains the message at this position.
     pub(crate) fn group(&self, at: usize) -> Range<usize> {
         let group = self.groups[at];
         let start = self.groups[..at].iter().rposition(|other| *other != group).map_or(0, |before| before + 1);
@@ -98,18 +98,18 @@ impl Ledger {
         start..end
     }
 
-    /// Positions of the messages that a range names.
+    /// Positions of the messages in a range of ids.
     pub(crate) fn span(&self, range: MessageRange) -> Range<usize> {
         let start = self.before(range.first);
         start..self.before(range.last.saturating_add(1)).max(start)
     }
 
-    /// Ranges of ids that name these positions and no others.
+    /// These positions as ranges of ids.
     pub(crate) fn ranges(&self, set: &Set) -> Vec<MessageRange> {
         set.runs().map(|run| MessageRange::new(self.ids[run.start], self.ids[run.end - 1])).collect()
     }
 
-    /// The positions that ranges name.
+    /// The positions in these ranges.
     pub(crate) fn named(&self, ranges: &[MessageRange]) -> Set {
         let mut set = Set::empty(self.len());
         for range in ranges {
@@ -126,31 +126,31 @@ mod tests {
     use crate::testing::{grouped, headers};
 
     #[test]
-    fn groups_and_ranges_go_by_the_conversations_own_order() {
-        let ledger = grouped();
+    fn groups_and_ranges_follow_the_order_of_the_conversation() {
+        let index = grouped();
         for at in 1..=3 {
-            assert_eq!(ledger.group(at), 1..4);
+            assert_eq!(index.group(at), 1..4);
         }
-        assert_eq!((ledger.group(0), ledger.group(5)), (0..1, 5..6));
+        assert_eq!((index.group(0), index.group(5)), (0..1, 5..6));
         let mut all_but_one = Set::empty(6);
         all_but_one.insert(0..2);
         all_but_one.insert(3..6);
         let ranges = [MessageRange::new(2, 5), MessageRange::new(7, 12)];
-        assert_eq!(ledger.ranges(&all_but_one), ranges);
-        assert_eq!(ledger.named(&ranges), all_but_one);
-        assert_eq!(ledger.last_user(), Some(5));
-        assert_eq!((ledger.tokens(1..4), ledger.tokens_after(7), ledger.tokens_after(99)), (300, 200, 0));
+        assert_eq!(index.ranges(&all_but_one), ranges);
+        assert_eq!(index.named(&ranges), all_but_one);
+        assert_eq!(index.last_user(), Some(5));
+        assert_eq!((index.tokens(1..4), index.tokens_after(7), index.tokens_after(99)), (300, 200, 0));
     }
 
     #[test]
-    fn what_is_told_again_or_taken_back_is_there_once_or_not_at_all() {
-        let mut ledger = Ledger::new();
-        ledger.observe(&headers(&[(1, 10), (2, 20), (5, 30)]));
-        ledger.observe(&headers(&[(5, 30), (6, 40)]));
-        assert_eq!((ledger.len(), ledger.tokens(0..4), ledger.last()), (4, 100, Some(6)));
-        ledger.rewind(4);
-        assert_eq!((ledger.len(), ledger.tokens(0..2), ledger.position(5)), (2, 30, None));
-        ledger.observe(&headers(&[(7, 1)]));
-        assert_eq!((ledger.last(), ledger.tokens_after(2)), (Some(7), 1));
+    fn repeated_headers_replace_and_rewound_headers_disappear() {
+        let mut index = MessageIndex::new();
+        index.observe(&headers(&[(1, 10), (2, 20), (5, 30)]));
+        index.observe(&headers(&[(5, 30), (6, 40)]));
+        assert_eq!((index.len(), index.tokens(0..4), index.last()), (4, 100, Some(6)));
+        index.rewind(4);
+        assert_eq!((index.len(), index.tokens(0..2), index.position(5)), (2, 30, None));
+        index.observe(&headers(&[(7, 1)]));
+        assert_eq!((index.last(), index.tokens_after(2)), (Some(7), 1));
     }
 }

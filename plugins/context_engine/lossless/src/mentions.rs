@@ -1,26 +1,26 @@
-//! Which calls the texts of segments tell of. Many calls are looked for at every proposal, in texts that are mostly those of
-//! the proposal before.
+//! Finds calls that the texts of segments already mention. Each proposal searches for many calls in texts that mostly
+//! stayed the same since the previous proposal, so results are cached.
 
 use std::collections::HashMap;
 
-use crate::ground::fnv;
+use crate::current_view::fnv;
 
-/// Bytes of a window.
+/// Bytes of a window (n-gram).
 const WINDOW: usize = 4;
 
-/// What was found so far, by what tells texts apart.
+/// Search results, by hash of the text searched.
 #[derive(Debug, Default)]
-pub(crate) struct Told(HashMap<u64, Searched>);
+pub(crate) struct MentionIndex(HashMap<u64, Searched>);
 
 #[derive(Debug)]
 struct Searched {
     windows: Windows,
-    /// By what tells calls apart.
+    /// Results by hash of the call.
     tells: HashMap<u64, bool>,
 }
 
-impl Told {
-    /// Whether one of these texts tells of a call; what was known of others is forgotten.
+impl MentionIndex {
+    /// Returns a function that tells whether one of these texts mentions a call. Drops cached results for other texts.
     pub(crate) fn by<'t>(&'t mut self, texts: &'t [String]) -> impl FnMut(&str) -> bool + 't {
         let marked: Vec<(u64, &String)> = texts.iter().map(|text| (fnv(text.bytes()), text)).collect();
         self.0.retain(|mark, _| marked.iter().any(|(known, _)| known == mark));
@@ -35,7 +35,7 @@ impl Told {
     }
 }
 
-/// Every few neighbouring bytes of a text, as one bit of many: a passage with one that is missing is not in the text.
+/// A bloom filter over all n-grams of a text: if one n-gram of a passage is missing, the text does not contain the passage.
 #[derive(Debug)]
 struct Windows(Box<[u64; 1 << 10]>);
 
@@ -68,8 +68,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_is_there_and_nothing_else(texts in prop::collection::vec("[ab ]{0,40}", 0..4), about in "[ab ]{0,6}") {
-            let mut told = Told::default();
+        fn the_cache_agrees_with_a_plain_search(texts in prop::collection::vec("[ab ]{0,40}", 0..4), about in "[ab ]{0,6}") {
+            let mut told = MentionIndex::default();
             let holds = texts.iter().any(|text| text.contains(&about));
             for _ in 0..2 {
                 prop_assert_eq!(told.by(&texts)(&about), holds);

@@ -1,84 +1,84 @@
-//! What the instance that serves the turns has read: the facts of messages that are still shown, the newest text of files,
-//! calls and texts of the assistant. It reads each message once, and a stretch of the newest ones when it begins.
+//! What this instance has read of the recent conversation: facts of messages still in view, the newest text of files,
+//! tool calls, and texts the assistant wrote. Each message is read once; a new instance starts with the newest ones.
 
 use std::collections::{HashMap, VecDeque};
 
 use hermes_plugin::{Error, Message, MessageId, MessageRange, Role};
 use serde_json::Value;
 
-use crate::deed::Deed;
-use crate::fact::{Done, Fact, Kind, Reader};
+use crate::action::Action;
+use crate::current_view::{Row, Rows};
+use crate::fact::{CompletedCall, Fact, Kind, Reader};
 use crate::files::{Files, line_hash};
-use crate::ground::{Row, Rows};
 use crate::policy;
 use crate::source::Source;
 
-/// Bytes that one catching up reads at most.
+/// Most bytes read in one `catch_up`.
 const MOST: usize = 6 << 20;
-/// Calls, failures and texts that are remembered, and bytes of one text.
+/// Number of calls, failures and texts kept, and bytes kept of one text.
 const CALLS: usize = 256;
 const FAILURES: usize = 16;
 const TEXTS: usize = 100;
 const TEXT: usize = 32_000;
-/// Bytes of what a call is about, where it is remembered.
+/// A call whose subject is longer than this many bytes is not kept.
 const CALL: usize = 600;
 
-/// What a call was about, word for word.
+/// A tool call and its subject (path, command or main argument), verbatim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct CallRecord {
     pub(crate) id: MessageId,
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) times: u32,
-    /// Replies before it.
+    /// Number of assistant messages before this call.
     pub(crate) replies: u32,
-    /// What its result says, where it failed.
+    /// Number and outcome of the result message, if the call failed.
     pub(crate) failed: Option<String>,
-    /// As in its fact.
+    /// Equal for calls that do the same; see `Fact::same`.
     pub(crate) same: u64,
 }
 
-/// What the assistant wrote into a file.
+/// Text that the assistant wrote into a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct WrittenText {
     pub(crate) id: MessageId,
     pub(crate) path: String,
-    /// Without what was overwritten since.
+    /// Without passages that a later edit replaced.
     pub(crate) text: String,
     pub(crate) failed: bool,
 }
 
-/// What was read.
+/// The cache; see the module documentation.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct ReadCache {
     reader: Reader,
     pub(crate) files: Files,
-    pub(crate) calls: Vec<Made>,
-    /// Failures that the same call has not undone since, oldest first.
+    pub(crate) calls: Vec<CallRecord>,
+    /// Failed calls, oldest first, without those that a later identical call repaired.
     pub(crate) failures: Vec<Fact>,
-    /// What the assistant wrote into files, oldest first.
-    pub(crate) texts: VecDeque<Written>,
+    /// Texts that the assistant wrote into files, oldest first.
+    pub(crate) texts: VecDeque<WrittenText>,
     facts: Vec<Fact>,
-    /// Where reading began, and the newest message that was read.
+    /// First and newest message read.
     from: MessageId,
     through: Option<MessageId>,
-    /// Lines of the messages that are shown, by message.
+    /// Line hashes of each message still in view.
     shown: VecDeque<(MessageId, u32, Vec<u64>)>,
     counts: HashMap<u64, u32>,
-    /// Tokens and replies of all that was read.
+    /// Tokens and assistant messages read so far.
     tokens: u64,
     replies: u32,
 }
 
-impl Desk {
-    /// Forgets everything that hangs on messages from this one on.
+impl ReadCache {
+    /// Drops the whole cache if it has read the message `first` or a later one.
     pub(crate) fn rewind(&mut self, first: MessageId) {
         if self.through.is_some_and(|through| through >= first) {
             *self = Self::default();
         }
     }
 
-    /// Reads what is new.
+    /// Reads the messages added since the last call.
     pub(crate) fn catch_up(&mut self, rows: &Rows, source: &impl Source) -> Result<(), Error> {
         let Some(last) = rows.last().filter(|last| self.through != Some(last.id)) else { return Ok(()) };
         let mut start = match self.through.and_then(|through| rows.position(through)) {
@@ -148,15 +148,15 @@ impl Desk {
         self.shown.push_back((message.id, row.tokens, lines));
     }
 
-    /// Lets go of what stands in segments by now.
+    /// Drops facts and line hashes of messages before `before`: segments hold them now.
     pub(crate) fn folded(&mut self, before: MessageId) {
         self.facts.retain(|fact| fact.id >= before);
         self.from = self.from.max(before);
         self.hide(|id, _| id < before);
     }
 
-    /// An instance that begins anew reads as if views had been made on the way, so that it comes to the same of what was
-    /// needed again.
+    /// A new instance replays old messages as if views had been published on the way, so that files earn the same credit
+    /// as in an instance that ran all along.
     fn as_if_folded(&mut self) {
         let tokens: u32 = self.shown.iter().map(|(_, tokens, _)| *tokens).fold(0, u32::saturating_add);
         if tokens > policy::TAIL + policy::FOLD {
@@ -185,12 +185,12 @@ impl Desk {
         }
     }
 
-    /// Whether all messages from this one on were read and are still at hand.
+    /// Whether the facts of all messages from `first` on are cached.
     pub(crate) fn has(&self, first: MessageId) -> bool {
         self.through.is_some() && self.from <= first
     }
 
-    /// The facts at hand of these ranges, in order.
+    /// The cached facts of these ranges, in order.
     pub(crate) fn facts(&self, ranges: &[MessageRange]) -> Vec<Fact> {
         let named = |fact: &&Fact| ranges.iter().any(|range| range.contains(fact.id));
         let mut facts: Vec<Fact> = self.facts.iter().filter(named).cloned().collect();
@@ -198,13 +198,13 @@ impl Desk {
         facts
     }
 
-    /// Tokens of all that was read: the clock by which credit fades.
+    /// Tokens read so far. File credit decays on this clock.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens
     }
 }
 
-/// Hashes of the lines of a message that tell it from others, each once.
+/// Hashes of a message's distinctive lines, without duplicates.
 fn typed(message: &Message) -> Vec<u64> {
     let mut lines: Vec<u64> = message.content.lines().filter_map(line_hash).collect();
     for call in &message.tool_calls {
@@ -217,7 +217,7 @@ fn typed(message: &Message) -> Vec<u64> {
     lines
 }
 
-/// Every text in a JSON value.
+/// Calls `take` on every string in a JSON value.
 pub(crate) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => take(text),
@@ -227,11 +227,11 @@ pub(crate) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-fn remember(calls: &mut Vec<Made>, done: &Done<'_>, replies: u32) {
-    let about = match done.deed {
-        Deed::Read { path, .. } | Deed::Write { path, .. } | Deed::Edit { path, .. } => path,
-        Deed::Command(about) | Deed::Other(Some(about)) => about,
-        Deed::Other(None) => return,
+fn remember(calls: &mut Vec<CallRecord>, done: &CompletedCall<'_>, replies: u32) {
+    let about = match done.action {
+        Action::Read { path, .. } | Action::Write { path, .. } | Action::Edit { path, .. } => path,
+        Action::Command(about) | Action::Other(Some(about)) => about,
+        Action::Other(None) => return,
     };
     if about.len() > CALL || about.trim().is_empty() {
         return;
@@ -240,7 +240,7 @@ fn remember(calls: &mut Vec<Made>, done: &Done<'_>, replies: u32) {
         Some(at) => calls.remove(at).times + 1,
         None => 1,
     };
-    calls.push(Made {
+    calls.push(CallRecord {
         id: done.caller,
         name: done.call.name.clone(),
         about: about.clone(),
@@ -253,13 +253,13 @@ fn remember(calls: &mut Vec<Made>, done: &Done<'_>, replies: u32) {
     calls.drain(..many);
 }
 
-fn write_down(texts: &mut VecDeque<Written>, done: &Done<'_>) {
-    let Some(path) = done.deed.path() else { return };
+fn write_down(texts: &mut VecDeque<WrittenText>, done: &CompletedCall<'_>) {
+    let Some(path) = done.action.path() else { return };
     let clipped = |text: &str| text[..crate::clip::floor(text, TEXT)].to_owned();
     if !done.failed {
-        match done.deed {
-            Deed::Write { .. } => texts.retain(|written| written.path != path),
-            Deed::Edit { changes, .. } => {
+        match done.action {
+            Action::Write { .. } => texts.retain(|written| written.path != path),
+            Action::Edit { changes, .. } => {
                 for written in texts.iter_mut().filter(|written| written.path == path && !written.failed) {
                     for (old, new) in changes.iter().filter(|(old, _)| !old.is_empty()) {
                         written.text = clipped(&written.text.replacen(old, new, 1));
@@ -271,19 +271,19 @@ fn write_down(texts: &mut VecDeque<Written>, done: &Done<'_>) {
     }
     let mut add = |text: &str| {
         let (id, path, text) = (done.caller, path.to_owned(), clipped(text));
-        texts.push_back(Written { id, path, text, failed: done.failed });
+        texts.push_back(WrittenText { id, path, text, failed: done.failed });
         if texts.len() > TEXTS {
             texts.pop_front();
         }
     };
-    match done.deed {
-        Deed::Write { content, .. } => add(content),
-        Deed::Edit { changes, .. } => changes.iter().for_each(|(_, new)| add(new)),
+    match done.action {
+        Action::Write { content, .. } => add(content),
+        Action::Edit { changes, .. } => changes.iter().for_each(|(_, new)| add(new)),
         _ => {}
     }
 }
 
-/// All messages of a range, page by page.
+/// All messages of a range. The log returns them page by page.
 pub(crate) fn read(source: &impl Source, range: MessageRange) -> Result<Vec<Message>, Error> {
     let mut messages = Vec::new();
     let mut first = range.first;
@@ -291,9 +291,11 @@ pub(crate) fn read(source: &impl Source, range: MessageRange) -> Result<Vec<Mess
         let page = source.page(MessageRange::new(first, range.last))?;
         messages.extend(page.messages);
         match page.next {
-            // A page that does not lead on would otherwise be read for ever.
+            // Stop on a page that does not advance, to avoid an endless loop.
             Some(next) if next <= first => {
-                return Err(Error::failed(format!("the page at message {first} leads back to {next}")));
+                return Err(Error::failed(format!(
+                    "the page at message {first} continues at {next}, which is not later"
+                )));
             }
             Some(next) => first = next,
             None => return Ok(messages),

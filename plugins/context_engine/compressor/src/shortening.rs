@@ -1,4 +1,4 @@
-//! Old tool results and large arguments in a few words: worked out ahead, used when the view is replaced anyway.
+//! Shortened old tool results and large arguments: prepared in the background, used when the view is replaced anyway.
 
 use std::collections::HashMap;
 
@@ -8,44 +8,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{about, outcome};
 use crate::excerpt::{mark, shorten_arguments};
-use crate::shelf::fnv;
 use crate::source::Source;
+use crate::storage::fnv;
 use hermes_guest_secrets::inert;
 
-/// Bytes of a result and of a call's arguments that are worth it.
+/// Bytes from which a result, and a call's arguments, are shortened.
 const RESULT: usize = 200;
 const ARGUMENTS: usize = 500;
-/// Tokens that arguments become.
+/// Tokens of shortened arguments.
 const ARGUMENTS_TO: u32 = 60;
-/// At most so many at a time: the newest.
+/// Most messages shortened at a time; the newest win.
 const MOST: usize = 600;
 
-/// A message shown shorter.
+/// A shortened message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shorter {
+pub(crate) struct Shortened {
     pub(crate) id: MessageId,
     pub(crate) content: Option<String>,
     pub(crate) arguments: Vec<(String, String)>,
-    /// What it saves.
+    /// Tokens saved.
     pub(crate) saves: u32,
-    /// The newer message that says the same.
+    /// A newer message with the same content.
     pub(crate) same: Option<MessageId>,
 }
 
-impl Shorter {
+impl Shortened {
     pub(crate) fn excerpt(&self) -> Excerpt {
         Excerpt { id: self.id, content: self.content.clone(), arguments: self.arguments.clone(), keep_images: false }
     }
 
-    /// A pointer to the newer message that says the same.
+    /// A reference to the newer message with the same content.
     pub(crate) fn pointer(&self, newer: MessageId) -> Excerpt {
         let content = Some(format!("[the same output as that of message {newer}, further down]"));
         Excerpt { id: self.id, content, arguments: Vec::new(), keep_images: false }
     }
 }
 
-/// What of these messages is worth shortening, oldest first.
-pub(crate) fn of(messages: &[Message], source: &impl Source) -> Vec<Shorter> {
+/// Shortened renderings of these messages where they pay, oldest first.
+pub(crate) fn of(messages: &[Message], source: &impl Source) -> Vec<Shortened> {
     let calls: HashMap<&str, String> =
         messages.iter().flat_map(|message| &message.tool_calls).map(|call| (call.id.as_str(), about(call))).collect();
     let mut newest: HashMap<u64, &Message> = HashMap::new();
@@ -70,7 +70,7 @@ fn of_result<'a>(
     calls: &HashMap<&str, String>,
     newest: &mut HashMap<u64, &'a Message>,
     source: &impl Source,
-) -> Option<Shorter> {
+) -> Option<Shortened> {
     let hash = fnv(message.content.bytes());
     let same = newest.get(&hash).filter(|newer| newer.content == message.content).map(|newer| newer.id);
     if same.is_none() {
@@ -81,11 +81,11 @@ fn of_result<'a>(
     let content = inert(&format!("{}{tool}: {}", mark(message.id), outcome(message))).into_owned();
     let saves = source.count(&message.content).saturating_sub(source.count(&content));
     let worth = saves > 0;
-    worth.then(|| Shorter { id: message.id, content: Some(content), arguments: Vec::new(), saves, same })
+    worth.then(|| Shortened { id: message.id, content: Some(content), arguments: Vec::new(), saves, same })
 }
 
-fn of_arguments(message: &Message, source: &impl Source) -> Option<Shorter> {
-    let mut shorter = Shorter { id: message.id, ..Shorter::default() };
+fn of_arguments(message: &Message, source: &impl Source) -> Option<Shortened> {
+    let mut shorter = Shortened { id: message.id, ..Shortened::default() };
     for call in message.tool_calls.iter().filter(|call| call.arguments.len() > ARGUMENTS) {
         if let Some(arguments) = shorten_arguments(&call.arguments, ARGUMENTS_TO, source) {
             let saves = source.count(&call.arguments).saturating_sub(source.count(&arguments));
@@ -103,7 +103,7 @@ mod tests {
     use crate::testing::{Ruler, assistant, calls, result, user};
 
     #[test]
-    fn a_result_becomes_a_line_and_arguments_stay_an_object() {
+    fn a_result_becomes_one_line_and_arguments_stay_an_object() {
         let large = format!(r#"{{"path":"a.rs","line":7,"content":"{}"}}"#, "let it = 1; ".repeat(90));
         let talk = [
             user(1, &"word ".repeat(300)),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_results_the_newest_is_pointed_to() {
+    fn an_equal_result_refers_to_the_newest_one() {
         let long = "the same line\n".repeat(30);
         let talk = [
             calls(1, &[("a", "read_file", "{}")]),
