@@ -1,12 +1,12 @@
-//! One line of JSON for every tool call that ended: which tool, with what, how long, and whether it failed.
+//! Logs one line of JSON for every finished tool call: tool, arguments, duration, and whether it failed.
 //!
-//! The host adds time and session to the line and keeps it. What a tool answered is not written down, only its size.
+//! The host adds time and session to the line and stores it. The result itself is not logged, only its size.
 
 use hermes_plugin::hooks::{Event, ToolDone, Verdict, interest};
 use hermes_plugin::{Error, Hooks, Plugin, log};
 use serde_json::{Value, json};
 
-/// Characters of arguments that a line keeps.
+/// Most characters of arguments in a line.
 const ARGUMENTS: usize = 2_000;
 
 struct Audit;
@@ -44,7 +44,7 @@ fn line(done: &ToolDone) -> Value {
     })
 }
 
-/// As an object where they are one and short enough, else as the text that the model wrote, cut.
+/// The arguments as a JSON object if they are one and short enough, else as text, cut to the limit.
 fn arguments(text: &str) -> Value {
     if let Some((cut, _)) = text.char_indices().nth(ARGUMENTS) {
         return Value::String(format!("{}…", &text[..cut]));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_arguments_as_an_object_and_only_the_size_of_the_result() {
+    fn a_line_contains_the_arguments_and_only_the_size_of_the_result() {
         assert_eq!(
             line(&done(r#"{"path":"a.txt"}"#)).to_string(),
             r#"{"event":"tool","tool":"read_file","call_id":"call-1","arguments":{"path":"a.txt"},"failed":false,"elapsed_ms":12,"content_bytes":6}"#
@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_stay_a_text() {
+    fn arguments_that_are_not_an_object_stay_text() {
         assert_eq!(arguments("{broken"), json!("{broken"));
         assert_eq!(arguments("[1]"), json!("[1]"));
     }
 
     #[test]
-    fn long_arguments_are_cut_between_characters() {
+    fn long_arguments_are_cut_at_a_character_boundary() {
         let text = format!(r#"{{"content":"{}"}}"#, "ü".repeat(3_000));
         let Value::String(kept) = arguments(&text) else { panic!("an object was kept") };
         assert_eq!(kept.chars().count(), ARGUMENTS + 1);

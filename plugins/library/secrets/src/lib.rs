@@ -1,10 +1,10 @@
-//! What no summary hands on: keys and passwords, by their looks, and words that would pass for the host's own.
+//! Redacts keys and passwords, recognised by their form, and defuses text that imitates the host's own frames.
 
 use std::borrow::Cow;
 
 const REDACTED: &str = "[REDACTED]";
 
-/// What keys begin with, and how many signs must follow at least.
+/// Prefixes of keys, and the least number of characters that must follow.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_live_", 16),
@@ -41,13 +41,13 @@ const PREFIXES: &[(&str, usize)] = &[
     ("gAAAA", 30),
     ("eyJ", 40),
 ];
-/// Signs of a bearer token, of a value behind a telling name, and of a password in an address, at least.
+/// Least length of a bearer token, of a value after a telling name, and of a password in a URL.
 const BEARER: usize = 16;
 const VALUE: usize = 6;
 const PASSWORD: usize = 3;
-/// Bytes by which it is decided: a text of nothing but announcements would otherwise be read again for each.
+/// Only this many bytes decide. Otherwise a text full of prefixes would be read again for each.
 const PROBE: usize = 256;
-/// Names of settings, fields and headers end with one of these where their value is a secret.
+/// A setting, field or header whose name ends with one of these has a secret value.
 const NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -67,7 +67,7 @@ const NAMES: &[&str] = &[
     "-token",
 ];
 
-/// The signs that a secret or its announcement may begin with.
+/// First characters of secrets and of their prefixes.
 const ANNOUNCING: [bool; 256] = {
     let mut announcing = [false; 256];
     let signs = b"-=:bBsrgxhnptdeAS";
@@ -79,7 +79,7 @@ const ANNOUNCING: [bool; 256] = {
     announcing
 };
 
-/// The text with every secret that is known by its looks replaced.
+/// Replaces every secret that is recognised by its form.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let mut copied = 0;
@@ -93,7 +93,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
                 copied = to;
                 at = to;
             }
-            // All that announce something are ASCII, and no part of another sign.
+            // All prefixes are ASCII and never start inside a multi-byte character.
             None => at += 1,
         }
     }
@@ -104,7 +104,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// A secret whose first sign, or whose announcement, stands here: the bytes to replace.
+/// The byte range of a secret that starts here or whose prefix starts here.
 fn secret_at(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
     let found = match rest.as_bytes()[0] {
@@ -119,7 +119,7 @@ fn secret_at(text: &str, at: usize) -> Option<(usize, usize)> {
 
 fn whole_word(text: &str, at: usize, rest: &str) -> Option<(usize, usize)> {
     let inside = match at.checked_sub(1).map(|before| text.as_bytes()[before]) {
-        // Most letters stand within a word.
+        // Most letters lie within a word.
         Some(before) if before.is_ascii() => before.is_ascii_alphanumeric() || before == b'_',
         _ => text[..at].chars().next_back().is_some_and(char::is_alphanumeric),
     };
@@ -132,7 +132,7 @@ fn prefixed(text: &str) -> Option<usize> {
         let body = text.strip_prefix(prefix)?;
         let belongs = |sign: u8| sign.is_ascii_alphanumeric() || b"-_.".contains(&sign);
         let probe = run(&body.as_bytes()[..body.len().min(PROBE)], belongs);
-        // Words joined by hyphens have no digit.
+        // Hyphenated words contain no digit.
         let looks_random = body.as_bytes()[..probe].iter().any(u8::is_ascii_digit);
         if probe < *least || !looks_random {
             return None;
@@ -160,7 +160,7 @@ fn private_key(text: &str) -> Option<usize> {
         return None;
     }
     let end = format!("-----END {label}-----");
-    // A block that was cut off is a secret still.
+    // A key block that was cut off is still secret.
     Some(text.find(&end).map_or(text.len(), |at| at + end.len()))
 }
 
@@ -186,7 +186,7 @@ fn named(before: &str, text: &str) -> Option<(usize, usize)> {
     let value = &text.as_bytes()[skipped..];
     let belongs = |sign: u8| sign.is_ascii_graphic() && !b"\"'`,;<>()\\".contains(&sign);
     let probe = &value[..run(&value[..value.len().min(PROBE)], belongs)];
-    // Code, types and references to variables are no values.
+    // Code, types and variable references are not values.
     let plain = probe.iter().all(|sign| sign.is_ascii_lowercase() || b"_.:&|?".contains(sign));
     let is_reference = probe.first().is_some_and(|first| b"${%*[<=:&".contains(first));
     if probe.len() < VALUE || is_reference || plain && unquoted {
@@ -207,10 +207,10 @@ fn run(text: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     text.iter().position(|sign| !belongs(*sign)).unwrap_or(text.len())
 }
 
-/// What the host puts around texts: in a text of somebody else's it would end or begin something.
+/// Frames that the host puts around texts. Inside another text they would imitate it.
 const FRAMES: &[&str] = &["[End of the summary", "[Summary of earlier messages", "<memory-context", "</memory-context"];
 
-/// The text with nothing in it that passes for the host's own frames, and no control signs.
+/// Defuses imitated host frames and removes control characters.
 pub fn inert(text: &str) -> Cow<'_, str> {
     let is_odd = |sign: char| sign.is_control() && sign != '\n' && sign != '\t';
     let mut clean = Cow::Borrowed(text);
@@ -226,7 +226,7 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     clean
 }
 
-/// The text with each of these ASCII words replaced; none where there is none.
+/// Replaces each occurrence of an ASCII word, ignoring case. `None` if there is none.
 pub fn replace_ignoring_case(text: &str, word: &str, by: &str) -> Option<String> {
     let first = word.as_bytes()[0];
     let mut replaced = String::new();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_resembles_a_secret_stays() {
+    fn text_that_only_resembles_a_secret_stays() {
         for text in [
             "",
             "task-1234567890123456789",
@@ -294,9 +294,9 @@ mod tests {
         }
     }
 
-    /// Each of these would take hours if what follows an announcement were read to its end every time.
+    /// Each text would take hours if every prefix were followed to the end of the text.
     #[test]
-    fn a_text_of_nothing_but_announcements_is_read_once() {
+    fn a_text_full_of_prefixes_is_read_once() {
         for part in ["sk-", "a_token:", "://", "bearer ", "-----BEGIN ", "eyJ.", "api_key: "] {
             let text = part.repeat(2_000_000 / part.len());
             assert!(redact(&text) == text && inert(&text) == text, "{part}");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_host_are_no_words_of_the_host_inside_a_text() {
+    fn host_frames_inside_a_text_are_defused() {
         assert_eq!(inert("a\n[END OF the summary.]\u{1b}[2J b"), "a\n(End of the summary.][2J b");
         assert_eq!(inert("x </Memory-Context> y"), "x (//memory-context> y");
         assert!(matches!(inert("plain\ttext\n语言"), Cow::Borrowed(_)));
@@ -314,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_fail_and_nothing_is_found_twice(text in r#"[a-zA-Z0-9 =:"'\\/@_é语\n.-]{0,80}(password|api_key|://|sk-|Bearer )?[a-zA-Z0-9=:"'@ é-]{0,60}"#) {
+        fn redacting_any_text_twice_changes_nothing(text in r#"[a-zA-Z0-9 =:"'\\/@_é语\n.-]{0,80}(password|api_key|://|sk-|Bearer )?[a-zA-Z0-9=:"'@ é-]{0,60}"#) {
             let once = redact(&text).into_owned();
             prop_assert_eq!(redact(&once).into_owned(), once.clone());
         }

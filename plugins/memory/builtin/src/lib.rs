@@ -1,8 +1,8 @@
-//! Memory in two short texts, `MEMORY.md` and `USER.md`: both stand in the system prompt, the model keeps them with the
-//! tool `memory`, and people may edit them at any time.
+//! Long-term memory in two short texts, `MEMORY.md` and `USER.md`. Both are part of the system prompt. The model edits
+//! them with the tool `memory`, and the user can edit them at any time.
 //!
-//! The texts are written through `documents`, so two sessions never undo each other. What the tool writes shows in
-//! the prompt of the next session, since the prompt of this one is frozen.
+//! All writes go through `documents`, so concurrent sessions do not overwrite each other. Changes appear in the prompt of
+//! the next session, because the prompt of a running session is frozen.
 
 mod notes;
 
@@ -19,7 +19,7 @@ struct Builtin {
     limits: Limits,
 }
 
-/// In characters.
+/// Sizes in characters.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Limits {
     #[serde(rename = "memory_char_limit", default = "memory_limit")]
@@ -88,12 +88,12 @@ impl MemoryProvider for Builtin {
         let mut blocks = Vec::new();
         for target in [Target::Memory, Target::User] {
             let limit = self.limits.of(target);
-            // One that cannot be read is no empty one: what a session was told of it stands.
+            // A read error must not look like an empty document: the `?` keeps the session's earlier text.
             let Some(document) = documents::read(target.document())? else { continue };
             let notes = Notes::parse(&document.content);
             if notes.chars() > limit {
                 log::warn(format!(
-                    "{} has {} characters, more than its {}: it stands in the prompt in full, but nothing can be added to it",
+                    "{} has {} characters, more than its limit of {}: the prompt contains all of it, but nothing can be added",
                     target.document(),
                     thousands(notes.chars()),
                     thousands(limit),
@@ -176,7 +176,7 @@ fn read_arguments(arguments: Arguments) -> Result<(Target, Change), Error> {
     Ok((target, change))
 }
 
-/// The new text, none where nothing changes, and the answer to the model.
+/// Applies a change. Returns the new text, or `None` if nothing changes, and the answer for the model.
 fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Option<String>, Value), Error> {
     let before = Notes::parse(text);
     let (notes, done) = before.apply(change, limit).map_err(|refusal| explain(target, &before, limit, refusal))?;
@@ -197,7 +197,7 @@ fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Op
     let new = match done {
         Done::Duplicate => None,
         Done::Added => Some(notes.text()),
-        // In full: whoever replaced more than was meant can put it back.
+        // Return the old entry in full, so that the model can undo a mistake.
         Done::Replaced(old) => {
             answer["replaced_entry"] = json!(old);
             Some(notes.text())
@@ -241,7 +241,7 @@ fn explain(target: Target, notes: &Notes, limit: usize, refusal: Refusal) -> Err
     failure(code, json!({ "error": error, "usage": used, "current_entries": notes.entries() }))
 }
 
-/// An answer that the model can read as it reads a success.
+/// An error whose message has the same JSON format as a success.
 fn failure(code: &str, mut details: Value) -> Error {
     details["success"] = json!(false);
     Error::invalid(details.to_string()).with_code(code)
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_says_how_full_it_is_and_echoes_no_entries() {
+    fn a_success_reports_usage_without_echoing_entries() {
         let (text, answer) = call("a", json!({"action": "add", "target": "user", "content": "likes tea"})).unwrap();
         assert_eq!(text.as_deref(), Some("a\n§\nlikes tea"));
         assert_eq!(
@@ -304,13 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_is_told_in_full() {
+    fn a_replaced_entry_is_returned_in_full() {
         let arguments = json!({"action": "replace", "target": "memory", "old_text": "vim", "content": "editor: helix"});
         assert_eq!(call("editor: vim, since 2009", arguments).unwrap().1["replaced_entry"], "editor: vim, since 2009");
     }
 
     #[test]
-    fn over_the_limit_the_model_learns_the_limit_and_what_is_there() {
+    fn an_over_limit_error_reports_the_limit_and_all_entries() {
         let full = "x".repeat(90);
         let (code, answer) = refused(&full, json!({"action": "add", "target": "memory", "content": "y".repeat(50)}));
         assert_eq!(
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_has_a_code_and_an_answer_for_the_model() {
+    fn every_refusal_has_a_code_and_an_error_for_the_model() {
         let cases = [
             (json!({"action": "add", "target": "notes", "content": "x"}), "invalid-target"),
             (json!({"action": "merge", "target": "user"}), "unknown-action"),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_shows_entries_under_a_header_and_nothing_for_no_entries() {
+    fn the_prompt_shows_entries_under_a_header_and_nothing_without_entries() {
         let notes = Notes::parse(&format!("a\n§\n{}", "b".repeat(260)));
         let shown = block(Target::Memory, &notes, 2_200).unwrap();
         assert!(shown.starts_with("MEMORY (your notes) [12% — 264/2,200 chars]\n\na\n§\nbbb"), "{shown}");

@@ -1,9 +1,9 @@
-//! A document of notes: entries divided by lines with a lone `§`, bounded in characters.
+//! A document of notes: entries separated by lines with a lone `§`, limited in characters.
 //!
-//! People edit these texts by hand. What they wrote is an entry whatever it looks like, also when it is longer than
-//! the limit; only space around entries, empty ones and exact duplicates go when a note is next written.
+//! People edit these texts by hand. Their text is kept as entries in any form, even beyond the limit. The next write only
+//! trims space around entries and drops empty and duplicate ones.
 
-/// Between two entries.
+/// Separator between two entries.
 pub(crate) const SEPARATOR: &str = "\n§\n";
 
 /// Characters of an entry in a preview.
@@ -14,7 +14,7 @@ pub(crate) struct Notes {
     entries: Vec<String>,
 }
 
-/// What the model asks for.
+/// A change requested by the model.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Add { content: String },
@@ -25,9 +25,9 @@ pub(crate) enum Change {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Added,
-    /// It was there already: nothing is to be written.
+    /// The entry exists already; nothing to write.
     Duplicate,
-    /// With the entry as it was.
+    /// With the previous entry.
     Replaced(String),
     Removed(String),
 }
@@ -39,13 +39,13 @@ pub(crate) enum Refusal {
     NoMatch {
         old_text: String,
     },
-    /// Beginnings of the entries that match.
+    /// With the beginnings of the matching entries.
     Ambiguous {
         old_text: String,
         previews: Vec<String>,
     },
     OverLimit {
-        /// Characters of what was to be written.
+        /// Characters of the new entry.
         content: usize,
         would_be: usize,
     },
@@ -82,13 +82,13 @@ impl Notes {
         &self.entries
     }
 
-    /// Of the joined text.
+    /// Characters of the joined text.
     pub(crate) fn chars(&self) -> usize {
         let between = SEPARATOR.chars().count() * self.entries.len().saturating_sub(1);
         between + self.entries.iter().map(|entry| entry.chars().count()).sum::<usize>()
     }
 
-    /// The notes after a change.
+    /// Applies a change.
     pub(crate) fn apply(&self, change: &Change, limit: usize) -> Result<(Self, Done), Refusal> {
         match change {
             Change::Add { content } => {
@@ -121,7 +121,7 @@ impl Notes {
         }
     }
 
-    /// A text that a person let grow past the limit may still be made shorter step by step.
+    /// Checks the limit. A text that is already too long may still be shortened step by step.
     fn fits(&self, notes: Self, content: &str, limit: usize) -> Result<Self, Refusal> {
         let would_be = notes.chars();
         if would_be > limit && would_be >= self.chars() {
@@ -130,7 +130,7 @@ impl Notes {
         Ok(notes)
     }
 
-    /// The one entry that is `old_text`, or else the one that contains it.
+    /// The entry equal to `old_text`, or else the only one that contains it.
     fn find(&self, old_text: &str) -> Result<usize, Refusal> {
         let old_text = old_text.trim();
         if old_text.is_empty() {
@@ -151,7 +151,7 @@ impl Notes {
     }
 }
 
-/// A text to write may contain the separator: it is several entries then, as it would be when read back.
+/// Parses a new entry. If it contains the separator, it is several entries, as it would be when read back.
 fn written(content: &str) -> Result<Notes, Refusal> {
     let notes = Notes::parse(content);
     if notes.entries.is_empty() { Err(Refusal::NoContent) } else { Ok(notes) }
@@ -181,13 +181,13 @@ mod tests {
         Change::Remove { old_text: old_text.into() }
     }
 
-    /// The text afterwards.
+    /// The text after a change.
     fn after(text: &str, change: &Change) -> Result<String, Refusal> {
         Notes::parse(text).apply(change, 100).map(|(notes, _)| notes.text())
     }
 
     #[test]
-    fn changes_leave_these_texts() {
+    fn changes_give_the_expected_texts() {
         let cases = [
             ("", add(" padded \n"), "padded"),
             ("a", add("b"), "a\n§\nb"),
@@ -195,10 +195,10 @@ mod tests {
             ("", add("one\n§\ntwo"), "one\n§\ntwo"),
             ("editor: vim\n§\nb", replace("vim", "editor: nvim"), "editor: nvim\n§\nb"),
             ("a\n§\nb\n§\nc", remove("b"), "a\n§\nc"),
-            // Identical entries are one, an exact match wins over one that merely contains the text.
+            // Identical entries are merged; an exact match wins over an entry that contains the text.
             ("dup\n§\ndup\n§\nother", replace("dup", "new"), "new\n§\nother"),
             ("rust\n§\nrust nightly", remove("rust"), "rust nightly"),
-            // A replacement that is there already leaves one of the two.
+            // A replacement equal to another entry leaves one of the two.
             ("a\n§\nb", replace("a", "b"), "b"),
         ];
         for (text, change, expected) in cases {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_refused_for_these_reasons() {
+    fn changes_are_refused_with_a_reason() {
         let no_match = |old_text: &str| Refusal::NoMatch { old_text: old_text.into() };
         let cases = [
             ("a", add("  \n"), Refusal::NoContent),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_past_the_limit_by_hand_may_shrink_but_not_grow() {
+    fn a_text_beyond_the_limit_may_shrink_but_not_grow() {
         let long = Notes::parse(&format!("{}\n§\n{}", "x".repeat(90), "y".repeat(90)));
         assert!(long.apply(&add("z"), 100).is_err());
         assert!(long.apply(&replace("xxx", &"x".repeat(91)), 100).is_err());
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_written_by_hand_is_one_entry_kept_as_it_is() {
+    fn a_text_written_by_hand_stays_one_unchanged_entry() {
         let by_hand = "\u{feff}# About me\r\n\r\n- likes § signs\r\n  - indented\r\n";
         assert_eq!(after(by_hand, &add("new")).unwrap(), "# About me\r\n\r\n- likes § signs\r\n  - indented\n§\nnew");
         assert_eq!(Notes::parse("a\r\n§\r\nb\n § \nc").entries(), ["a", "b", "c"]);
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn written_notes_are_read_back_unchanged() {
         for text in ["", "a", "a\n§\nb", "§\na\n§\n§\nb\n§", "a\n§\n  b  \n§\nc\n\nd"] {
             let notes = Notes::parse(text);
             assert_eq!(Notes::parse(&notes.text()), notes, "{text:?}");

@@ -1,4 +1,4 @@
-//! What a `SKILL.md` says of itself: the YAML between two lines of `---` at its top.
+//! Parses the front matter of a `SKILL.md`: the YAML between two lines of `---` at its top.
 
 use crate::yaml::{self, Yaml};
 
@@ -17,24 +17,24 @@ pub(crate) struct FrontMatter {
 pub(crate) struct Parts<'t> {
     pub(crate) front: FrontMatter,
     pub(crate) body: &'t str,
-    /// Why the front matter was read line by line.
-    pub(crate) complaint: Option<String>,
+    /// Why the YAML could not be parsed, so that fields were guessed line by line.
+    pub(crate) warning: Option<String>,
 }
 
 pub(crate) fn split(text: &str) -> Parts<'_> {
     let Some((yaml, body)) = fenced(text) else {
-        return Parts { front: FrontMatter::default(), body: text, complaint: None };
+        return Parts { front: FrontMatter::default(), body: text, warning: None };
     };
     if yaml.trim().is_empty() {
-        return Parts { front: FrontMatter::default(), body, complaint: None };
+        return Parts { front: FrontMatter::default(), body, warning: None };
     }
     match yaml::parse(yaml) {
-        Ok(yaml) => Parts { front: understand(&yaml), body, complaint: None },
-        Err(complaint) => Parts { front: line_by_line(yaml), body, complaint: Some(complaint) },
+        Ok(yaml) => Parts { front: understand(&yaml), body, warning: None },
+        Err(warning) => Parts { front: line_by_line(yaml), body, warning: Some(warning) },
     }
 }
 
-/// What is said under `metadata.hermes` counts before the same key at the top.
+/// Extracts the fields. A key under `metadata.hermes` overrides the same key at the top level.
 fn understand(yaml: &Yaml) -> FrontMatter {
     let hermes = yaml.get("metadata").and_then(|metadata| metadata.get("hermes"));
     let either = |key: &str| hermes.and_then(|hermes| hermes.get(key)).or_else(|| yaml.get(key));
@@ -50,7 +50,7 @@ fn understand(yaml: &Yaml) -> FrontMatter {
     }
 }
 
-/// A list, or one item, or several in one text.
+/// Accepts a list, a single item, or several items in one text.
 fn list(value: Option<&Yaml>) -> Vec<String> {
     match value {
         Some(Yaml::List(list)) => list.iter().filter_map(Yaml::text).map(str::to_owned).collect(),
@@ -59,7 +59,7 @@ fn list(value: Option<&Yaml>) -> Vec<String> {
     }
 }
 
-/// The lines between the first two fences, and what follows them.
+/// The lines between the first two `---`, and the rest of the text.
 fn fenced(text: &str) -> Option<(&str, &str)> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().filter(|line| line.trim_end() == "---")?;
@@ -73,7 +73,7 @@ fn fenced(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// People write descriptions with a colon in them and no quotes; what they meant is plain all the same.
+/// A fallback for broken YAML, for example an unquoted description that contains a colon.
 fn line_by_line(yaml: &str) -> FrontMatter {
     let mut front = FrontMatter::default();
     for line in yaml.lines() {
@@ -85,7 +85,7 @@ fn line_by_line(yaml: &str) -> FrontMatter {
             continue;
         }
         let (text, several) = (Some(value.to_owned()), || items(value));
-        // Below `metadata:` and `hermes:` the keys are indented; a name or a description there is another's.
+        // Ignore indented keys: below `metadata:` a `name` means something else.
         let indented = key.starts_with([' ', '\t']);
         match key.trim() {
             "name" if !indented => front.name = text,
@@ -116,12 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_fields_are_read() {
+    fn all_fields_are_parsed() {
         let text = "---\nname: deploy\ndescription: >\n  Ships it,\n  safely.\nversion: 1.2\nplatforms: [linux, macos]\n\
             metadata:\n  other: {a: 1}\n  hermes:\n    tags: [ops, ci]\n    category: work\n    requires_toolsets: terminal\n    \
             fallback_for_toolsets:\n      - web\n---\n# Deploy\n";
-        let Parts { front, body, complaint } = split(text);
-        assert_eq!(complaint, None);
+        let Parts { front, body, warning } = split(text);
+        assert_eq!(warning, None);
         assert_eq!(body, "# Deploy\n");
         assert_eq!(front.name.as_deref(), Some("deploy"));
         assert_eq!(front.description.as_deref().map(str::trim), Some("Ships it, safely."));
@@ -137,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn broken_yaml_is_read_line_by_line() {
+    fn broken_yaml_is_guessed_line_by_line() {
         let text = "---\r\nname: 'pdf'\r\ndescription: Use when: a PDF is given\r\nplatforms: [linux]\r\nmetadata:\r\n  hermes:\r\n    tags: [a, \"b\"]\r\n---\r\nBody";
-        let Parts { front, body, complaint } = split(text);
-        assert!(complaint.is_some());
+        let Parts { front, body, warning } = split(text);
+        assert!(warning.is_some());
         assert_eq!(
             (front.name.as_deref(), front.description.as_deref()),
             (Some("pdf"), Some("Use when: a PDF is given"))
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn these_texts_have_no_front_matter() {
+    fn texts_without_front_matter_are_recognised() {
         for text in ["# Title\nText", "", "---\nname: x\nno end", "text\n---\nname: x\n---\n"] {
             let parts = split(text);
             assert_eq!((parts.front, parts.body), (FrontMatter::default(), text));
@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_a_value_are_as_good_as_absent() {
-        let Parts { front, complaint, .. } = split("---\nname: a\ndescription:\nplatforms:\nmetadata:\n---\n");
-        assert_eq!(complaint, None);
+    fn keys_without_a_value_count_as_absent() {
+        let Parts { front, warning, .. } = split("---\nname: a\ndescription:\nplatforms:\nmetadata:\n---\n");
+        assert_eq!(warning, None);
         assert_eq!(front, FrontMatter { name: Some("a".into()), ..FrontMatter::default() });
     }
 }

@@ -1,10 +1,10 @@
 //! Skills from the user's own folders: `skills/NAME/SKILL.md` and `skills/CATEGORY/NAME/SKILL.md`.
 //!
-//! The folders are read anew for each call, so an edited skill counts at once; what stands in the prompt was frozen by
-//! the host.
+//! The folders are read again for each call, so an edited skill takes effect at once. The index in the system prompt is
+//! frozen by the host.
 
+mod catalog;
 mod front_matter;
-mod shelf;
 mod yaml;
 
 use std::collections::BTreeSet;
@@ -13,17 +13,17 @@ use hermes_plugin::files::{self, Entry};
 use hermes_plugin::skills::{Document, Skill};
 use hermes_plugin::{Error, Plugin, Skills, log};
 
-use shelf::{Folder, Shelf};
+use catalog::{Catalog, Folder};
 
-/// The root that this plugin asks for.
+/// The root that this plugin requests in its manifest.
 const ROOT: &str = "skills";
-/// Bytes of a file that is worth showing to a model.
+/// Larger files are not shown to the model.
 const BYTES: u64 = 1 << 20;
 
 #[derive(Default)]
 struct Local {
-    /// What the log has been told of already.
-    told: BTreeSet<String>,
+    /// Warnings already logged.
+    logged: BTreeSet<String>,
 }
 
 impl Plugin for Local {
@@ -34,25 +34,25 @@ impl Plugin for Local {
 
 impl Skills for Local {
     fn index(&mut self) -> Result<Vec<Skill>, Error> {
-        Ok(self.shelf()?.index())
+        Ok(self.catalog()?.index())
     }
 
     fn view(&mut self, name: &str, path: Option<&str>) -> Result<Document, Error> {
-        self.shelf()?.view(&Disk, name, path)
+        self.catalog()?.view(&Disk, name, path)
     }
 }
 
 hermes_plugin::export!(Local: Skills);
 
 impl Local {
-    fn shelf(&mut self) -> Result<Shelf, Error> {
-        let shelf = Shelf::read(&Disk)?;
-        for complaint in &shelf.complaints {
-            if self.told.insert(complaint.clone()) {
-                log::warn(complaint);
+    fn catalog(&mut self) -> Result<Catalog, Error> {
+        let catalog = Catalog::read(&Disk)?;
+        for warning in &catalog.warnings {
+            if self.logged.insert(warning.clone()) {
+                log::warn(warning);
             }
         }
-        Ok(shelf)
+        Ok(catalog)
     }
 }
 

@@ -1,7 +1,6 @@
-//! YAML as far as front matter needs it: texts, lists and maps.
+//! The subset of YAML that front matter needs: texts, lists and maps.
 //!
-//! Numbers and truth values stay the texts that they are written as. An alias stands for nothing, so no text can
-//! unfold to more than its own size.
+//! Numbers and booleans stay texts. An alias yields nothing, so a text cannot expand beyond its own size.
 
 use granit_parser::{Event, Parser, ScalarStyle};
 
@@ -11,21 +10,21 @@ pub(crate) enum Yaml {
     Nothing,
     Text(String),
     List(Vec<Yaml>),
-    /// In the order of writing.
+    /// In source order.
     Map(Vec<(Yaml, Yaml)>),
 }
 
-/// More than anybody nests by hand, and few enough to be walked by recursion.
+/// Deepest nesting. Deeper than anyone writes by hand, and shallow enough for recursion.
 const DEPTH: usize = 32;
 
-/// What is being filled while its end has not come.
+/// A container that is still being filled.
 enum Open {
     List(Vec<Yaml>),
-    /// With the key whose value comes next.
+    /// The entries so far, and the key whose value comes next.
     Map(Vec<(Yaml, Yaml)>, Option<Yaml>),
 }
 
-/// The first document of a text, or the reason why it is none.
+/// Parses the first document of a text.
 pub(crate) fn parse(text: &str) -> Result<Yaml, String> {
     let mut open: Vec<Open> = Vec::new();
     for next in Parser::new_from_str(text) {
@@ -65,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Result<Yaml, String> {
 }
 
 impl Yaml {
-    /// The value of a key, where this is a map that has one for it.
+    /// The value of a key, if this is a map that has one.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
         let value = map.iter().find(|(name, _)| name.text() == Some(key)).map(|(_, value)| value);
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_lists_and_maps_are_read() {
+    fn texts_lists_and_maps_are_parsed() {
         let yaml = parse("a: 'x: y'\nb: [1, true, {c: d}]\ne:\nf: |\n  two\n  lines\n").unwrap();
         assert_eq!(yaml.get("a").and_then(Yaml::text), Some("x: y"));
         let text = |text: &str| Yaml::Text(text.to_owned());
@@ -98,19 +97,19 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_yaml_is_refused_with_the_reason() {
+    fn invalid_yaml_is_refused_with_the_reason() {
         assert!(parse("description: Use when: a PDF is given").is_err_and(|reason| !reason.is_empty()));
         assert!(parse("a: [b").is_err());
     }
 
     #[test]
-    fn aliases_unfold_to_nothing() {
+    fn aliases_expand_to_nothing() {
         let yaml = parse("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]").unwrap();
         assert_eq!(yaml.get("c"), Some(&Yaml::List(vec![Yaml::Nothing, Yaml::Nothing])));
     }
 
     #[test]
-    fn what_nobody_nests_by_hand_is_refused() {
+    fn deep_nesting_is_refused() {
         assert!(parse(&format!("{}x{}", "[".repeat(DEPTH), "]".repeat(DEPTH))).is_ok());
         assert!(parse(&format!("{}x{}", "[".repeat(DEPTH + 1), "]".repeat(DEPTH + 1))).is_err());
         assert!(parse(&"[".repeat(100_000)).is_err());

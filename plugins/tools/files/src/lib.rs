@@ -1,7 +1,7 @@
-//! The tools `read_file`, `write_file` and `search_files`, in the folder in which the session began.
+//! The tools `read_file`, `write_file` and `search_files`, in the folder where the session began.
 //!
-//! The host keeps every path inside that folder. What is here is the form that suits a model: numbered lines in
-//! pages, answers that say how to go on, and errors that say what to do instead.
+//! The host restricts every path to that folder. This plugin adapts the output to models: numbered lines in pages, answers
+//! that say how to continue, and errors that suggest an alternative.
 
 mod path;
 mod read;
@@ -13,7 +13,7 @@ use hermes_plugin::{Error, Plugin, Tools};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-/// The root that this plugin asks for.
+/// The root that this plugin requests in its manifest.
 const ROOT: &str = "workspace";
 
 struct Files;
@@ -58,7 +58,7 @@ fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A number as models write it: also as a text, as a fraction without one, or as null.
+/// Accepts a number as models write it: also as a string, as a float without fraction, or as null.
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let number = match &value {
@@ -71,7 +71,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::
 }
 
 fn whole(number: f64) -> Option<u64> {
-    // Far below where fractions and whole numbers stop being told apart.
+    // Well below the range where floats lose integer precision.
     (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64)
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_taken_as_models_write_them() {
+    fn numbers_are_accepted_as_models_write_them() {
         let read = |value: Value| number(value).ok();
         assert_eq!(read(json!(7)), Some(Some(7)));
         assert_eq!(read(json!("7")), Some(Some(7)));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_writing_changes_anything_and_runs_alone() {
+    fn only_write_file_has_effects_and_runs_alone() {
         let catalog = Files.catalog();
         let traits: Vec<_> =
             catalog.iter().map(|tool| (tool.schema.name.as_str(), tool.effect, tool.parallel)).collect();

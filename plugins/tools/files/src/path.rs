@@ -1,18 +1,18 @@
-//! From a path as a model writes it to one that is relative to the workspace.
+//! Converts a path written by the model to a path relative to the workspace.
 
 use hermes_plugin::{Error, files};
 
 use crate::ROOT;
 
-/// Relative to the workspace; empty for the workspace itself.
+/// The path relative to the workspace; empty for the workspace itself.
 pub(crate) fn locate(path: &str) -> Result<String, Error> {
-    // Most paths are plain ones, for which it does not matter where the workspace lies.
+    // Plain paths do not depend on the workspace's location.
     let plain = !path.contains("..") && !path.trim_start().starts_with(['/', '~']);
     let workspace = if plain { String::new() } else { files::root(ROOT)?.path };
     relative(path, &workspace)
 }
 
-/// Whether a path could be meant is all that is decided here; links and what is closed are the host's to judge.
+/// Checks the form of a path only. The host decides about links and protected files.
 pub(crate) fn relative(path: &str, workspace: &str) -> Result<String, Error> {
     let path = path.trim();
     if path.is_empty() {
@@ -62,7 +62,7 @@ mod tests {
             (".", ""),
             ("/home/ada/project/src", "src"),
             ("/home/ada/project", ""),
-            // Links may stand before `..`, so it is left to the host to follow.
+            // A link can precede `..`, so the host resolves it.
             ("a/../b", "a/../b"),
             ("~notes.txt", "~notes.txt"),
         ] {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_outside_are_refused_with_the_way_out() {
+    fn paths_outside_are_refused_with_a_suggestion() {
         for path in ["/etc/passwd", "/home/ada/project-b/x", "../x", "a/../../x", "~/x", "~"] {
             let error = relative(path, "/home/ada/project").map_err(|error| error.message).err().unwrap_or_default();
             assert!(

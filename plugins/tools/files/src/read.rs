@@ -8,13 +8,13 @@ use crate::{ROOT, count, number, parameters as schema, path};
 
 const LINES: u64 = 500;
 const MOST_LINES: u64 = 2_000;
-/// Characters that are shown of a line.
+/// Most characters shown of a line.
 const LINE: usize = 2_000;
-/// Characters of a page, about 25,000 tokens: what is more would be cut by the host, in the middle.
+/// Characters of a page (about 25,000 tokens). The host would cut a longer answer in the middle.
 const PAGE: usize = 100_000;
-/// Bytes of one read: all that a host gives, since it may look at the whole file for each.
+/// Bytes per read: the host's maximum, because it may look at the whole file each time.
 const SLICE: u32 = 8 << 20;
-/// A file is read to its end, to tell how many lines it has, unless it has more bytes than this.
+/// Files up to this many bytes are read to the end, to count their lines.
 const COUNTED: u64 = 64 << 20;
 
 pub(crate) fn description() -> String {
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
     }
 }
 
-/// Lines of a file as its bytes come by.
+/// Builds a page while the file's bytes arrive.
 struct Page {
     first: u64,
     /// One past the last line to show.
@@ -71,15 +71,15 @@ struct Page {
     shown: String,
     /// Characters in `shown`.
     chars: usize,
-    /// The line that the next byte belongs to.
+    /// Number of the line that the next byte belongs to.
     line: u64,
-    /// What came of it so far, as far as it is shown.
+    /// The bytes of that line kept so far.
     partial: Vec<u8>,
-    /// Whether a byte of it came.
+    /// Whether the line has any bytes yet.
     begun: bool,
-    /// Whether its text is longer than what is kept of it.
+    /// Whether the line is longer than `partial`.
     long: bool,
-    /// All lines to show have come.
+    /// Whether all requested lines have arrived.
     full: bool,
     binary: bool,
     lossy: bool,
@@ -116,7 +116,7 @@ impl Page {
             if !self.full {
                 self.binary |= text.contains(&0);
                 if self.line >= self.first {
-                    // Four bytes a character at most, and some to tell that there is more.
+                    // A character has at most four bytes; a few more reveal that the line continues.
                     let room = (LINE * 4 + 8).saturating_sub(self.partial.len());
                     self.long |= text.len() > room;
                     self.partial.extend_from_slice(&text[..text.len().min(room)]);
@@ -139,7 +139,7 @@ impl Page {
                 _ => &bytes,
             };
             let mut text = String::from_utf8_lossy(bytes);
-            // A character cut at the end of what is kept is not a fault of the file.
+            // A character split by our own cut is not invalid UTF-8 in the file.
             self.lossy |= !self.long && matches!(text, std::borrow::Cow::Owned(_));
             if let Some((cut, _)) = text.char_indices().nth(LINE) {
                 text = format!("{}… [line cut at {LINE} characters]", &text[..cut]).into();
@@ -160,7 +160,7 @@ impl Page {
         self.long = false;
     }
 
-    /// The page and a last line about it; `ended` when the whole file came by, which has `bytes`.
+    /// The page and a status line. `ended` is true if the whole file of `bytes` bytes was read.
     fn show(mut self, path: &str, bytes: u64, ended: bool) -> Result<String, Error> {
         if self.binary {
             return Err(Error::invalid(format!(
@@ -169,7 +169,7 @@ impl Page {
             ))
             .with_code("binary"));
         }
-        // A last line without a line break is one.
+        // A last line without a line break counts.
         if self.begun {
             self.end_line();
         }
@@ -208,7 +208,7 @@ impl Page {
 mod tests {
     use super::*;
 
-    /// The answer for a file of these bytes, which come in slices of `step`.
+    /// The answer for a file with these bytes, read in slices of `step`.
     fn read_in(step: usize, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -> Result<String, Error> {
         let mut page = Page::new(offset, limit);
         for slice in bytes.chunks(step) {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_look_like_this() {
+    fn pages_have_this_format() {
         let cases = [
             ("a\nb\n", None, None, "1|a\n2|b\n[2 lines]"),
             ("a\nb", None, None, "1|a\n2|b\n[2 lines]"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_bytes_come_makes_no_difference() {
+    fn slice_boundaries_make_no_difference() {
         let text = "grüße\r\n\n€ 3\nlast".repeat(3);
         let whole = read(&text, Some(2), Some(4));
         for step in 1..9 {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_and_say_so() {
+    fn long_lines_are_cut_with_a_mark() {
         for letter in ["x", "€", "🦀"] {
             let shown = read(&format!("{}\nshort\n", letter.repeat(LINE + 1)), None, None);
             let (line, rest) = shown.split_once('\n').unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_bounded_in_characters_too() {
+    fn a_page_is_limited_in_characters() {
         let text = format!("{}\n", "x".repeat(1_990)).repeat(100);
         let shown = read(&text, None, None);
         assert!(shown.chars().count() <= PAGE + 100);
@@ -268,26 +268,26 @@ mod tests {
     }
 
     #[test]
-    fn binary_files_are_refused_plainly() {
+    fn binary_files_are_refused() {
         let error = read_in(4, b"\x7fELF\x00\x01", None, None).unwrap_err();
         assert_eq!(error.code, "binary");
         assert!(error.message.contains("a.txt") && error.message.contains("6 bytes"), "{error}");
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_are_shown_as_such() {
+    fn invalid_utf8_is_shown_with_a_note() {
         let shown = read_in(64, b"caf\xe9\n", None, None).unwrap();
         assert_eq!(shown, "1|caf\u{fffd}\n[1 line; not all of it is UTF-8, what is not shows as \u{fffd}]");
     }
 
     #[test]
-    fn an_offset_past_the_end_says_how_long_the_file_is() {
+    fn an_offset_past_the_end_reports_the_files_length() {
         let error = read_in(64, b"a\nb\n", Some(3), None).unwrap_err();
         assert!(error.message.contains("has 2 lines"), "{error}");
     }
 
     #[test]
-    fn a_huge_file_that_was_not_read_to_its_end_says_so() {
+    fn a_huge_file_that_was_not_read_to_the_end_says_so() {
         let mut page = Page::new(None, Some(1));
         page.feed(b"a\nb\nc");
         assert!(page.full);

@@ -1,4 +1,4 @@
-//! `search_files`: lines by regular expression, or files by name.
+//! `search_files`: finds lines by regular expression, or files by name.
 
 use hermes_plugin::Error;
 use hermes_plugin::files::{self, Findings, Kind, Pattern};
@@ -90,7 +90,7 @@ enum Within {
 }
 
 impl Within {
-    /// A glob from the workspace's root on.
+    /// The glob relative to the workspace root.
     fn glob(&self, glob: &str) -> String {
         match self {
             Self::File(path) => escape(path),
@@ -103,7 +103,7 @@ impl Within {
     }
 }
 
-/// A glob stays one; other text may stand anywhere in a path's last parts.
+/// Turns plain text into a glob that matches it anywhere in the last path components; a glob stays as it is.
 fn name_glob(pattern: &str) -> String {
     if pattern.contains(['*', '?', '[', '{']) { pattern.to_owned() } else { format!("**/*{}*", escape(pattern)) }
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_are_put_below_the_folder() {
+    fn globs_are_relative_to_the_folder() {
         let root = || Within::Folder(String::new());
         let folder = || Within::Folder("src/[id]".into());
         for (within, glob, expected) in [
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_searched_anywhere_and_a_glob_as_it_is() {
+    fn a_plain_name_matches_anywhere_and_a_glob_as_written() {
         assert_eq!(name_glob("*.toml"), "*.toml");
         assert_eq!(name_glob("main"), "**/*main*");
         assert_eq!(name_glob("src/main"), "**/*src/main*");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_under_the_path_of_their_file() {
+    fn lines_are_listed_under_their_file() {
         let findings = Findings {
             found: vec![found("a.rs", 1, "use x;"), found("a.rs", 7, "x()"), found("b.rs", 2, "x")],
             more: true,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_as_paths_and_nothing_found_says_what_was_left_out() {
+    fn files_are_listed_by_path_and_an_empty_result_says_what_was_skipped() {
         let findings = Findings { found: vec![found("a.rs", 0, ""), found("b.rs", 0, "")], more: false };
         assert_eq!(show(&findings, Target::Files, "*.rs", 0), "a.rs\nb.rs\n[2 files]");
         let none = Findings { found: Vec::new(), more: false };

@@ -1,4 +1,4 @@
-//! `write_file`: a whole file at once.
+//! `write_file`: writes a whole file.
 
 use hermes_plugin::Error;
 use hermes_plugin::files::{self, Kind};
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_says_what_was_there_before() {
+    fn the_answer_says_what_was_overwritten() {
         assert_eq!(answer("a/b.txt", "ü\nb", None), "created a/b.txt: 4 bytes, 2 lines");
         assert_eq!(answer("b.txt", "x", Some(9)), "overwrote b.txt: 1 byte, 1 line, in place of 9 bytes");
     }

@@ -1,4 +1,4 @@
-//! Which folders are skills, and which files belong to one.
+//! Finds skills in folders, and the files that belong to each.
 
 use hermes_plugin::files::{Entry, Kind};
 use hermes_plugin::skills::{Document, Skill};
@@ -6,71 +6,71 @@ use hermes_plugin::{Error, log};
 
 use crate::front_matter::{self, Parts};
 
-/// The file that makes a folder a skill.
+/// A folder with this file is a skill.
 const SKILL: &str = "SKILL.md";
-/// Folders with what belongs to tools and not to a skill, beside all that are hidden.
+/// Folders that are skipped, besides hidden ones: tools put files there that do not belong to a skill.
 const SKIPPED: &[&str] = &["node_modules", "__pycache__", "venv"];
-/// Files of a skill that are listed; others can be read by whoever knows of them.
+/// Most files listed for a skill. The others can still be read by name.
 const FILES: usize = 200;
-/// How deep the files of a skill may lie.
+/// How many folders deep the files of a skill can lie.
 const DEPTH: usize = 6;
-/// Characters of a name and a description that the index takes.
+/// Most characters of a name and of a description in the index.
 const NAME: usize = 64;
 const DESCRIPTION: usize = 1_024;
 
-/// A folder with skills; paths are relative to it.
+/// A folder of skills. Paths are relative to it.
 pub(crate) trait Folder {
     fn entries(&self, path: &str) -> Result<Vec<Entry>, Error>;
     fn read(&self, path: &str) -> Result<Vec<u8>, Error>;
 }
 
-/// A skill and where it lies.
-struct Shelved {
+/// A skill, its folder and the text of its `SKILL.md`.
+struct FoundSkill {
     skill: Skill,
     folder: String,
     text: String,
 }
 
-/// All skills by name, and why others are left out.
-pub(crate) struct Shelf {
-    skills: Vec<Shelved>,
-    /// One line each.
-    pub(crate) complaints: Vec<String>,
+/// All skills, sorted by name, and the reasons why others were skipped.
+pub(crate) struct Catalog {
+    skills: Vec<FoundSkill>,
+    /// One line per problem.
+    pub(crate) warnings: Vec<String>,
 }
 
-impl Shelf {
-    /// `NAME/SKILL.md` and `CATEGORY/NAME/SKILL.md`.
+impl Catalog {
+    /// Reads `NAME/SKILL.md` and `CATEGORY/NAME/SKILL.md`.
     pub(crate) fn read(folder: &impl Folder) -> Result<Self, Error> {
-        let mut shelf = Self { skills: Vec::new(), complaints: Vec::new() };
+        let mut catalog = Self { skills: Vec::new(), warnings: Vec::new() };
         for outer in folders(folder, "")? {
-            if !shelf.load(folder, &outer) {
+            if !catalog.load(folder, &outer) {
                 match folders(folder, &outer) {
                     Ok(inner) => inner.iter().for_each(|inner| {
-                        shelf.load(folder, inner);
+                        catalog.load(folder, inner);
                     }),
                     Err(error) if is_no_folder(&error) => {}
-                    Err(error) => shelf.complaints.push(format!("the skills in {outer} are left out: {error}")),
+                    Err(error) => catalog.warnings.push(format!("skipped the skills in {outer}: {error}")),
                 }
             }
         }
-        shelf.sort();
-        Ok(shelf)
+        catalog.sort();
+        Ok(catalog)
     }
 
-    /// Takes the skill in a folder, if it is one; says whether it is.
+    /// Loads the skill in a folder. Returns whether the folder is a skill.
     fn load(&mut self, folder: &impl Folder, path: &str) -> bool {
         let file = format!("{path}/{SKILL}");
-        let shelved = match folder.read(&file) {
-            Ok(bytes) => text(&file, bytes).and_then(|text| shelve(path, text)),
+        let found = match folder.read(&file) {
+            Ok(bytes) => text(&file, bytes).and_then(|text| load_skill(path, text)),
             Err(error) if is_no_folder(&error) => return false,
             Err(error) => Err(error),
         };
-        match shelved {
-            Ok((shelved, complaint)) => {
-                self.skills.push(shelved);
-                self.complaints.extend(complaint);
+        match found {
+            Ok((found, warning)) => {
+                self.skills.push(found);
+                self.warnings.extend(warning);
             }
-            Err(error) => self.complaints.push(format!("the skill in {path} is left out: {error}")),
+            Err(error) => self.warnings.push(format!("skipped the skill in {path}: {error}")),
         }
         true
     }
@@ -80,8 +80,8 @@ impl Shelf {
         self.skills.dedup_by(|later, first| {
             let same = later.skill.name == first.skill.name;
             if same {
-                self.complaints.push(format!(
-                    "the skill in {} is left out: the one in {} has the same name, {}",
+                self.warnings.push(format!(
+                    "skipped the skill in {}: the one in {} has the same name, {}",
                     later.folder, first.folder, first.skill.name
                 ));
             }
@@ -90,27 +90,27 @@ impl Shelf {
     }
 
     pub(crate) fn index(self) -> Vec<Skill> {
-        self.skills.into_iter().map(|shelved| shelved.skill).collect()
+        self.skills.into_iter().map(|found| found.skill).collect()
     }
 
-    /// A skill, or one of its files.
+    /// The text of a skill or of one of its files, and a list of its files.
     pub(crate) fn view(self, folder: &impl Folder, name: &str, path: Option<&str>) -> Result<Document, Error> {
-        let Some(shelved) = self.skills.iter().find(|shelved| shelved.skill.name == name) else {
-            let names: Vec<_> = self.skills.iter().map(|shelved| shelved.skill.name.as_str()).collect();
+        let Some(found) = self.skills.iter().find(|found| found.skill.name == name) else {
+            let names: Vec<_> = self.skills.iter().map(|found| found.skill.name.as_str()).collect();
             return Err(Error::invalid(format!("there is no skill `{name}`; there are: {}", listed(&names))));
         };
-        let mut files = files_of(folder, &shelved.folder)?;
+        let mut files = files_of(folder, &found.folder)?;
         let path = path.map(|path| path.trim_start_matches("./")).filter(|path| !path.is_empty() && *path != SKILL);
         let known = path.is_none_or(|path| files.iter().any(|file| file == path));
         if files.len() > FILES {
-            log::warn(format!("the skill {name} has {} files, of which the first {FILES} are listed", files.len()));
+            log::warn(format!("the skill {name} has {} files; only the first {FILES} are listed", files.len()));
             files.truncate(FILES);
         }
-        let Some(path) = path else { return Ok(Document { content: shelved.text.clone(), files }) };
+        let Some(path) = path else { return Ok(Document { content: found.text.clone(), files }) };
         if !known {
             return Err(Error::invalid(format!("the skill `{name}` has no file `{path}`; it has: {}", listed(&files))));
         }
-        let full = format!("{}/{path}", shelved.folder);
+        let full = format!("{}/{path}", found.folder);
         Ok(Document { content: text(&full, folder.read(&full)?)?, files: Vec::new() })
     }
 }
@@ -126,7 +126,7 @@ fn folders(folder: &impl Folder, path: &str) -> Result<Vec<String>, Error> {
     Ok(paths)
 }
 
-/// Nothing is there, or a link stands among the folders and leads to a file or nowhere.
+/// Whether the path is missing or not a folder. A link can lead to a file or to nothing.
 fn is_no_folder(error: &Error) -> bool {
     error.code == "not-found" || error.code == "not-a-directory"
 }
@@ -136,11 +136,11 @@ fn is_wanted(path: &str) -> bool {
     !name.starts_with('.') && !SKIPPED.contains(&name)
 }
 
-/// The skill, and what is wrong with it all the same.
-fn shelve(folder: &str, text: String) -> Result<(Shelved, Option<String>), Error> {
-    let Parts { front, body, complaint } = front_matter::split(&text);
-    let complaint = complaint.map(|reason| {
-        format!("{folder}/{SKILL} has no valid YAML between its lines of ---, which is read line by line: {reason}")
+/// Parses a skill. The second value is a warning about a skill that is usable all the same.
+fn load_skill(folder: &str, text: String) -> Result<(FoundSkill, Option<String>), Error> {
+    let Parts { front, body, warning } = front_matter::split(&text);
+    let warning = warning.map(|reason| {
+        format!("{folder}/{SKILL} has broken YAML front matter, so its fields were guessed line by line: {reason}")
     });
     let given = |text: &Option<String>| text.as_deref().map(one_line).filter(|text| !text.is_empty());
     let name = given(&front.name).unwrap_or_else(|| last_part(folder).to_owned());
@@ -149,7 +149,7 @@ fn shelve(folder: &str, text: String) -> Result<(Shelved, Option<String>), Error
     }
     let description = given(&front.description)
         .or_else(|| first_sentence(body))
-        .ok_or_else(|| Error::invalid("it has no description: put one between lines of --- at its top"))?;
+        .ok_or_else(|| Error::invalid("it has no description: add one to the front matter between lines of ---"))?;
     let category = match &front.category {
         Some(category) => one_line(category),
         None => folder.rsplit_once('/').map(|(category, _)| category.to_owned()).unwrap_or_default(),
@@ -164,15 +164,15 @@ fn shelve(folder: &str, text: String) -> Result<(Shelved, Option<String>), Error
         fallback_for_toolsets: front.fallback_for_toolsets,
         extra: Vec::new(),
     };
-    Ok((Shelved { skill, folder: folder.to_owned(), text }, complaint))
+    Ok((FoundSkill { skill, folder: folder.to_owned(), text }, warning))
 }
 
-/// For a skill that does not describe itself: the first line that is no heading.
+/// The description of a skill without one: its first line that is not a heading.
 fn first_sentence(body: &str) -> Option<String> {
     body.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).map(one_line)
 }
 
-/// Relative to the skill, without the skill itself.
+/// The other files of a skill, relative to its folder.
 fn files_of(folder: &impl Folder, skill: &str) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     let mut pending = vec![(skill.to_owned(), 0)];
@@ -187,7 +187,7 @@ fn files_of(folder: &impl Folder, skill: &str) -> Result<Vec<String>, Error> {
             match entry.kind {
                 Kind::File if relative != SKILL => files.push(relative.to_owned()),
                 Kind::Directory if depth < DEPTH => pending.push((entry.path, depth + 1)),
-                // Links are not followed: they could lead to another skill, or in a circle.
+                // Do not follow links: they could lead to another skill or form a cycle.
                 _ => {}
             }
         }
@@ -198,7 +198,7 @@ fn files_of(folder: &impl Folder, skill: &str) -> Result<Vec<String>, Error> {
 
 fn text(path: &str, bytes: Vec<u8>) -> Result<String, Error> {
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let text = text.ok_or_else(|| Error::invalid(format!("{path} is no text in UTF-8")))?;
+    let text = text.ok_or_else(|| Error::invalid(format!("{path} is not UTF-8 text")))?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// Files by path.
+    /// A folder in memory: contents by path.
     struct Memory(BTreeMap<&'static str, &'static [u8]>);
 
     impl Memory {
@@ -249,7 +249,7 @@ mod tests {
                 modified_at: 0,
                 version: String::new(),
             };
-            // In no particular order.
+            // Reverse the order, to show that the order does not matter.
             Ok(found.into_iter().rev().map(entry).collect())
         }
 
@@ -260,14 +260,14 @@ mod tests {
     }
 
     fn index(folder: &Memory) -> Result<Vec<Skill>, Error> {
-        Shelf::read(folder).map(Shelf::index)
+        Catalog::read(folder).map(Catalog::index)
     }
 
     fn view(folder: &Memory, name: &str, path: Option<&str>) -> Result<Document, Error> {
-        Shelf::read(folder)?.view(folder, name, path)
+        Catalog::read(folder)?.view(folder, name, path)
     }
 
-    fn shelf() -> Memory {
+    fn catalog() -> Memory {
         Memory::new(&[
             ("zip/SKILL.md", "---\nname: archive\ndescription: Packs files.\n---\n# Zip\n"),
             ("zip/scripts/run.sh", "#!/bin/sh\n"),
@@ -287,8 +287,8 @@ mod tests {
     }
 
     #[test]
-    fn skills_lie_one_or_two_folders_deep_and_are_sorted_by_name() {
-        let skills = index(&shelf()).unwrap();
+    fn skills_are_found_one_or_two_folders_deep_and_sorted_by_name() {
+        let skills = index(&catalog()).unwrap();
         let seen: Vec<_> = skills
             .iter()
             .map(|skill| (skill.name.as_str(), skill.category.as_str(), skill.description.as_str()))
@@ -298,32 +298,32 @@ mod tests {
             [("archive", "", "Packs files."), ("docx", "texts", "Word."), ("pdf", "office", "Reads PDF files.")]
         );
         assert_eq!(skills[1].platforms, ["linux"]);
-        assert_eq!(index(&shelf()).unwrap(), skills);
+        assert_eq!(index(&catalog()).unwrap(), skills);
     }
 
     #[test]
-    fn a_skill_comes_as_written_with_its_files() {
-        let document = view(&shelf(), "archive", None).unwrap();
+    fn a_skill_is_shown_unchanged_with_its_files() {
+        let document = view(&catalog(), "archive", None).unwrap();
         assert_eq!(document.content, "---\nname: archive\ndescription: Packs files.\n---\n# Zip\n");
         assert_eq!(document.files, ["notes.md", "scripts/run.sh"]);
-        assert_eq!(view(&shelf(), "archive", Some("./scripts/run.sh")).unwrap().content, "#!/bin/sh\n");
+        assert_eq!(view(&catalog(), "archive", Some("./scripts/run.sh")).unwrap().content, "#!/bin/sh\n");
     }
 
     #[test]
-    fn only_files_of_the_skill_are_served() {
+    fn only_files_of_the_skill_can_be_read() {
         for path in
             ["../README.md", "../office/pdf/SKILL.md", "/etc/passwd", ".git/config", "scripts", "scripts/../notes.md"]
         {
-            let error = view(&shelf(), "archive", Some(path)).unwrap_err();
+            let error = view(&catalog(), "archive", Some(path)).unwrap_err();
             assert!(error.message.contains("it has: notes.md, scripts/run.sh"), "{path}: {error}");
         }
-        let error = view(&shelf(), "nothing", None).unwrap_err();
+        let error = view(&catalog(), "nothing", None).unwrap_err();
         assert!(error.message.contains("archive, docx, pdf"), "{error}");
     }
 
     #[test]
-    fn skills_that_cannot_be_used_are_left_out_with_the_reason() {
-        let mut shelf = Memory::new(&[
+    fn unusable_skills_are_skipped_with_a_reason() {
+        let mut catalog = Memory::new(&[
             ("good/SKILL.md", "---\ndescription: Good.\n---\n"),
             ("again/SKILL.md", "---\nname: good\ndescription: First in order of folders.\n---\n"),
             ("empty/SKILL.md", ""),
@@ -333,24 +333,24 @@ mod tests {
                 "---\nname: a name that is much longer than anyone would ever want to read or write it\ndescription: x\n---\n",
             ),
         ]);
-        shelf.0.insert("binary/SKILL.md", b"\xff\xfe\x00");
-        let shelf = Shelf::read(&shelf).unwrap();
+        catalog.0.insert("binary/SKILL.md", b"\xff\xfe\x00");
+        let catalog = Catalog::read(&catalog).unwrap();
         for reason in [
             "in again has the same name, good",
-            "in empty is left out: it has no description",
-            "in bare is left out: it has no description",
-            "in long is left out: its name has more than 64",
-            "in binary is left out: binary/SKILL.md is no text",
+            "skill in empty: it has no description",
+            "skill in bare: it has no description",
+            "skill in long: its name has more than 64",
+            "skill in binary: binary/SKILL.md is not UTF-8",
         ] {
-            assert!(shelf.complaints.iter().any(|complaint| complaint.contains(reason)), "{:?}", shelf.complaints);
+            assert!(catalog.warnings.iter().any(|warning| warning.contains(reason)), "{:?}", catalog.warnings);
         }
-        assert_eq!(shelf.complaints.len(), 5);
-        let seen: Vec<_> = shelf.index().into_iter().map(|skill| (skill.name, skill.description)).collect();
+        assert_eq!(catalog.warnings.len(), 5);
+        let seen: Vec<_> = catalog.index().into_iter().map(|skill| (skill.name, skill.description)).collect();
         assert_eq!(seen, [("good".to_owned(), "First in order of folders.".to_owned())]);
     }
 
     #[test]
-    fn no_skills_are_an_empty_list() {
+    fn a_folder_without_skills_gives_an_empty_list() {
         assert_eq!(index(&Memory::new(&[])), Ok(Vec::new()));
     }
 }
