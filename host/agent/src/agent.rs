@@ -6,17 +6,19 @@ use std::time::Duration;
 use hermes_conversation::SessionId;
 use hermes_store::{NewSession, Parent, ParentKind, Session, Totals};
 
-use crate::compaction::{self, Compression, LEAST_MESSAGES, Outlook};
+use crate::compaction::{Compression, LEAST_MESSAGES, Outlook};
 use crate::context::{Context, Working};
 use crate::error::AgentError;
 use crate::event::Observer;
-use crate::freezing::{self, Opening};
+use crate::freezing;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::live::{Live, Plugged};
-use crate::reload;
+use crate::live::Live;
+use crate::live::plugins::Plugged;
+use crate::opening::Opening;
 use crate::turn::{self, TurnEnd};
+use crate::{rebuild, reload, room};
 
 /// Which session to work on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +137,7 @@ impl Agent {
 
     /// The session, once it is stored.
     pub fn session(&self) -> Option<&SessionId> {
-        self.live.as_ref().map(|live| &live.session)
+        self.live.as_ref().map(|live| &live.log.session)
     }
 
     /// Answers what the user says. On an error everything said so far is stored, and the next turn can go on.
@@ -168,7 +170,7 @@ impl Agent {
         interrupt: &Interrupt,
     ) -> Result<Compression, AgentError> {
         match &mut self.live {
-            Some(live) => compaction::compress(&self.host, live, focus, observer, interrupt).await,
+            Some(live) => room::compress(&self.host, live, focus, observer, interrupt).await,
             None => Ok(NOTHING_SAID),
         }
     }
@@ -176,7 +178,7 @@ impl Agent {
     /// `/compress --preview`: what that would do, or why it would do nothing.
     pub async fn preview(&mut self, focus: Option<&str>, observer: &mut dyn Observer) -> Result<Outlook, Compression> {
         match &mut self.live {
-            Some(live) => compaction::preview(&self.host, live, focus, observer).await,
+            Some(live) => room::preview(&self.host, live, focus, observer).await,
             None => Err(NOTHING_SAID),
         }
     }
@@ -184,7 +186,7 @@ impl Agent {
     /// Builds the prompt of the session anew, with all that has changed since: what changed, or none.
     pub async fn rebuild_prompt(&mut self, observer: &mut dyn Observer) -> Result<Option<String>, AgentError> {
         let Some(live) = &mut self.live else { return Ok(None) };
-        let changed = freezing::rebuild(&self.host, live).await;
+        let changed = rebuild::rebuild(&self.host, live).await;
         live.ear.drain(observer);
         changed
     }
@@ -194,23 +196,26 @@ impl Agent {
         Status {
             model: self.host.model.name.clone(),
             engine: self.host.engine.clone(),
-            prompt_tokens: self.live.as_ref().map_or(0, compaction::next_request),
+            prompt_tokens: self.live.as_ref().map_or(0, Live::next_request),
             context_length: self.host.model.context_length,
-            messages: self.live.as_ref().map_or(0, |live| live.journal.conversation().messages().len()),
+            messages: self.live.as_ref().map_or(0, |live| live.log.journal.conversation().messages().len()),
         }
     }
 
     /// What fills the window, for `/context`; none before anything was said.
     pub async fn context(&self) -> Result<Option<Context>, AgentError> {
         let Some(live) = &self.live else { return Ok(None) };
-        let session = self.host.store.session(&live.session)?;
+        let session = self.host.store.session(&live.log.session)?;
         let mut context = Context::read(&self.host.store, &session)?;
-        let status = match live.compactor.plugin().status().await {
+        let status = match live.compaction.compactor.plugin().status().await {
             Ok(status) => serde_json::from_str(&status).unwrap_or(serde_json::Value::String(status)),
             Err(error) => error.to_string().into(),
         };
-        context.live =
-            Some(Working { enabled: self.host.settings.compression, preparing: live.compactor.is_preparing(), status });
+        context.live = Some(Working {
+            enabled: self.host.settings.compression,
+            preparing: live.compaction.compactor.is_preparing(),
+            status,
+        });
         Ok(Some(context))
     }
 
@@ -223,11 +228,11 @@ impl Agent {
         let Some(mut live) = self.live else { return };
         live.ear.ask_no_more();
         let patience = if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO };
-        let Live { compactor, plugged, syncing, ear, .. } = &mut live;
+        let Live { compaction, plugged, ear, .. } = &mut live;
         let ending = async {
-            compactor.finish(patience).await;
+            compaction.compactor.finish(patience).await;
             let _ = tokio::time::timeout(PATIENCE, plugged.watchers.settle()).await;
-            if let Some(syncing) = syncing.take() {
+            if let Some(syncing) = plugged.syncing.take() {
                 let _ = tokio::time::timeout(PATIENCE, syncing).await;
             }
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hermes_conversation::{Conversation, Item, Message, MessageId, Role, View, tokens};
 use hermes_plugin_host::{AssistDraft, ContextAssist, Place, Quote};
 
-use crate::compaction::Notify;
+use crate::compaction::notify::Notify;
 
 const OPENS: &str = "<earlier-context>";
 const ENDS: &str = "</earlier-context>";

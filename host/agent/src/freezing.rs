@@ -2,66 +2,14 @@
 
 use std::path::Path;
 
-use hermes_conversation::SessionId;
-use hermes_conversation::{Model, tokens};
-use hermes_prompt::{Inputs, Layer, Outline, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
+use hermes_conversation::{Model, SessionId};
+use hermes_prompt::{Inputs, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
 use hermes_store::{Frozen, StoreError};
 
-use crate::compaction;
 use crate::error::AgentError;
 use crate::host::Host;
-use crate::live::{Live, Plugged};
-
-/// A prompt and the tools that go with it, before they are stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
-    /// The system prompt by tier and layer.
-    pub prompt: SystemPrompt,
-    /// The tools, sorted by name, as they are sent.
-    pub tools: String,
-}
-
-impl Opening {
-    pub(crate) fn freeze(&self, reason: &str) -> Frozen {
-        Frozen {
-            number: 0,
-            system_prompt: self.prompt.text(),
-            layers: serde_json::to_string(&self.prompt.outline()).unwrap_or_default(),
-            tools: self.tools.clone(),
-            reason: reason.to_owned(),
-        }
-    }
-
-    /// What was stored, by tier and layer.
-    pub(crate) fn restore(frozen: &Frozen) -> Self {
-        Self { prompt: prompt_of(frozen), tools: frozen.tools.clone() }
-    }
-
-    /// What differs in another one, in the words of a notice; none where nothing does. Date and model are no drift.
-    pub(crate) fn drift(&self, now: &Self) -> Option<String> {
-        let changes = hermes_prompt::drift(&self.prompt, &now.prompt);
-        let tools = (self.tools != now.tools).then(|| "the tool list".to_owned());
-        let layers = (!changes.is_empty()).then(|| hermes_prompt::described(&changes));
-        let changed: Vec<String> = layers.into_iter().chain(tools).collect();
-        (!changed.is_empty()).then(|| changed.join(", "))
-    }
-}
-
-/// A prompt whose layers cannot be told apart any more is one layer.
-fn prompt_of(frozen: &Frozen) -> SystemPrompt {
-    let outline: Result<Outline, _> = serde_json::from_str(&frozen.layers);
-    let prompt = outline.ok().and_then(|outline| SystemPrompt::restore(&frozen.system_prompt, &outline).ok());
-    prompt.unwrap_or_else(|| {
-        tracing::warn!(number = frozen.number, "the layers of a stored prompt cannot be told apart");
-        let whole = Layer { name: "prompt".to_owned(), text: frozen.system_prompt.clone() };
-        SystemPrompt { context: vec![whole], ..SystemPrompt::default() }
-    })
-}
-
-/// How many bytes of a stored prompt its first tier takes.
-pub(crate) fn stable_len(frozen: &Frozen) -> usize {
-    prompt_of(frozen).stable_len()
-}
+use crate::live::plugins::Plugged;
+use crate::opening::Opening;
 
 /// What a session that began now would begin with.
 pub(crate) struct Fresh {
@@ -178,59 +126,7 @@ pub(crate) async fn thaw(
     Ok((frozen, drift))
 }
 
-fn store(host: &Host, id: &SessionId, frozen: Frozen) -> Result<Frozen, StoreError> {
+pub(crate) fn store(host: &Host, id: &SessionId, frozen: Frozen) -> Result<Frozen, StoreError> {
     let number = host.store.freeze(id, &frozen, host.settings.clock.now())?;
     Ok(Frozen { number, ..frozen })
-}
-
-/// Where the conversation was just compacted, the provider reads it anew in any case: a prompt whose inputs have changed is
-/// rebuilt with it.
-pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(), AgentError> {
-    if !live.outgoing.is_stale(&live.journal) {
-        return Ok(());
-    }
-    let before = Opening::restore(&live.frozen);
-    let fresh = build(host, &live.workspace, &live.plugged, Some(&before)).await;
-    let Some(changed) = before.drift(&fresh.opening) else { return Ok(()) };
-    fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
-    let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
-    if !compaction::fits_beside(host, live, fixed_tokens(&frozen)) {
-        live.plugged.voice.notice(format!(
-            "the system prompt was not rebuilt with the compaction, since it would not leave room beside the conversation; changed: \
-             {changed}; `hermes prompt --rebuild {}` takes that up all the same", live.session
-        ));
-        return Ok(());
-    }
-    live.plugged.voice.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
-    adopt(host, live, frozen)
-}
-
-/// Builds the prompt of a session anew because its user asks for it, with the day and all. None where nothing has changed.
-pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<String>, AgentError> {
-    let before = Opening::restore(&live.frozen);
-    let fresh = build(host, &live.workspace, &live.plugged, Some(&before)).await;
-    // It is about to be answered.
-    live.drift = None;
-    if let Some(switched) = live.switched.take() {
-        live.plugged.voice.notice(switched);
-    }
-    fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
-    let changes = hermes_prompt::changes(&before.prompt, &fresh.opening.prompt);
-    if changes.is_empty() && before.tools == fresh.opening.tools {
-        return Ok(None);
-    }
-    let changed = before.drift(&fresh.opening).unwrap_or_else(|| hermes_prompt::described(&changes));
-    adopt(host, live, fresh.opening.freeze(&format!("{changed} (asked for)")))?;
-    Ok(Some(changed))
-}
-
-fn adopt(host: &Host, live: &mut Live, frozen: Frozen) -> Result<(), AgentError> {
-    live.frozen = store(host, &live.session, frozen)?;
-    live.fixed_tokens = fixed_tokens(&live.frozen);
-    Ok(())
-}
-
-/// Estimate for system prompt and tools.
-pub(crate) fn fixed_tokens(frozen: &Frozen) -> u32 {
-    tokens::of_text(&frozen.system_prompt) + tokens::of_text(&frozen.tools)
 }

@@ -1,167 +1,88 @@
-//! A session at work: its lease, its log, its plugins, and the prefix that all its requests share.
+//! A session at work: its log, its plugins, the prefix that all its requests share, and its compaction.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+pub(crate) mod compaction;
+pub(crate) mod log;
+pub(crate) mod plugins;
+pub(crate) mod prefix;
 
-use hermes_conversation::{SessionId, closing};
-use hermes_plugin_host::services::History;
-use hermes_plugin_host::{
-    ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
-    SessionPlugins, Start, Storage, Surroundings,
-};
-use hermes_prompt::hints::SubdirectoryHints;
-use hermes_store::{Frozen, Lease, ParentKind, Session};
+use hermes_store::Session;
 
-use crate::approval::{Gate, PluginGate};
-use crate::assist::Assistant;
-use crate::auxiliary::Auxiliary;
-use crate::clock::Clock;
-use crate::compaction::{self, Compactor};
+use crate::compaction::Compactor;
 use crate::error::AgentError;
-use crate::freezing;
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::outgoing::{Outgoing, Terms};
-use crate::report::{self, Ear, Voice};
-use crate::skills::SkillShelf;
-use crate::toolbox::Toolbox;
-use crate::watchers::Watchers;
+use crate::live::compaction::{SessionCompaction, SessionDesk};
+use crate::live::log::SessionLog;
+use crate::live::plugins::Plugged;
+use crate::live::prefix::SessionPrefix;
+use crate::report::Ear;
 
-/// The plugins of a session, started.
-pub(crate) struct Plugged {
-    pub(crate) engine: Arc<dyn ContextEngine>,
-    /// Its name and version.
-    pub(crate) engine_version: String,
-    pub(crate) assist: Option<Arc<dyn ContextAssist>>,
-    pub(crate) memories: Vec<Arc<dyn MemoryProvider>>,
-    pub(crate) memory_events: Vec<Arc<dyn MemoryEvents>>,
-    pub(crate) toolbox: Toolbox,
-    pub(crate) watchers: Arc<Watchers>,
-    pub(crate) hooks: Vec<Arc<dyn Hooks>>,
-    pub(crate) generations: Generations,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) voice: Voice,
-    /// Says when the turn must end because of a plugin that failed for good.
-    pub(crate) halt: Halt,
-}
-
+/// A session that is ready for a turn.
 pub(crate) struct Live {
-    pub(crate) session: SessionId,
-    pub(crate) workspace: PathBuf,
-    pub(crate) journal: Journal,
+    pub(crate) log: SessionLog,
     pub(crate) plugged: Plugged,
-    pub(crate) compactor: Compactor,
-    pub(crate) assistant: Assistant,
-    /// How often the engine failed in a row.
-    pub(crate) faults: u32,
-    pub(crate) frozen: Frozen,
-    /// What has changed since that was built, until it is told.
-    pub(crate) drift: Option<String>,
-    /// That another engine goes on with the conversation, until it is told.
+    pub(crate) prefix: SessionPrefix,
+    pub(crate) compaction: SessionCompaction,
+    /// That another engine goes on with the conversation; reported with the next turn.
     pub(crate) switched: Option<String>,
-    pub(crate) outgoing: Outgoing,
-    /// Estimate for system prompt and tools.
-    pub(crate) fixed_tokens: u32,
-    /// What the model is told of folders that it comes to; none where project files are not read.
-    pub(crate) hints: Option<SubdirectoryHints>,
     pub(crate) ear: Ear,
-    pub(crate) clock: Clock,
-    pub(crate) syncing: Option<tokio::task::JoinHandle<()>>,
-    _lease: Lease,
-}
-
-impl Plugged {
-    pub(crate) async fn start(
-        host: &Host,
-        session: &Session,
-        fresh: bool,
-        history: Arc<dyn History>,
-    ) -> Result<(Self, Ear), AgentError> {
-        let (voice, ear) = report::channel(&host.home, session.id.as_str(), host.approvals.approver.clone());
-        let gate = Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), voice.clone()));
-        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice, &gate))?;
-        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
-            plugins;
-        let (watchers, unwatched) = Watchers::gather(&hooks).await;
-        let watchers = Arc::new(watchers);
-        let (toolbox, notices) =
-            Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), Arc::clone(&gate)).await;
-        for notice in unwatched.into_iter().chain(notices) {
-            voice.notice(notice);
-        }
-        let engine_version = host.plugins.engine_version();
-        let plugged = Self {
-            engine,
-            engine_version,
-            assist,
-            memories,
-            memory_events,
-            toolbox,
-            watchers,
-            hooks,
-            generations,
-            gate,
-            voice,
-            halt,
-        };
-        Ok((plugged, ear))
-    }
 }
 
 impl Live {
-    /// Takes the session for this process and makes everything ready for a turn. A turn that was cut off is closed.
+    /// Takes the session for this process and makes everything ready for a turn.
     pub(crate) async fn start(host: &Host, session: Session, fresh: bool) -> Result<Self, AgentError> {
-        if !session.workspace.is_dir() {
-            return Err(AgentError::Workspace { folder: session.workspace });
-        }
-        let clock = host.settings.clock;
-        let lease = host.store.lease(&session.id)?;
-        let journal = Journal::open(&host.store, &session)?;
-        let closing = closing::close(&journal.conversation(), clock.now());
-        journal.append(&closing)?;
-
-        let (plugged, ear) = Plugged::start(host, &session, fresh, journal.history()).await?;
-        let (frozen, drift) = freezing::thaw(host, &session, &plugged).await?;
-        let terms = Terms {
-            style: host.provider.style(),
-            model: host.model.clone(),
-            ephemeral: host.settings.ephemeral.clone(),
-            ttl: host.settings.cache_ttl,
-        };
-        let outgoing = Outgoing::begin(&host.store, &session, terms, &frozen, &journal)?;
+        let log = SessionLog::open(host, &session)?;
+        let (plugged, ear) = Plugged::start(host, &session, fresh, log.journal.history()).await?;
+        let prefix = SessionPrefix::open(host, &session, &log, &plugged).await?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model)?;
         }
-        let switched = (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &journal));
+        let switched = (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &log.journal));
         if switched.is_some() {
             host.store.update_engine(&session.id, &host.engine)?;
         }
-        let mut hints =
-            if host.settings.prompt.context_files { SubdirectoryHints::new(&session.workspace, []).ok() } else { None };
-        if let Some(hints) = &mut hints {
-            journal.conversation().messages().iter().filter_map(|message| message.sent.as_deref()).for_each(|sent| {
-                hints.learn(sent);
-            });
-        }
-        Ok(Self {
-            fixed_tokens: freezing::fixed_tokens(&frozen),
-            compactor: compaction::begin(host, &plugged),
-            assistant: Assistant::new(plugged.assist.clone(), compaction::notify(&plugged.voice)),
-            faults: host.store.engine_faults(&session.id, &plugged.engine_version)?.map_or(0, |(faults, _)| faults),
-            session: session.id,
-            workspace: session.workspace,
-            journal,
-            plugged,
-            frozen,
-            drift,
-            switched,
-            outgoing,
-            hints,
-            ear,
-            clock,
-            syncing: None,
-            _lease: lease,
-        })
+        let compaction = SessionCompaction::open(host, &log, &plugged)?;
+        Ok(Self { log, plugged, prefix, compaction, switched, ear })
+    }
+
+    /// The compactor, and the session as the compactor works on it.
+    pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionDesk<'a>, &'a mut Ear) {
+        let Self { log, plugged, prefix, compaction, ear, .. } = self;
+        let desk = SessionDesk {
+            store: &host.store,
+            session: &log.session,
+            engine: &plugged.engine_version,
+            journal: &mut log.journal,
+            outgoing: &prefix.outgoing,
+            frozen: &prefix.frozen,
+            fixed_tokens: prefix.fixed_tokens,
+            clock: log.clock,
+            faults: &mut compaction.faults,
+        };
+        (&mut compaction.compactor, desk, ear)
+    }
+
+    /// Whether the conversation, as the view shows it, leaves room to go on beside a prompt and tools of that size.
+    pub(crate) fn fits_beside(&mut self, host: &Host, fixed: u32) -> bool {
+        let (compactor, desk, _) = self.compactor(host);
+        compactor.fits_beside(&desk, fixed)
+    }
+
+    /// Tokens that the messages of a request may take, by the estimate.
+    pub(crate) fn room_for_messages(&mut self, host: &Host) -> u32 {
+        let (compactor, desk, _) = self.compactor(host);
+        compactor.limit(&desk)
+    }
+
+    /// Estimate for the next request, by the host's ruler.
+    pub(crate) fn estimate(&self) -> u32 {
+        let journal = &self.log.journal;
+        self.prefix.fixed_tokens.saturating_add(journal.conversation().view_tokens(journal.view()))
+    }
+
+    /// Estimate for the next request, by the provider's ruler where it is known.
+    pub(crate) fn next_request(&self) -> u32 {
+        self.compaction.compactor.ruler().counted(self.estimate())
     }
 }
 
@@ -176,47 +97,4 @@ fn switched(before: &str, now: &str, journal: &Journal) -> String {
         "this conversation was held with the context engine `{before}`; `{now}` goes on from here: {inherited}; what tools \
          of its own it has come with the next system prompt, at the next compaction or by `hermes prompt --rebuild`"
     )
-}
-
-pub(crate) fn surroundings(
-    host: &Host,
-    session: &Session,
-    fresh: bool,
-    history: Arc<dyn History>,
-    voice: &Voice,
-    gate: &Arc<Gate>,
-) -> Surroundings {
-    let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
-    let start = match parent {
-        Some(parent) if fresh => Start::Continued(parent.id.to_string()),
-        None if fresh => Start::Fresh,
-        _ => Start::Resumed,
-    };
-    let (reporters, gate) = (voice.clone(), Arc::clone(gate));
-    Surroundings {
-        session: SessionInfo {
-            id: session.id.to_string(),
-            parent: parent.map(|parent| parent.id.to_string()),
-            platform: host.settings.platform.clone(),
-            purpose: "primary".to_owned(),
-            profile: "default".to_owned(),
-            workspace: Some(session.workspace.display().to_string()),
-            model: host.model.clone(),
-        },
-        start,
-        home: host.home.clone(),
-        storage: Storage::Home,
-        workspace: session.workspace.clone(),
-        clock: Arc::new(host.settings.clock),
-        limits: LimitSet::default(),
-        models: Arc::new(Auxiliary::new(
-            Arc::clone(&host.provider),
-            host.model.clone(),
-            host.settings.auxiliary_models.clone(),
-            voice.clone(),
-        )),
-        history,
-        reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
-        approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
-    }
 }

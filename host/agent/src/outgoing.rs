@@ -14,8 +14,8 @@ use hermes_store::{Frozen, RequestRecord, Session, Store, StoreError};
 
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
-use crate::freezing;
 use crate::journal::Journal;
+use crate::opening;
 
 /// Everything about a request that is settled before its messages are.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ impl Built {
     ) -> Result<Self, ModelError> {
         let system = System {
             text: &frozen.system_prompt,
-            stable: freezing::stable_len(frozen),
+            stable: opening::stable_len(frozen),
             ephemeral: &terms.ephemeral.system,
         };
         let mut built = Self {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::error::AgentError;
 use crate::host::Host;
-use crate::live::{self, Live};
+use crate::live::Live;
+use crate::live::plugins::surroundings;
 use crate::watchers::Watchers;
 
 /// How long a turn waits for a generation that is being built when it begins: one that was compiled before is there by then.
@@ -17,19 +18,19 @@ pub(crate) async fn take_over(host: &Host, live: &mut Live) -> Result<(), AgentE
     if changes.is_empty() {
         return Ok(());
     }
-    let session = host.store.session(&live.session)?;
+    let session = host.store.session(&live.log.session)?;
     let around =
-        live::surroundings(host, &session, false, live.journal.history(), &live.plugged.voice, &live.plugged.gate);
+        surroundings(host, &session, false, live.log.journal.history(), &live.plugged.voice, &live.plugged.gate);
     let taken = live.plugged.generations.take_over(changes, &around).await;
     live.plugged.gate.renew(taken.identities);
     taken.lines.into_iter().for_each(|line| live.plugged.voice.notice(line));
     if let Some(engine) = taken.engine {
         // It has not failed yet, whatever the one before it did.
-        host.store.set_engine_faults(&live.session, &engine, 0, "")?;
-        live.faults = 0;
+        host.store.set_engine_faults(&live.log.session, &engine, 0, "")?;
+        live.compaction.faults = 0;
         live.plugged.engine_version = engine;
-        live.compactor.engine_renewed();
-        live.assistant.engine_renewed();
+        live.compaction.compactor.engine_renewed();
+        live.compaction.assistant.engine_renewed();
     }
     if taken.hooks {
         let (watchers, unwatched) = Watchers::gather(&live.plugged.hooks).await;

@@ -3,19 +3,19 @@
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
+use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
 
-use crate::compaction;
 use crate::error::AgentError;
 use crate::event::{Event, Observer};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
+use crate::live::compaction::SessionCompaction;
 use crate::outgoing::Departed;
-use crate::{assist, memory, reload, toolbox};
+use crate::{assist, compaction, memory, reload, room, toolbox};
 
 /// How often a request that the provider finds too long is folded and sent again.
 const OVERFLOWS: u32 = 3;
@@ -57,14 +57,14 @@ pub(crate) async fn run(
     interrupt: &Interrupt,
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
-    live.compactor.turn_begins();
-    let changed = [live.switched.take(), live.drift.take()].into_iter().flatten();
+    live.compaction.compactor.turn_begins();
+    let changed = [live.switched.take(), live.prefix.drift.take()].into_iter().flatten();
     if let Some(told) = changed.reduce(|engine, prompt| format!("{engine}; {prompt}")) {
         observer.event(Event::Notice(&told));
     }
-    close_what_is_open(live)?;
+    live.log.close_open_turn()?;
     let said = user_message(host, live, text, observer).await?;
-    let first = live.journal.append(&[said])?[0].id;
+    let first = live.log.journal.append(&[said])?[0].id;
 
     let end = answer(host, live, observer, interrupt).await;
     live.ear.drain(observer);
@@ -72,17 +72,10 @@ pub(crate) async fn run(
     if let TurnEnd::Answered { text: answer } = &end {
         hand_to_memories(live, first, text, answer);
         if !host.settings.one_shot {
-            compaction::turn_ended(host, live, observer).await?;
+            room::turn_ended(host, live, observer).await?;
         }
     }
     Ok(end)
-}
-
-/// An error in an earlier turn of this process may have left one open.
-fn close_what_is_open(live: &Live) -> Result<(), AgentError> {
-    let drafts = closing::close(&live.journal.conversation(), live.clock.now());
-    live.journal.append(&drafts)?;
-    Ok(())
 }
 
 /// The message in its final form, with what was recalled for it.
@@ -93,15 +86,15 @@ async fn user_message(
     observer: &mut dyn Observer,
 ) -> Result<Draft, AgentError> {
     let window = host.model.context_length;
-    let room = compaction::room_for_messages(host, live);
+    let room = live.room_for_messages(host);
     // A summary of all that was said before has to stand beside it.
     let room = room - room / 4;
     let size = tokens::of_text(text);
     if size > room {
         return Err(AgentError::MessageTooLong { tokens: size, room, window });
     }
-    let mut draft = Draft::user(text, live.clock.now());
-    let turn = live.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
+    let mut draft = Draft::user(text, live.log.clock.now());
+    let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
     let (recalled, failed) = live.ear.attend(observer, memory::recall(&live.plugged.memories, &query)).await;
@@ -112,13 +105,14 @@ async fn user_message(
     draft.sent = memory::with_recollections(text, &recalled, budget);
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
     // An engine that is still at a plan would answer too late, and that is not its fault.
-    let quotes = if live.compactor.is_proposing() {
+    let quotes = if live.compaction.compactor.is_proposing() {
         Vec::new()
     } else {
-        let quotes = live.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
+        let quotes = live.compaction.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
         live.ear.attend(observer, quotes).await
     };
-    let block = live.assistant.block(&quotes, &live.journal.conversation(), live.journal.view(), budget);
+    let block =
+        live.compaction.assistant.block(&quotes, &live.log.journal.conversation(), live.log.journal.view(), budget);
     if let Some(block) = block {
         draft.sent = Some(format!("{}\n\n{block}", draft.text_sent()));
     }
@@ -139,14 +133,14 @@ async fn answer(
             Replied::Stopped(partial) => return stopped(live, &partial),
         };
         observer.event(Event::ReplyDone);
-        let (draft, calls) = assistant_message(reply, live.clock.now());
+        let (draft, calls) = assistant_message(reply, live.log.clock.now());
         let text = draft.content.clone();
-        live.journal.append(&[draft])?;
+        live.log.journal.append(&[draft])?;
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
         if !run_tools(host, live, &calls, observer, interrupt).await? {
-            close_what_is_open(live)?;
+            live.log.close_open_turn()?;
             return Ok(TurnEnd::Interrupted);
         }
         moment = Moment::MidTurn;
@@ -154,7 +148,7 @@ async fn answer(
     let steps = host.settings.max_turns;
     let note =
         format!("[Stopped after {steps} steps of this turn, the limit of agent.max_turns. Say \"go on\" to continue.]");
-    live.journal.append(&[Draft::assistant(&note, Vec::new(), live.clock.now()).by_host()])?;
+    live.log.journal.append(&[Draft::assistant(&note, Vec::new(), live.log.clock.now()).by_host()])?;
     Ok(TurnEnd::OutOfBudget { steps })
 }
 
@@ -162,7 +156,7 @@ async fn answer(
 fn stopped(live: &Live, partial: &str) -> Result<TurnEnd, AgentError> {
     let partial = partial.trim_end();
     let note = if partial.is_empty() { STOPPED.to_owned() } else { format!("{partial}\n\n{STOPPED}") };
-    live.journal.append(&[Draft::assistant(note, Vec::new(), live.clock.now()).by_host()])?;
+    live.log.journal.append(&[Draft::assistant(note, Vec::new(), live.log.clock.now()).by_host()])?;
     Ok(TurnEnd::Interrupted)
 }
 
@@ -183,12 +177,12 @@ fn check_halt(host: &Host, live: &Live) -> Result<(), AgentError> {
     if let Some((plugin, why)) = live.plugged.halt.why() {
         return Err(AgentError::Halted { plugin, why });
     }
-    if host.plugins.on_engine_failure() == OnFailure::Stop && live.faults >= compaction::STRIKES {
+    if host.plugins.on_engine_failure() == OnFailure::Stop && live.compaction.faults >= compaction::STRIKES {
         let plugin = live.plugged.engine.name().to_owned();
         let why = format!(
             "the context engine `{plugin}` failed {} times in a row; `hermes plugins info {plugin}` tells more, /compress \
              tries it again",
-            live.faults
+            live.compaction.faults
         );
         return Err(AgentError::Halted { plugin, why });
     }
@@ -206,7 +200,7 @@ async fn reply(
     let (mut overflows, mut empty) = (0, 0);
     loop {
         check_halt(host, live)?;
-        if !compaction::make_room(host, live, moment, observer, interrupt).await? {
+        if !room::make_room(host, live, moment, observer, interrupt).await? {
             return Ok(Replied::Stopped(String::new()));
         }
         match ask(host, live, observer, interrupt).await {
@@ -236,14 +230,14 @@ async fn ask(
     observer: &mut dyn Observer,
     interrupt: &Interrupt,
 ) -> Result<Replied, ModelError> {
-    live.outgoing.catch_up(&live.frozen, &live.journal)?;
+    live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal)?;
     check_validity(live);
-    let estimate = compaction::estimate(live);
-    let departed = live.outgoing.depart(&live.frozen, &live.journal, live.clock.now());
+    let estimate = live.estimate();
+    let departed = live.prefix.outgoing.depart(&live.prefix.frozen, &live.log.journal, live.log.clock.now());
     let request = Request {
         model: &host.model.name,
-        prefix: live.outgoing.prefix(),
-        breakpoints: live.outgoing.breakpoints(),
+        prefix: live.prefix.outgoing.prefix(),
+        breakpoints: live.prefix.outgoing.breakpoints(),
         max_tokens: None,
         temperature: None,
         schema: None,
@@ -283,15 +277,15 @@ async fn ask(
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     live.plugged.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
-    compaction::counted(host, live, estimate, reply.usage);
+    room::counted(host, live, estimate, reply.usage);
     account(host, live, departed, reply.usage);
     Ok(Replied::Whole(Box::new(reply)))
 }
 
 /// Writes the request into the ledger.
 fn account(host: &Host, live: &mut Live, departed: Departed, usage: Option<Usage>) {
-    let record = live.outgoing.arrived(departed, usage);
-    if let Err(error) = host.store.record_request(&live.session, &record) {
+    let record = live.prefix.outgoing.arrived(departed, usage);
+    if let Err(error) = host.store.record_request(&live.log.session, &record) {
         // The conversation matters more than its bill.
         tracing::warn!(%error, "a request was not written into the ledger");
     }
@@ -300,7 +294,7 @@ fn account(host: &Host, live: &mut Live, departed: Departed, usage: Option<Usage
 /// In development builds every request is looked at whole: what is sent is put together piece by piece.
 fn check_validity(live: &Live) {
     if cfg!(debug_assertions) {
-        let shown = render::render(&live.journal.conversation(), live.journal.view());
+        let shown = render::render(&live.log.journal.conversation(), live.log.journal.view());
         if let Err(invalid) = validity::check(&shown) {
             debug_assert!(false, "the request is not what every provider accepts: {invalid}");
         }
@@ -316,7 +310,9 @@ async fn run_tools(
     interrupt: &Interrupt,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
-    let Live { plugged, ear, journal, hints, clock, assistant, compactor, .. } = live;
+    let Live { log, plugged, prefix, compaction, ear, .. } = live;
+    let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
+    let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugged.toolbox;
     for run in toolbox.runs(calls) {
         for call in run {
@@ -364,7 +360,7 @@ fn drafted(call: &ToolCall, content: &str) -> ToolResult {
 /// In the background, in the order of turns.
 fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user: &str, assistant: &str) {
     let record = {
-        let conversation = live.journal.conversation();
+        let conversation = live.log.journal.conversation();
         let Some(last) = conversation.headers().last() else { return };
         TurnRecord {
             number: last.turn,
@@ -373,8 +369,9 @@ fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user
             messages: MessageRange::new(first, last.id),
         }
     };
-    let (memories, voice, before) = (live.plugged.memories.clone(), live.plugged.voice.clone(), live.syncing.take());
-    live.syncing = Some(tokio::spawn(async move {
+    let (memories, voice, before) =
+        (live.plugged.memories.clone(), live.plugged.voice.clone(), live.plugged.syncing.take());
+    live.plugged.syncing = Some(tokio::spawn(async move {
         if let Some(before) = before {
             // Only its order matters here: what it said, it said.
             let _ = before.await;

@@ -1,6 +1,7 @@
 //! From the host's estimate of tokens to what a model's provider counts.
 
-use hermes_conversation::Usage;
+use hermes_conversation::{Model, Usage};
+use hermes_store::{Store, StoreError};
 
 /// How much of a new reading is taken in.
 const WEIGHT: f64 = 0.5;
@@ -70,6 +71,21 @@ impl Ruler {
     pub fn estimated(&self, counted: u32) -> u32 {
         (f64::from(counted) / self.scale) as u32
     }
+}
+
+fn ruler_name(model: &Model) -> String {
+    format!("ruler:{}/{}", model.provider, model.name)
+}
+
+/// How a model's provider counts, as far as any process has learnt.
+pub(crate) fn noted(store: &Store, model: &Model) -> Ruler {
+    let note = store.note(&ruler_name(model)).unwrap_or_default();
+    note.map_or_else(Ruler::default, |note| Ruler::from_note(&note))
+}
+
+/// Keeps it for the next process.
+pub(crate) fn note(store: &Store, model: &Model, ruler: &Ruler) -> Result<(), StoreError> {
+    store.set_note(&ruler_name(model), Some(&ruler.note()))
 }
 
 #[cfg(test)]

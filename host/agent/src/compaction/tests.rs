@@ -1,16 +1,25 @@
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_conversation::{Draft, Item, Message, MessageId, MessageRange, Plan, Segment};
+use hermes_conversation::{
+    Conversation, Draft, Item, Message, MessageId, MessageRange, Model, Plan, Segment, Summary, View,
+};
 use hermes_plugin_host::{
-    Advice, CallError, Cause, ContextEngine, Fault, FaultKind, Outcome, PlanRequest, Pressure, Progress, Timing,
+    Advice, CacheState, CallError, Cause, ContextEngine, Fault, FaultKind, Moment, Outcome, PlanRequest, Pressure,
+    Progress, Timing,
 };
 
 use super::*;
+use crate::error::AgentError;
+use crate::interrupt::Interrupt;
+
+/// How long a turn waits for a plan that it can do without.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A conversation on the table, without a store.
 struct Table {

@@ -1,0 +1,104 @@
+//! The compaction of a session: its compactor, the engine's quotes, and the engine's failures.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLockReadGuard};
+use std::time::Duration;
+
+use hermes_conversation::{Conversation, SessionId, Summary, View};
+use hermes_plugin_host::CacheState;
+use hermes_store::{Frozen, Store};
+
+use crate::assist::Assistant;
+use crate::clock::Clock;
+use crate::compaction::{Compactor, Desk, Notify, Rules, noted_ruler};
+use crate::error::AgentError;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::live::log::SessionLog;
+use crate::live::plugins::Plugged;
+use crate::outgoing::Outgoing;
+use crate::report::Voice;
+
+/// What decides which view the model sees.
+pub(crate) struct SessionCompaction {
+    pub(crate) compactor: Compactor,
+    pub(crate) assistant: Assistant,
+    /// How often the engine failed in a row.
+    pub(crate) faults: u32,
+}
+
+impl SessionCompaction {
+    pub(crate) fn open(host: &Host, log: &SessionLog, plugged: &Plugged) -> Result<Self, AgentError> {
+        let faults = host.store.engine_faults(&log.session, &plugged.engine_version)?;
+        Ok(Self {
+            compactor: begin(host, plugged),
+            assistant: Assistant::new(plugged.assist.clone(), notify(&plugged.voice)),
+            faults: faults.map_or(0, |(faults, _)| faults),
+        })
+    }
+}
+
+/// How long a turn waits for a plan that it can do without.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A session as compaction works on it.
+pub(crate) struct SessionDesk<'a> {
+    pub(super) store: &'a Store,
+    pub(super) session: &'a SessionId,
+    pub(super) engine: &'a str,
+    pub(super) journal: &'a mut Journal,
+    pub(super) outgoing: &'a Outgoing,
+    pub(super) frozen: &'a Frozen,
+    pub(super) fixed_tokens: u32,
+    pub(super) clock: Clock,
+    pub(super) faults: &'a mut u32,
+}
+
+impl Desk for SessionDesk<'_> {
+    fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
+        self.journal.conversation()
+    }
+
+    fn view(&self) -> &View {
+        self.journal.view()
+    }
+
+    fn summaries(&self) -> &HashMap<String, Summary> {
+        self.journal.summaries()
+    }
+
+    fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), AgentError> {
+        Ok(self.journal.adopt(view, reason, engine)?)
+    }
+
+    fn fixed_tokens(&self) -> u32 {
+        self.fixed_tokens
+    }
+
+    fn cache(&self) -> CacheState {
+        self.outgoing.cache_state(self.frozen, self.journal, self.clock.now())
+    }
+
+    fn faults(&self) -> u32 {
+        *self.faults
+    }
+
+    fn keep_faults(&mut self, in_a_row: u32, cause: &str) -> Result<(), AgentError> {
+        *self.faults = in_a_row;
+        Ok(self.store.set_engine_faults(self.session, self.engine, in_a_row, cause)?)
+    }
+}
+
+/// The compactor that a session begins with.
+fn begin(host: &Host, plugged: &Plugged) -> Compactor {
+    let window = host.model.context_length;
+    let rules = Rules { enabled: host.settings.compression, window, patience: PATIENCE };
+    let ruler = noted_ruler(&host.store, &host.model);
+    Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.voice))
+}
+
+/// What passes lines on to the user.
+fn notify(voice: &Voice) -> Notify {
+    let voice = voice.clone();
+    Arc::new(move |text| voice.notice(text))
+}

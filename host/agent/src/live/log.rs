@@ -1,0 +1,46 @@
+//! What a session holds as long as a process owns it, awake or idle: its lease and its log.
+
+use std::path::PathBuf;
+
+use hermes_conversation::{SessionId, closing};
+use hermes_store::{Lease, Session};
+
+use crate::clock::Clock;
+use crate::error::AgentError;
+use crate::host::Host;
+use crate::journal::Journal;
+
+/// The log of a session that this process owns.
+pub(crate) struct SessionLog {
+    pub(crate) session: SessionId,
+    pub(crate) workspace: PathBuf,
+    pub(crate) journal: Journal,
+    pub(crate) clock: Clock,
+    _lease: Lease,
+}
+
+impl SessionLog {
+    /// Takes the session for this process. A turn that was cut off is closed.
+    pub(crate) fn open(host: &Host, session: &Session) -> Result<Self, AgentError> {
+        if !session.workspace.is_dir() {
+            return Err(AgentError::Workspace { folder: session.workspace.clone() });
+        }
+        let lease = host.store.lease(&session.id)?;
+        let log = Self {
+            session: session.id.clone(),
+            workspace: session.workspace.clone(),
+            journal: Journal::open(&host.store, session)?,
+            clock: host.settings.clock,
+            _lease: lease,
+        };
+        log.close_open_turn()?;
+        Ok(log)
+    }
+
+    /// Closes a turn that an error or a crash left open, by appending.
+    pub(crate) fn close_open_turn(&self) -> Result<(), AgentError> {
+        let drafts = closing::close(&self.journal.conversation(), self.clock.now());
+        self.journal.append(&drafts)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The plugins of a session, started, and what surrounds them.
+
+use std::sync::Arc;
+
+use hermes_plugin_host::services::History;
+use hermes_plugin_host::{
+    ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
+    SessionPlugins, Start, Storage, Surroundings,
+};
+use hermes_store::{ParentKind, Session};
+use tokio::task::JoinHandle;
+
+use crate::approval::{Gate, PluginGate};
+use crate::auxiliary::Auxiliary;
+use crate::error::AgentError;
+use crate::host::Host;
+use crate::report::{self, Ear, Voice};
+use crate::skills::SkillShelf;
+use crate::toolbox::Toolbox;
+use crate::watchers::Watchers;
+
+/// The plugins of a session, started.
+pub(crate) struct Plugged {
+    pub(crate) engine: Arc<dyn ContextEngine>,
+    /// Its name and version.
+    pub(crate) engine_version: String,
+    pub(crate) assist: Option<Arc<dyn ContextAssist>>,
+    pub(crate) memories: Vec<Arc<dyn MemoryProvider>>,
+    pub(crate) memory_events: Vec<Arc<dyn MemoryEvents>>,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) hooks: Vec<Arc<dyn Hooks>>,
+    pub(crate) generations: Generations,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) voice: Voice,
+    /// Says when the turn must end because of a plugin that failed for good.
+    pub(crate) halt: Halt,
+    /// Memories that still take in a turn.
+    pub(crate) syncing: Option<JoinHandle<()>>,
+}
+
+impl Plugged {
+    pub(crate) async fn start(
+        host: &Host,
+        session: &Session,
+        fresh: bool,
+        history: Arc<dyn History>,
+    ) -> Result<(Self, Ear), AgentError> {
+        let (voice, ear) = report::channel(&host.home, session.id.as_str(), host.approvals.approver.clone());
+        let gate = Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), voice.clone()));
+        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice, &gate))?;
+        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
+            plugins;
+        let (watchers, unwatched) = Watchers::gather(&hooks).await;
+        let watchers = Arc::new(watchers);
+        let (toolbox, notices) =
+            Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), Arc::clone(&gate)).await;
+        for notice in unwatched.into_iter().chain(notices) {
+            voice.notice(notice);
+        }
+        let engine_version = host.plugins.engine_version();
+        let plugged = Self {
+            engine,
+            engine_version,
+            assist,
+            memories,
+            memory_events,
+            toolbox,
+            watchers,
+            hooks,
+            generations,
+            gate,
+            voice,
+            halt,
+            syncing: None,
+        };
+        Ok((plugged, ear))
+    }
+}
+
+pub(crate) fn surroundings(
+    host: &Host,
+    session: &Session,
+    fresh: bool,
+    history: Arc<dyn History>,
+    voice: &Voice,
+    gate: &Arc<Gate>,
+) -> Surroundings {
+    let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
+    let start = match parent {
+        Some(parent) if fresh => Start::Continued(parent.id.to_string()),
+        None if fresh => Start::Fresh,
+        _ => Start::Resumed,
+    };
+    let (reporters, gate) = (voice.clone(), Arc::clone(gate));
+    Surroundings {
+        session: SessionInfo {
+            id: session.id.to_string(),
+            parent: parent.map(|parent| parent.id.to_string()),
+            platform: host.settings.platform.clone(),
+            purpose: "primary".to_owned(),
+            profile: "default".to_owned(),
+            workspace: Some(session.workspace.display().to_string()),
+            model: host.model.clone(),
+        },
+        start,
+        home: host.home.clone(),
+        storage: Storage::Home,
+        workspace: session.workspace.clone(),
+        clock: Arc::new(host.settings.clock),
+        limits: LimitSet::default(),
+        models: Arc::new(Auxiliary::new(
+            Arc::clone(&host.provider),
+            host.model.clone(),
+            host.settings.auxiliary_models.clone(),
+            voice.clone(),
+        )),
+        history,
+        reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
+        approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
+    }
+}

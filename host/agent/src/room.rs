@@ -1,0 +1,133 @@
+//! Making room for a session's next request, and compactions that the user asks for.
+
+use hermes_conversation::Usage;
+use hermes_conversation::picture;
+use hermes_plugin_host::Moment;
+
+use crate::compaction::{Compacted, Compression, LEAST_MESSAGES, Outlook, Preview, note_ruler};
+use crate::error::AgentError;
+use crate::event::{Event, Observer};
+use crate::host::Host;
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::rebuild;
+
+/// Takes what a provider counted for a request whose estimate is known.
+pub(crate) fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
+    if live.compaction.compactor.counted(estimate, usage)
+        && let Err(error) = note_ruler(&host.store, &host.model, live.compaction.compactor.ruler())
+    {
+        tracing::debug!(%error, "how the model counts was not noted");
+    }
+}
+
+/// Before a request: the engine is heard, and the window has room afterwards. False where the user stopped it; what was done
+/// until then is told all the same.
+pub(crate) async fn make_room(
+    host: &Host,
+    live: &mut Live,
+    moment: Moment,
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<bool, AgentError> {
+    let mut done = Vec::new();
+    let outcome = {
+        let (compactor, mut desk, ear) = live.compactor(host);
+        interrupt.or_done(ear.attend(observer, compactor.make_room(&mut desk, moment, &mut done))).await
+    };
+    tell(live, &done, observer);
+    let Some(outcome) = outcome else { return Ok(false) };
+    outcome?;
+    // Where it is stopped, it is made up for before the next request: the view is a new one still.
+    interrupt.or_done(rebuild::after_compaction(host, live)).await.map_or(Ok(false), |done| done.map(|()| true))
+}
+
+/// After a turn, while the user reads: the engine may work ahead.
+pub(crate) async fn turn_ended(host: &Host, live: &mut Live, observer: &mut dyn Observer) -> Result<(), AgentError> {
+    let (compactor, mut desk, ear) = live.compactor(host);
+    ear.attend(observer, compactor.turn_ended(&mut desk)).await
+}
+
+/// Why `/compress` and its preview need not ask.
+pub(crate) fn unasked(host: &Host, live: &Live) -> Option<Compression> {
+    let messages = live.log.journal.conversation().messages().len();
+    if messages < LEAST_MESSAGES {
+        return Some(Compression::TooFew { messages, least: LEAST_MESSAGES });
+    }
+    (!host.settings.compression).then_some(Compression::Off)
+}
+
+/// `/compress`: now, whatever the window says.
+pub(crate) async fn compress(
+    host: &Host,
+    live: &mut Live,
+    focus: Option<&str>,
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<Compression, AgentError> {
+    if let Some(unasked) = unasked(host, live) {
+        return Ok(unasked);
+    }
+    let faults = live.compaction.faults;
+    let mut done = Vec::new();
+    let outcome = {
+        let (compactor, mut desk, ear) = live.compactor(host);
+        interrupt.or_done(ear.attend(observer, compactor.compress(&mut desk, focus, &mut done))).await
+    };
+    tell(live, &done, observer);
+    let Some(outcome) = outcome else {
+        return Ok(if done.is_empty() { Compression::Stopped } else { Compression::Adopted });
+    };
+    let adopted = outcome?;
+    interrupt.or_done(rebuild::after_compaction(host, live)).await.unwrap_or(Ok(()))?;
+    live.ear.drain(observer);
+    Ok(match adopted || !done.is_empty() {
+        true => Compression::Adopted,
+        false if live.compaction.faults > faults => Compression::Failed,
+        false => Compression::Nothing,
+    })
+}
+
+/// `/compress --preview`: what that would do, or why nothing. Nothing is changed.
+pub(crate) async fn preview(
+    host: &Host,
+    live: &mut Live,
+    focus: Option<&str>,
+    observer: &mut dyn Observer,
+) -> Result<Outlook, Compression> {
+    if let Some(unasked) = unasked(host, live) {
+        return Err(unasked);
+    }
+    let (compactor, desk, ear) = live.compactor(host);
+    let previewed = ear.attend(observer, compactor.preview(&desk, focus)).await;
+    live.ear.drain(observer);
+    match previewed {
+        Ok(Ok(Some(Preview { reason, view, before, after }))) => {
+            let conversation = live.log.journal.conversation();
+            let changes = picture::compare(&conversation, live.log.journal.view(), &view);
+            Ok(Outlook { by: live.plugged.engine.name().to_owned(), reason, changes, before, after })
+        }
+        Ok(Ok(None)) => Err(Compression::Nothing),
+        Ok(Err(refusal)) => {
+            observer.event(Event::Notice(&format!(
+                "the plan of the context engine `{}` would be refused: {refusal}",
+                live.plugged.engine.name()
+            )));
+            Err(Compression::Failed)
+        }
+        Err(error) => {
+            observer.event(Event::Notice(&error.to_string()));
+            Err(Compression::Failed)
+        }
+    }
+}
+
+fn tell(live: &mut Live, done: &[Compacted], observer: &mut dyn Observer) {
+    live.ear.drain(observer);
+    if !done.is_empty() {
+        live.compaction.assistant.view_changed();
+    }
+    for Compacted { reason, by, before, after, .. } in done {
+        observer.event(Event::Compacted { reason, by, before: *before, after: *after });
+    }
+}
