@@ -4,7 +4,7 @@
 use std::sync::Once;
 
 /// The host's own, as it stands in the binary, which no crate can depend on.
-#[path = "../../host/cli/src/config/edit"]
+#[path = "../../host/config/src/edit"]
 mod edit {
     // Whether anything else of them is used is the binary's matter.
     #[allow(dead_code)]
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if panic.location().is_some_and(|place| place.file().contains("config/edit")) {
+            if panic.location().is_some_and(|place| place.file().contains("config/src/edit")) {
                 usual(panic);
             }
         }));

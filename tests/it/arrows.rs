@@ -14,6 +14,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-cli",
         &[
+            "hermes-app",
+            "hermes-config",
+            "hermes-diagnostic",
             "hermes-conformance",
             "hermes-lab",
             "hermes-agent",
@@ -34,6 +37,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Its benchmark starts components by itself.
     ("hermes-lab", &["hermes-agent", "hermes-plugin-host", "hermes-store", "hermes-runtime", "hermes-conversation"]),
     ("hermes-agent", &["hermes-plugin-host", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
+    (
+        "hermes-app",
+        &[
+            "hermes-config",
+            "hermes-agent",
+            "hermes-install",
+            "hermes-plugin-host",
+            "hermes-prompt",
+            "hermes-models",
+            "hermes-store",
+            "hermes-runtime",
+            "hermes-conversation",
+            "hermes-diagnostic",
+        ],
+    ),
+    ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic"]),
     ("hermes-install", &["hermes-plugin-host", "hermes-runtime", "hermes-conversation"]),
     ("hermes-plugin-host", &["hermes-runtime", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
@@ -46,6 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The other side of it is the SDK's.
     ("hermes-plugin-abi", &[]),
     ("hermes-conversation", &[]),
+    ("hermes-diagnostic", &[]),
     ("xtask", &[]),
 ];
 

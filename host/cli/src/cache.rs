@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::Failure;
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
 use crate::text::{self, grouped, line};
 
 /// Columns of a bar.
 const WIDTH: usize = 16;
 
 pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let (store, session) = find(&setup, id)?;
     let requests = store.requests(&session.id)?;
     if json {

@@ -8,7 +8,7 @@ use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
 use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
-use crate::launch::{Launcher, Setup};
+use crate::launch::{self, Launcher};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash};
@@ -33,11 +33,11 @@ struct Chat {
 /// Talks until the user leaves.
 pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
-    let launcher = Launcher::new(setup, &session.model, false, verbose, console)?
+    let launcher = launch::launcher(setup, &session.model, false, verbose, console)?
         .asking(approval::approver(console, ctrl_c.interrupt()));
-    let begin = launcher.which(session)?;
+    let begin = launcher.choose(&session.choice())?;
     let agent = launcher.begin(begin).await?;
     let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
         let fix = "check the permissions of the home folder; `hermes -z TEXT` needs no terminal";
@@ -229,7 +229,7 @@ impl Chat {
                 std::mem::replace(&mut self.agent, agent).close(&mut self.screen).await;
                 self.screen.line(Tone::Faint, "a new conversation");
             }
-            Err(failure) => self.fail(&failure),
+            Err(error) => self.fail(&error.into()),
         }
     }
 

@@ -1,28 +1,19 @@
-//! Compiling plugins: the child that does it, and what the parent shows meanwhile.
+//! Compiling plugins in a child process of this program.
 
-use std::cell::RefCell;
 use std::io::{self, IsTerminal, Read, Write};
-use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_runtime::compiler::{self, EXIT_NOT_A_COMPONENT, ServeError};
-use hermes_runtime::{CodeFolder, Compiler, CompilerProcess, Runtime};
+use hermes_runtime::{Compiler, CompilerProcess};
 
-use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
 
 /// Most memory of a compiler: the largest components, with a whole language's runtime in them, take a quarter of it.
 pub(crate) const MEMORY: u64 = 4 << 30;
 /// How long a compiler may take by the clock; what it computes is limited by itself. The largest components take half a
 /// minute on a slow machine, and a compiler gives way to whatever else keeps a busy one from it.
 const PATIENCE: Duration = Duration::from_secs(3600);
-
-/// The runtime of this home: it has plugins compiled by a child of this very program.
-pub(crate) fn runtime(home: &Home) -> Runtime {
-    Runtime::with(CodeFolder { path: home.code(), key: home.code_key() }, compiler())
-}
 
 /// A child of this program; this process itself where the system does not tell which program that is.
 pub(crate) fn compiler() -> Compiler {
@@ -81,47 +72,5 @@ fn end_with_parent() {
     });
     if let Err(error) = started {
         tracing::debug!(%error, "the compiler does not watch its parent");
-    }
-}
-
-/// Shows that a plugin is compiled: a line that counts the seconds on a terminal, else one line.
-pub(crate) struct Compiling {
-    console: Console,
-    /// The plugin that was told of last.
-    shown: RefCell<Option<String>>,
-}
-
-impl Compiling {
-    pub(crate) fn new(console: Console) -> Self {
-        Self { console, shown: RefCell::new(None) }
-    }
-
-    /// To be called while a plugin is compiled.
-    pub(crate) fn tell(&self, name: &str, elapsed: Duration) -> ControlFlow<()> {
-        const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-        if self.console.steers_stderr() {
-            let frame = FRAMES[(elapsed.as_millis() / 100 % 10) as usize];
-            self.overwrite(&format!(
-                "{frame} compiling the plugin `{name}` for its first use, {} s",
-                elapsed.as_secs()
-            ));
-            self.shown.replace(Some(name.to_owned()));
-        } else if self.shown.replace(Some(name.to_owned())).as_deref() != Some(name) {
-            self.console.note(&format!("compiling the plugin `{name}` for its first use"));
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn overwrite(&self, text: &str) {
-        // Nobody is left to be told when standard error is closed.
-        let _ = write!(io::stderr(), "\r\u{1b}[K{text}").and_then(|()| io::stderr().flush());
-    }
-}
-
-impl Drop for Compiling {
-    fn drop(&mut self) {
-        if self.console.steers_stderr() && self.shown.take().is_some() {
-            self.overwrite("");
-        }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cache;
 use crate::console::{Console, Tone, print};
 use crate::failure::Failure;
-use crate::launch::Setup;
+use crate::launch;
 use crate::sessions::local;
 use crate::text::{counted, grouped, line, shortened};
 
@@ -21,7 +21,7 @@ const WIDTH: usize = 64;
 const MOST_LINES: usize = 60;
 
 pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let (store, session) = cache::find(&setup, id)?;
     let context = Context::read(&store, &session)?;
     if json {

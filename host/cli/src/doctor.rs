@@ -9,16 +9,16 @@ use hermes_store::{Depth, Store};
 use serde::Serialize;
 
 use crate::arguments::ModelArguments;
-use crate::config::Config;
-use crate::config::redaction::redacted_text;
 use crate::console::{Console, Tone, print};
-use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
 use crate::launch::Setup;
 use crate::plugins::Code;
 use crate::plugins::doctor::{Examined, examine};
 use crate::text;
+use hermes_app::Home;
+use hermes_config::Config;
+use hermes_config::Environment;
+use hermes_config::redacted_text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -88,12 +88,12 @@ fn look(home: &Home, model: &ModelArguments, plugins: fn(&Setup, &ModelArguments
         Ok(config) => config,
         Err(failure) => {
             // Whose home it is has to be settled before anything else in it is opened.
-            checks.push(Check::fail("config", &failure));
+            checks.push(Check::fail("config", &failure.into()));
             return checks;
         }
     };
     checks.extend(settings(&config));
-    let setup = Setup { home: home.clone(), environment, config };
+    let setup = Setup { home: home.clone(), environment, config, compiler: crate::compile::compiler() };
     checks.extend(models(&setup, model));
     checks.push(store(home));
     checks.extend(plugins(&setup, model));
@@ -157,9 +157,9 @@ fn settings(config: &Config) -> Vec<Check> {
 
 /// The session's model, and those of other tasks.
 fn models(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
-    match setup.route(flags) {
+    match setup.route(&flags.choice()) {
         Ok(session) => route(&session).into_iter().chain(auxiliary(setup, &session)).collect(),
-        Err(failure) => vec![Check::fail("model", &failure)],
+        Err(failure) => vec![Check::fail("model", &failure.into())],
     }
 }
 
@@ -167,7 +167,7 @@ fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
     const OF: &str = "auxiliary";
     let auxiliary = match setup.auxiliary(session) {
         Ok(auxiliary) => auxiliary,
-        Err(failure) => return vec![Check::fail(OF, &failure)],
+        Err(failure) => return vec![Check::fail(OF, &failure.into())],
     };
     let mut checks = Vec::new();
     for task in &auxiliary.tasks {
@@ -265,7 +265,7 @@ fn plugins(setup: &Setup, flags: &ModelArguments) -> Vec<Check> {
         Ok(code) => code,
         Err(failure) => return vec![Check::fail(OF, &failure)],
     };
-    let (runtime, catalog, selection) = (code.runtime(&setup.home), setup.catalog(), setup.selection(flags));
+    let (runtime, catalog, selection) = (code.runtime(&setup.home), setup.catalog(), setup.selection(&flags.choice()));
     let selected = Plugins::select(&runtime, &catalog, &selection, QUIETLY);
     let stops = selected.is_err();
     let mut checks = vec![match selected {

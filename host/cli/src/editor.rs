@@ -12,8 +12,8 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
 
-use crate::home::append_private;
 use crate::slash;
+use hermes_app::append_private;
 
 /// Lines that are remembered.
 const REMEMBERED: usize = 1_000;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::process::ExitCode;
 
 use hermes_agent::AgentError;
+use hermes_app::AppError;
+use hermes_diagnostic::{Category, Diagnostic};
 use hermes_models::{ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
 use hermes_store::StoreError;
@@ -80,6 +82,73 @@ impl std::error::Error for Failure {}
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl From<Category> for Kind {
+    fn from(category: Category) -> Self {
+        match category {
+            Category::ReaderGone => Self::ReaderGone,
+            Category::General => Self::General,
+            Category::Usage => Self::Usage,
+            Category::Configuration => Self::Configuration,
+            Category::Model => Self::Model,
+            Category::Plugin => Self::Plugin,
+            Category::Store => Self::Store,
+            Category::InUse => Self::InUse,
+            Category::Budget => Self::Budget,
+            Category::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        let Diagnostic { code, what, why, fix } = diagnostic;
+        Self::new(code.category().into(), what, why, fix.to_string())
+    }
+}
+
+impl From<AppError> for Failure {
+    fn from(error: AppError) -> Self {
+        let configuration = |what: String, fix: &str| Self::new(Kind::Configuration, what, error.to_string(), fix);
+        let unusable = |file: &std::path::Path| format!("{} cannot be used", file.display());
+        match error {
+            AppError::Config(diagnostic) => diagnostic.into(),
+            AppError::Store(error) => error.into(),
+            AppError::Resolve(error) => error.into(),
+            AppError::Model(error) => error.into(),
+            AppError::Plugins(error) => error.into(),
+            AppError::Install(error) => error.into(),
+            AppError::Agent(error) => error.into(),
+            AppError::NoHome => configuration(
+                "the home folder cannot be used".to_owned(),
+                "set HERMES_HOME to a folder for conversations and settings",
+            ),
+            AppError::HomePath { .. } => configuration(
+                "the home folder cannot be used".to_owned(),
+                "set HERMES_HOME to a folder by its full path",
+            ),
+            AppError::Rule { ref file, .. } => {
+                Self::from_sentence(Kind::Configuration, &unusable(file), &error.to_string(), "correct the entry")
+            }
+            AppError::CacheTtl { ref file, .. } => configuration(unusable(file), "correct `prompt_caching.cache_ttl`"),
+            AppError::Clock { .. } => configuration(
+                "the time cannot be told".to_owned(),
+                "unset it, or give a moment such as 2026-11-22T10:00:00Z",
+            ),
+            AppError::Prefill { ref file, .. } => configuration(
+                format!("{} cannot be used as prefill", file.display()),
+                "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, the user's first, in \
+                 turn, the assistant's last",
+            ),
+            AppError::NoSessionHere { .. } => Self::new(
+                Kind::General,
+                "no conversation can be continued",
+                error.to_string(),
+                "leave out --continue to begin one, or choose one of `hermes sessions list` with --resume",
+            ),
+        }
+    }
 }
 
 impl From<ResolveError> for Failure {

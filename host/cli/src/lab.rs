@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use hermes_app::{ModelChoice, Reporter as _};
 use hermes_lab::external::External;
 use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
 use hermes_lab::report::{self, Compared};
@@ -16,10 +17,10 @@ use hermes_lab::{Contestant, Engine, LabError, Prices, Recording, Report, StandI
 use hermes_plugin_host::{Plugins, Selection};
 use hermes_runtime::Runtime;
 
-use crate::compile::{self, Compiling};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
+use crate::progress::Terminal;
 
 /// The column that shows everything.
 const NONE: &str = "none";
@@ -116,7 +117,7 @@ enum Filler {
 }
 
 fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let terms = terms(arguments)?;
     if let Some(path) = &arguments.plot {
         can_be_written(path).map_err(|error| unplotted(path, &error))?;
@@ -185,7 +186,7 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
         })?);
     }
     let mut names: Vec<&str> = arguments.engines.iter().map(String::as_str).collect();
-    let configured = setup.selection(&crate::arguments::ModelArguments::default()).engine;
+    let configured = setup.selection(&ModelChoice::default()).engine;
     if names.is_empty() && externals.is_empty() {
         names = vec![NONE, configured.as_str()];
     }
@@ -193,7 +194,7 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
     names.extend(unnamed.collect::<Vec<_>>());
     report::check_names(names.iter().copied()).map_err(given)?;
     report::check_names(externals.iter().map(|(name, _)| *name)).map_err(given)?;
-    let runtime = compile::runtime(&setup.home);
+    let runtime = setup.runtime();
     let filler = |name: &str| -> Result<Filler, Failure> {
         if let Some((_, command)) = externals.iter().find(|(external, _)| *external == name) {
             return Ok(Filler::External((*command).to_owned()));
@@ -214,12 +215,12 @@ fn select(
     setup: &Setup,
     console: Console,
 ) -> Result<Plugins, Failure> {
-    let flags = crate::arguments::ModelArguments { engine: Some(name.to_owned()), ..Default::default() };
+    let flags = ModelChoice { engine: Some(name.to_owned()), ..Default::default() };
     let Selection { entries, variables, settings, .. } = setup.selection(&flags);
     let entries = if configured { entries } else { Default::default() };
     let selection = Selection { entries, variables, settings, ..Selection::only(name) };
-    let compiling = Compiling::new(console);
-    let compiling = |name: &str, elapsed| compiling.tell(name, elapsed);
+    let shown = Terminal::new(console);
+    let compiling = |name: &str, elapsed| shown.compiling(name, elapsed);
     Ok(Plugins::select(runtime, &setup.catalog(), &selection, &compiling)?)
 }
 
@@ -263,8 +264,8 @@ fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Fai
         let fix = "name an engine, such as `hermes lab verify lossless`; `none` is a column of `hermes lab replay`";
         return Err(Failure::new(Kind::Usage, "there is nothing to try", "`none` is no engine: it folds nothing", fix));
     }
-    let setup = Setup::read()?;
-    let runtime = compile::runtime(&setup.home);
+    let setup = launch::read()?;
+    let runtime = setup.runtime();
     let plugins = select(&arguments.engine, false, &runtime, &setup, console)?;
     let other = arguments.other.as_deref().map(|name| select(name, false, &runtime, &setup, console)).transpose()?;
     let scratch = scratch()?;

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::home::{Home, append_private, create_private};
+use hermes_app::{Home, append_private, create_private};
 
 /// A log that has grown to this is put aside, and the one before it goes.
 const LARGEST: u64 = 5 << 20;

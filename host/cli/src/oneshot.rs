@@ -9,7 +9,7 @@ use hermes_agent::TurnEnd;
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
-use crate::launch::{Launcher, Setup};
+use crate::launch::{self, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::{approval, status};
@@ -25,7 +25,7 @@ pub(crate) async fn answer(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let asked = (text != "-").then_some(text);
     let piped = match stdin_is_given() {
         true => Some(read_stdin(console).await?),
@@ -43,7 +43,7 @@ pub(crate) async fn query(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let text = prompt(Some(text), None)?;
     let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
     turn(setup, &text, show, session, verbose, console, &ctrl_c).await
@@ -60,8 +60,8 @@ async fn turn(
 ) -> Result<ExitCode, Failure> {
     // Whoever asks for the answer alone is a script, even at a terminal.
     let approver = if show == Show::Answer { None } else { approval::approver(console, ctrl_c.interrupt()) };
-    let launcher = Launcher::new(setup, &session.model, true, verbose, console)?.asking(approver);
-    let begin = launcher.which(session)?;
+    let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(approver);
+    let begin = launcher.choose(&session.choice())?;
     let mut agent = launcher.begin(begin).await?;
     let mut screen = Screen::new(console, show, ctrl_c.interrupt());
     let end = {

@@ -11,7 +11,7 @@ use crate::arguments::{ModelArguments, PromptArguments};
 use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::{Launcher, Setup};
+use crate::launch::{self, Launcher};
 use crate::text::grouped;
 
 /// Columns of a bar.
@@ -23,13 +23,13 @@ pub(crate) async fn run(
     verbose: u8,
     console: Console,
 ) -> Result<ExitCode, Failure> {
-    let launcher = Launcher::new(Setup::read()?, model, true, verbose, console)?;
+    let launcher = launch::launcher(launch::read()?, model, true, verbose, console)?;
     if let Some(id) = &arguments.rebuild {
         return rebuild(&launcher, id, console).await;
     }
     let wanted = arguments.diff.as_deref().or(arguments.id.as_deref());
     let id = wanted.map(|id| launcher.store().resolve_session(id)).transpose()?;
-    let openings = hermes_agent::openings(&launcher.host()?, id.as_ref(), launcher.workspace()).await?;
+    let openings = hermes_agent::openings(&launcher.host()?, id.as_ref(), launcher.workspace().to_owned()).await?;
     for notice in &openings.notices {
         console.note(notice);
     }

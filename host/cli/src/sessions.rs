@@ -16,13 +16,13 @@ use serde::Serialize;
 use crate::arguments::SessionsCommand;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
 
 pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
     if let SessionsCommand::Search(arguments) = command {
         return search::run(arguments, console);
     }
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     match command {
         SessionsCommand::List(arguments) => listing::list(arguments, &setup, console),
         SessionsCommand::Show { id, json } => listing::show(id, *json, &setup, console),

@@ -5,19 +5,18 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use crate::arguments::ConfigCommand;
-use crate::config::nearest;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
-use crate::launch::Setup;
+use crate::launch;
+use hermes_app::Home;
+use hermes_config::nearest;
 
 pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode, Failure> {
     if let ConfigCommand::Path = command {
         // Also for a file that is broken: whoever asks wants to mend it.
         return printed(&format!("{}\n", Home::locate()?.config().display()));
     }
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let config = &setup.config;
     match command {
         ConfigCommand::Path => Ok(ExitCode::SUCCESS),

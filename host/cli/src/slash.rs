@@ -1,6 +1,6 @@
 //! What begins with a slash in a chat.
 
-use crate::config::similarity;
+use hermes_config::similarity;
 
 /// Commands with what they do.
 pub(crate) const NAMES: &[(&str, &str)] = &[

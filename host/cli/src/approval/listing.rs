@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
 use crate::text;
+use hermes_app::Home;
 
 pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Console) -> Result<ExitCode, Failure> {
     let kept = Kept::in_home(home.path());

@@ -17,12 +17,12 @@ use notify::Watcher;
 use self::log::Tail;
 use self::project::{Built, Project};
 use self::slot::Slot;
-use crate::arguments::ModelArguments;
-use crate::compile::{self, Compiling};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch;
+use crate::progress::Terminal;
 use crate::text;
+use hermes_app::{ModelChoice, Reporter as _};
 
 /// Files are saved in pieces, and often several at once.
 const QUIET: Duration = Duration::from_millis(200);
@@ -44,14 +44,13 @@ pub(crate) struct DevArguments {
 
 /// Develops until ctrl-c.
 pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let project = Project::open(&arguments.path, arguments.build.as_deref(), &arguments.cargo)?;
     let name = project.manifest()?.name;
     let slot = Slot::hold(&setup.home.plugins(), &name)?;
     let bench = Bench {
         tail: Tail::at_end(setup.home.logs().join(format!("{name}.jsonl"))),
-        runtime: Arc::new(compile::runtime(&setup.home)),
+        runtime: Arc::new(setup.runtime()),
         project,
         slot,
         name,
@@ -59,7 +58,7 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
     };
     bench
         .say(Tone::Faint, &format!("developing `{}` in {}; ctrl-c ends", bench.name, bench.project.folder().display()));
-    if let Some(hint) = unselected(&bench.name, &setup.selection(&ModelArguments::default())) {
+    if let Some(hint) = unselected(&bench.name, &setup.selection(&ModelChoice::default())) {
         bench.say(Tone::Warning, &hint);
     }
     // Whatever is under way is dropped: a build with its process, and the slot with what lies in it.
@@ -142,8 +141,8 @@ impl Bench {
         let size = bytes.len();
         // Compiled here, it only has to be mapped in the sessions.
         let checked = tokio::task::spawn_blocking(move || {
-            let compiling = Compiling::new(console);
-            let loaded = runtime.load_watched(&bytes, &|elapsed| compiling.tell(&name, elapsed))?;
+            let shown = Terminal::new(console);
+            let loaded = runtime.load_watched(&bytes, &|elapsed| shown.compiling(&name, elapsed))?;
             Ok((loaded.exports().names(), bytes))
         });
         let refused = |why: String| {

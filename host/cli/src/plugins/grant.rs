@@ -9,7 +9,7 @@ use hermes_plugin_host::{LimitSet, Permissions};
 use super::consent::{ask, show, show_rights};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch;
 
 /// What to grant.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -31,8 +31,7 @@ pub(crate) struct GrantArguments {
 }
 
 pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let installer = setup.installer();
     let name = &arguments.name;
     let granting = installer.granting(name, arguments.native, &setup.catalog())?;
@@ -60,8 +59,7 @@ pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCo
 }
 
 pub(super) fn revoke(name: &str, rights: &[String], console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let left = setup.installer().revoke(name, rights)?;
     if rights.iter().all(|right| right == "native") && left.is_some() {
         console.note(&format!("`{name}` does not run as a native library any more; its other rights are as they were"));

@@ -8,15 +8,14 @@ use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{LimitSet, Permissions};
 use serde_json::{Value, json};
 
-use super::bar::Bar;
 use super::consent::{Consent, agreed, ask, show, show_rights};
 use super::variables;
-use crate::arguments::ModelArguments;
-use crate::compile::{self, Compiling};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
+use crate::progress::Terminal;
 use crate::text;
+use hermes_app::{ModelChoice, Reporter as _};
 
 /// What to install and how.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -50,8 +49,7 @@ pub(crate) struct InstallArguments {
 }
 
 pub(super) fn run(arguments: &InstallArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     setup.own()?;
     setup.installer().recover(&|_| ())?;
     crate::wait(async {
@@ -79,8 +77,7 @@ async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: C
 }
 
 pub(super) async fn prepare(installer: &Installer, wanted: &Wanted, console: Console) -> Result<Prepared, Failure> {
-    let bar = Bar::new(console);
-    Ok(installer.prepare(wanted, &bar).await?)
+    Ok(installer.prepare(wanted, &Terminal::new(console)).await?)
 }
 
 /// What the command line says about keys, native code and consent.
@@ -146,7 +143,7 @@ async fn finish(
 ) -> Result<ExitCode, Failure> {
     let name = &prepared.manifest.name;
     let nothing = json!({});
-    let entries = setup.selection(&ModelArguments::default()).entries;
+    let entries = setup.selection(&ModelChoice::default()).entries;
     let shown = rehearse(prepared, &limits, entries.get(name).unwrap_or(&nothing), setup, console).await?;
     let typed = variables::ask_for(&prepared.manifest, &setup.environment, console)?;
     let entry = installer.commit(prepared, granted, limits, &|_| ())?;
@@ -173,10 +170,10 @@ async fn rehearse(
     setup: &Setup,
     console: Console,
 ) -> Result<Shown, Failure> {
-    let runtime = compile::runtime(&setup.home);
+    let runtime = setup.runtime();
     let loaded = {
-        let shown = Compiling::new(console);
-        prepared.load(&runtime, &|elapsed| shown.tell(&prepared.manifest.name, elapsed))?
+        let shown = Terminal::new(console);
+        prepared.load(&runtime, &|elapsed| shown.compiling(&prepared.manifest.name, elapsed))?
     };
     console.note(&format!("starting `{}` once, without any right", prepared.manifest.name));
     Ok(prepared.rehearse(loaded, limits, entry).await?)
@@ -278,7 +275,7 @@ async fn pinned(
     if !arguments.consent.yes && !ask("install it as it is pinned?", "nothing was changed", fix)? {
         return Err(Failure::new(Kind::General, format!("`{name}` was not installed"), "you said no", fix));
     }
-    let (nothing, entries) = (json!({}), setup.selection(&ModelArguments::default()).entries);
+    let (nothing, entries) = (json!({}), setup.selection(&ModelChoice::default()).entries);
     rehearse(&prepared, &pin.limits, entries.get(name).unwrap_or(&nothing), setup, console).await?;
     installer.commit(&prepared, granted, pin.limits.clone(), &|_| ())?;
     console.note(&format!("`{name}` {} is installed", pin.version));

@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch;
 use crate::text;
 
 /// How often a log that is followed is looked at.
 const PAUSE: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let home = Setup::read()?.home;
+    let home = launch::read()?.home;
     // The name becomes part of a path.
     let is_name = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-_".contains(sign);
     if name.is_empty() || !name.chars().all(is_name) {

@@ -1,6 +1,5 @@
 //! `hermes plugins`: which there are, what they are by their exports, and whether they are on.
 
-mod bar;
 mod consent;
 pub(crate) mod dev;
 pub(crate) mod doctor;
@@ -26,14 +25,16 @@ use hermes_runtime::{CodeFolder, Runtime};
 use serde::Serialize;
 
 use crate::approval::listing;
-use crate::arguments::{ModelArguments, PluginsCommand};
+use hermes_app::ModelChoice;
+
+use crate::arguments::PluginsCommand;
 use crate::compile;
-use crate::config::most_similar;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
 use crate::text;
+use hermes_app::Home;
+use hermes_config::most_similar;
 
 /// A plugin in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -92,9 +93,8 @@ pub(crate) struct Known {
 
 impl Known {
     fn read(console: Console) -> Result<Self, Failure> {
-        let setup = Setup::read()?;
-        setup.warn(console);
-        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelArguments::default()));
+        let setup = launch::setup(console)?;
+        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
         let code = Code::of(&setup.home)?;
         Ok(Self { runtime: code.runtime(&setup.home), setup, catalog, selection, _code: code })
     }
@@ -297,10 +297,10 @@ impl Code {
         Ok(Self::Passing(folder))
     }
 
-    /// One that keeps code there.
+    /// A runtime that keeps compiled code there.
     pub(crate) fn runtime(&self, home: &Home) -> Runtime {
         match self {
-            Self::InHome => compile::runtime(home),
+            Self::InHome => home.runtime(compile::compiler()),
             Self::Passing(folder) => Runtime::with(CodeFolder::alone(folder.path().join("code")), compile::compiler()),
         }
     }

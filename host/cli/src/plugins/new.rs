@@ -8,11 +8,10 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::{Args, ValueEnum};
 
+use hermes_app::SCAFFOLD;
+
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind as Failed};
-
-/// Text files by folder and path, as the build found them: the templates, the sources of the SDK, the contract.
-const FILES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
 
 const TARGET: &str = "wasm32-wasip2";
 /// Keeps cargo and git from taking a template for what it will be.
@@ -108,7 +107,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 /// Every file of the project by its path in it.
 fn files(name: &str, kind: Kind) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for (folder, path, text) in FILES {
+    for (folder, path, text) in SCAFFOLD {
         match *folder {
             "common" => files.push((plain(path), filled(text, name, kind))),
             folder if folder == kind.name() => files.push((plain(path), filled(text, name, kind))),

@@ -7,10 +7,10 @@ use hermes_plugin_host::Selection;
 
 use super::switch::{Changes, Role};
 use super::{Known, Listed};
-use crate::config::edit::Edit;
 use crate::console::{Console, print};
 use crate::failure::Failure;
 use crate::text;
+use hermes_config::Edit;
 
 /// What stands in a list for no provider beside the built-in one.
 const NONE: &str = "none";

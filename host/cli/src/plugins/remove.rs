@@ -8,10 +8,10 @@ use hermes_install::Rewrite;
 use hermes_plugin_host::Digest;
 
 use super::consent::ask;
-use crate::config::edit::Edit;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
+use hermes_config::Edit;
 
 /// What to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -30,8 +30,7 @@ pub(crate) struct RemoveArguments {
 }
 
 pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let installer = setup.installer();
     installer.recover(&|_| ())?;
     let name = &arguments.name;

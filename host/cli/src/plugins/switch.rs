@@ -6,9 +6,9 @@ use hermes_plugin_host::Selection;
 use serde_json::json;
 
 use super::Known;
-use crate::config::edit::Edit;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
+use hermes_config::Edit;
 
 const ENGINE: &str = "context.engine";
 const MEMORY: &str = "memory.provider";

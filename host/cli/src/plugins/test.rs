@@ -10,8 +10,8 @@ use hermes_conformance::{Check, ConformanceError, Report, Settings, Subject, exa
 use super::Code;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::home::Home;
 use crate::text;
+use hermes_app::Home;
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArguments {

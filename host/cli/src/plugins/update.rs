@@ -10,7 +10,7 @@ use super::consent::Consent;
 use super::install::{Terms, prepare, settle};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch::{self, Setup};
 use crate::text;
 
 /// What to update and how.
@@ -38,8 +38,7 @@ pub(crate) struct UpdateArguments {
 }
 
 pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let installer = setup.installer();
     installer.recover(&|_| ())?;
     let names = match &arguments.name {
@@ -148,8 +147,7 @@ fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
 }
 
 pub(super) fn roll_back(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let entry = setup.installer().roll_back(name, &|_| ())?;
     let next = entry
         .previous

@@ -6,10 +6,10 @@ use std::path::Path;
 use hermes_plugin_host::{Manifest, RequiredVariable};
 
 use crate::console::Console;
-use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
-use crate::home::append_private;
 use crate::text;
+use hermes_app::append_private;
+use hermes_config::Environment;
 
 /// A variable and what was typed for it.
 pub(super) type Typed = Vec<(String, String)>;

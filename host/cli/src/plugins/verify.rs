@@ -7,12 +7,11 @@ use serde_json::json;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch;
 use crate::text;
 
 pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
-    setup.warn(console);
+    let setup = launch::setup(console)?;
     let catalog = setup.catalog();
     let findings = setup.installer().verify(&catalog)?;
     for problem in catalog.problems() {

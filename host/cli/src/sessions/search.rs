@@ -11,7 +11,7 @@ use serde_json::json;
 use super::local;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::Setup;
+use crate::launch;
 use crate::text;
 
 /// Messages that are taken into the search while nobody wonders what is going on.
@@ -72,7 +72,7 @@ impl SearchArguments {
 }
 
 pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitCode, Failure> {
-    let setup = Setup::read()?;
+    let setup = launch::read()?;
     let hits = match (opened(setup.home.path(), console)?, &arguments.session) {
         (Some(store), session) => {
             let session = session.as_deref().map(|id| store.resolve_session(id)).transpose()?;

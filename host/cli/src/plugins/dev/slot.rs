@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_plugin_host::{HELD, Manifest, SLOTS};
 
 use crate::failure::{Failure, Kind};
-use crate::home::create_private;
+use hermes_app::create_private;
 
 /// Held by a lock that ends with the process, so that what a killed one leaves behind does not run.
 pub(super) struct Slot {

@@ -12,6 +12,7 @@ use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, try_ou
 use hermes_runtime::{Runtime, Tier};
 
 use super::finding::{Case, Examined, Finding};
+use crate::failure::Failure;
 use crate::launch::Setup;
 use crate::plugins::info::mishap;
 use crate::plugins::switch::Role;
@@ -26,7 +27,7 @@ pub(crate) async fn examine(
 ) -> Vec<Examined> {
     let (rules, odd_rule) = match setup.approval_rules() {
         Ok(rules) => (rules, None),
-        Err(failure) => (ApprovalRules::default(), Some(failure)),
+        Err(error) => (ApprovalRules::default(), Some(Failure::from(error))),
     };
     let look = Look { setup, catalog, selection, rules };
     let mut blocks = Blocks { catalog, selection, all: Vec::new() };

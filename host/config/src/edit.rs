@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use self::text::Refused;
-use crate::failure::{Failure, Kind};
+use hermes_diagnostic::Diagnostic;
+
+use crate::codes;
 
 /// A file that is being changed. Nothing is written before [`Edit::save`].
 #[derive(Debug, Clone)]
-pub(crate) struct Edit {
+pub struct Edit {
     file: PathBuf,
     before: String,
     text: String,
@@ -27,7 +29,7 @@ pub(crate) struct Edit {
 
 impl Edit {
     /// Of this file; one that is not there is empty.
-    pub(crate) fn of(file: &Path) -> Result<Self, Failure> {
+    pub fn of(file: &Path) -> Result<Self, Diagnostic> {
         // A link stays one: what it leads to is changed.
         let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         let text = match std::fs::read_to_string(&file) {
@@ -35,8 +37,8 @@ impl Edit {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => {
                 let what = format!("{} cannot be changed", file.display());
-                return Err(Failure::new(
-                    Kind::Configuration,
+                return Err(Diagnostic::new(
+                    codes::UNREADABLE,
                     what,
                     error.to_string(),
                     "make it a file that you can read",
@@ -47,21 +49,21 @@ impl Edit {
     }
 
     /// Gives a key this value, such as `plugins.entries.mine`.
-    pub(crate) fn set(&mut self, key: &str, value: &Value) -> Result<(), Failure> {
+    pub fn set(&mut self, key: &str, value: &Value) -> Result<(), Diagnostic> {
         let changed = text::set(&self.text, &names(key), value);
         self.text = changed.map_err(|refused| self.refusal(refused, key, Some(value)))?;
         Ok(())
     }
 
     /// Takes a key away, with the sections that would be empty without it.
-    pub(crate) fn remove(&mut self, key: &str) -> Result<(), Failure> {
+    pub fn remove(&mut self, key: &str) -> Result<(), Diagnostic> {
         let changed = text::remove(&self.text, &names(key));
         self.text = changed.map_err(|refused| self.refusal(refused, key, None))?;
         Ok(())
     }
 
     /// Puts a text into a list, unless it is there.
-    pub(crate) fn add(&mut self, key: &str, item: &str) -> Result<(), Failure> {
+    pub fn add(&mut self, key: &str, item: &str) -> Result<(), Diagnostic> {
         let path = names(key);
         self.text = text::add(&self.text, &path, item).map_err(|refused| {
             let mut wanted = text::list(&self.text, &path);
@@ -72,7 +74,7 @@ impl Edit {
     }
 
     /// Takes a text out of a list; a list that would be empty goes with it.
-    pub(crate) fn take(&mut self, key: &str, item: &str) -> Result<(), Failure> {
+    pub fn take(&mut self, key: &str, item: &str) -> Result<(), Diagnostic> {
         let path = names(key);
         self.text = text::take(&self.text, &path, item).map_err(|refused| {
             let mut wanted = text::list(&self.text, &path);
@@ -83,17 +85,17 @@ impl Edit {
     }
 
     /// Whether there is anything to write.
-    pub(crate) fn is_changed(&self) -> bool {
+    pub fn is_changed(&self) -> bool {
         self.text != self.before
     }
 
     /// The file, and its text before and after: for whoever writes it together with something else.
-    pub(crate) fn parts(&self) -> (&Path, &str, &str) {
+    pub fn parts(&self) -> (&Path, &str, &str) {
         (&self.file, &self.before, &self.text)
     }
 
     /// Writes the file at once, as a whole; readers see the old one or the new one.
-    pub(crate) fn save(self) -> Result<(), Failure> {
+    pub fn save(self) -> Result<(), Diagnostic> {
         if !self.is_changed() {
             return Ok(());
         }
@@ -112,8 +114,8 @@ impl Edit {
         };
         write().map_err(|error| {
             let what = format!("{} cannot be written", self.file.display());
-            Failure::new(
-                Kind::Configuration,
+            Diagnostic::new(
+                codes::NOT_SAVED,
                 what,
                 error.to_string(),
                 "see that the folder can be written and has room",
@@ -121,13 +123,13 @@ impl Edit {
         })
     }
 
-    fn refusal(&self, Refused(why): Refused, key: &str, value: Option<&Value>) -> Failure {
+    fn refusal(&self, Refused(why): Refused, key: &str, value: Option<&Value>) -> Diagnostic {
         let what = format!("{} was left as it is", self.file.display());
         let by_hand = match value {
             Some(value) => format!("write `{key}: {value}` into it by hand, each name before a dot as a section"),
             None => format!("take `{key}` out of it by hand"),
         };
-        Failure::new(Kind::Configuration, what, format!("`{key}` cannot be changed safely: {why}"), by_hand)
+        Diagnostic::new(codes::NOT_EDITABLE, what, format!("`{key}` cannot be changed safely: {why}"), by_hand)
     }
 }
 

@@ -7,47 +7,52 @@ use std::time::Duration;
 use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary};
 use serde_json::Value;
 
-use super::Config;
-use crate::failure::{Failure, Kind};
+use crate::{Config, codes};
+use hermes_diagnostic::Diagnostic;
 
 /// Who serves the tasks that have a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Auxiliary {
-    pub(crate) tasks: Vec<Task>,
-    pub(crate) transient_retries: u32,
+pub struct Auxiliary {
+    /// In the order of the file, after the task that every session has.
+    pub tasks: Vec<Task>,
+    /// How often a request is repeated when a connection or a server fails.
+    pub transient_retries: u32,
     /// What the user should know.
-    pub(crate) notices: Vec<String>,
+    pub notices: Vec<String>,
 }
 
 /// Who serves a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Task {
-    pub(crate) name: String,
+pub struct Task {
+    /// Its name: the section below `auxiliary`.
+    pub name: String,
     /// For one attempt.
-    pub(crate) timeout: Duration,
-    pub(crate) candidates: Vec<Candidate>,
+    pub timeout: Duration,
+    /// In the order in which they are asked.
+    pub candidates: Vec<Candidate>,
     /// Why the one that the section itself names is not among them.
-    pub(crate) missing: Option<String>,
+    pub missing: Option<String>,
 }
 
 /// One that may serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// Its dotted key.
-    pub(crate) section: String,
-    pub(crate) route: Route,
+    pub section: String,
+    /// Provider, address and model.
+    pub route: Route,
     /// It is asked where and as the session asks.
-    pub(crate) is_session: bool,
+    pub is_session: bool,
 }
 
 impl Auxiliary {
     /// Reads every section. `session` is the route of the session, `model` the configuration's own section of it.
-    pub(crate) fn read(
+    pub fn read(
         config: &Config,
         session: &Route,
         model: &Wanted,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Diagnostic> {
         let mut notices = Vec::new();
         let mut tasks = Vec::new();
         for name in config.tasks() {
@@ -66,7 +71,7 @@ impl Task {
         session: &Route,
         resolve: &dyn Fn(&Section) -> Result<Route, AuxiliaryError>,
         notices: &mut Vec<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Diagnostic> {
         let section = format!("auxiliary.{name}");
         let mut task = Self {
             timeout: Duration::from_secs(config.count(&format!("{section}.timeout")).unwrap_or(u32::MAX).into()),
@@ -173,11 +178,11 @@ fn left_out(lack: &AuxiliaryError) -> String {
     }
 }
 
-fn refusal(config: &Config, error: &AuxiliaryError) -> Failure {
+fn refusal(config: &Config, error: &AuxiliaryError) -> Diagnostic {
     let what = format!("{} cannot be used", config.file().display());
     let sentence = error.to_string();
     let (why, fix) = sentence.rsplit_once("; ").unwrap_or((&sentence, "correct it; docs/configuration.md tells how"));
-    Failure::new(Kind::Configuration, what, why, fix)
+    Diagnostic::new(codes::AUXILIARY, what, why, fix)
 }
 
 #[cfg(test)]
@@ -189,7 +194,7 @@ mod tests {
 
     const ENVIRONMENT: &[(&str, &str)] = &[("OPENAI_API_KEY", "sk-openai-0123456789abcdef")];
 
-    fn read(yaml: &str) -> Result<Auxiliary, Failure> {
+    fn read(yaml: &str) -> Result<Auxiliary, Diagnostic> {
         let variable = |name: &str| {
             let found = ENVIRONMENT.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -244,8 +249,11 @@ mod tests {
     fn a_section_that_nobody_can_serve_is_refused() {
         let offline = "model: {provider: offline}\nauxiliary: {compression: {provider: groq}}\n";
         let failure = read(offline).unwrap_err();
-        assert_eq!((failure.kind, failure.what.as_str()), (Kind::Configuration, "/h/config.yaml cannot be used"));
-        assert!(failure.why.contains("auxiliary.compression") && failure.fix == "set GROQ_API_KEY", "{failure}");
+        assert_eq!((failure.code, failure.what.as_str()), (codes::AUXILIARY, "/h/config.yaml cannot be used"));
+        assert!(
+            failure.why.contains("auxiliary.compression") && failure.fix.to_string() == "set GROQ_API_KEY",
+            "{failure}"
+        );
         // The model of another day does not keep the partner from answering.
         let shared = read("model: {provider: offline}\nauxiliary: {compression: {model: small}}\n").unwrap();
         assert!(shared.tasks[0].candidates.is_empty() && shared.tasks[0].missing.is_some());

@@ -6,14 +6,14 @@ use std::path::Path;
 
 /// Where every variable is looked up.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Environment {
+pub struct Environment {
     from_file: HashMap<String, String>,
     warnings: Vec<String>,
 }
 
 impl Environment {
     /// Reads `.env`; a file that is not there says nothing.
-    pub(crate) fn read(dotenv: &Path) -> Self {
+    pub fn read(dotenv: &Path) -> Self {
         match std::fs::read_to_string(dotenv) {
             Ok(text) => Self::parse(&text, dotenv),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Self::default(),
@@ -45,13 +45,13 @@ impl Environment {
     }
 
     /// A variable that holds something.
-    pub(crate) fn var(&self, name: &str) -> Option<String> {
+    pub fn var(&self, name: &str) -> Option<String> {
         let own = std::env::var(name).ok().filter(|value| !value.is_empty());
         own.or_else(|| self.from_file.get(name).filter(|value| !value.is_empty()).cloned())
     }
 
     /// What the user should know of the file.
-    pub(crate) fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }

@@ -3,12 +3,6 @@
 //! What is broken or of a wrong type is refused with its line, and nothing is ever written back. A key that nobody
 //! knows is a warning, since a later version or another program may know it.
 
-pub(crate) mod auxiliary;
-pub(crate) mod edit;
-mod keys;
-pub(crate) mod redaction;
-mod tree;
-
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,12 +10,11 @@ use std::path::{Path, PathBuf};
 use hermes_plugin_host::PluginSettings;
 use serde_json::{Map, Value};
 
-pub(crate) use keys::{most_similar, nearest, similarity};
-
+use crate::codes;
 use crate::environment::Environment;
-use crate::failure::{Failure, Kind};
-use keys::{CHAIN, KEYS, Key, TASKS, Wants, is_section, names_in};
-use tree::{Content, Node, Place};
+use crate::keys::{CHAIN, KEYS, Key, TASKS, Wants, is_section, names_in, nearest, similarity};
+use crate::tree::{Content, Node, Place};
+use hermes_diagnostic::Diagnostic;
 
 /// The key by which another program, whose home looks much like ours, numbers its configurations.
 const FOREIGN_MARK: &str = "_config_version";
@@ -31,7 +24,7 @@ const TASK: &str = "<task>";
 
 /// A configuration that was read and checked.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Config {
+pub struct Config {
     file: PathBuf,
     exists: bool,
     /// What the file sets, by dotted key.
@@ -41,7 +34,7 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the file; one that is not there sets nothing.
-    pub(crate) fn read(file: &Path, environment: &Environment) -> Result<Self, Failure> {
+    pub fn read(file: &Path, environment: &Environment) -> Result<Self, Diagnostic> {
         let text = match std::fs::read(file) {
             Ok(bytes) => String::from_utf8(bytes)
                 .map_err(|error| refusal(file, None, not_text(&error), "save the file as UTF-8"))?,
@@ -55,7 +48,7 @@ impl Config {
     }
 
     /// Checks a text; `variable` answers `${NAME}`.
-    pub(crate) fn parse(text: &str, file: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+    pub fn parse(text: &str, file: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostic> {
         let mut root = Node::parse(text).map_err(|broken| {
             refusal(file, broken.place, broken.why, "correct the line; the file was left as it is")
         })?;
@@ -76,56 +69,56 @@ impl Config {
     }
 
     /// The file, whether it is there or not.
-    pub(crate) fn file(&self) -> &Path {
+    pub fn file(&self) -> &Path {
         &self.file
     }
 
     /// Whether there is a file.
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.exists
     }
 
     /// What the user should know.
-    pub(crate) fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// What the file sets.
-    pub(crate) fn given(&self, path: &str) -> Option<&Value> {
+    pub fn given(&self, path: &str) -> Option<&Value> {
         debug_assert!(Key::at(path).is_some(), "{path} is in the table");
         self.set.iter().find(|(key, _)| key == path).map(|(_, value)| value)
     }
 
     /// What is in force: what the file sets, else the default.
-    pub(crate) fn value(&self, path: &str) -> Option<Value> {
+    pub fn value(&self, path: &str) -> Option<Value> {
         let default = || Key::at(path).and_then(|key| serde_json::from_str(key.default).ok());
         self.given(path).cloned().or_else(default)
     }
 
     /// A text that is not blank.
-    pub(crate) fn text(&self, path: &str) -> Option<String> {
+    pub fn text(&self, path: &str) -> Option<String> {
         let value = self.value(path)?;
         value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// A whole number; what is larger than fits is as large as fits.
-    pub(crate) fn count(&self, path: &str) -> Option<u32> {
+    pub fn count(&self, path: &str) -> Option<u32> {
         self.value(path)?.as_u64().map(|count| u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// True or false.
-    pub(crate) fn flag(&self, path: &str) -> bool {
+    pub fn flag(&self, path: &str) -> bool {
         self.value(path).and_then(|value| value.as_bool()).unwrap_or_default()
     }
 
     /// A list of texts.
-    pub(crate) fn texts(&self, path: &str) -> Vec<String> {
+    pub fn texts(&self, path: &str) -> Vec<String> {
         let value = self.value(path).unwrap_or_default();
         value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     }
 
     /// `plugins.entries`.
-    pub(crate) fn entries(&self) -> Map<String, Value> {
+    pub fn entries(&self) -> Map<String, Value> {
         match self.value("plugins.entries") {
             Some(Value::Object(entries)) => entries,
             _ => Map::new(),
@@ -133,7 +126,7 @@ impl Config {
     }
 
     /// `plugins.settings`: checked when the file was read.
-    pub(crate) fn plugin_settings(&self) -> HashMap<String, PluginSettings> {
+    pub fn plugin_settings(&self) -> HashMap<String, PluginSettings> {
         let Some(Value::Object(sections)) = self.value("plugins.settings") else { return HashMap::new() };
         let settings = |(name, section): (String, Value)| {
             let settings = PluginSettings::read(&name, &section).ok()?;
@@ -143,13 +136,13 @@ impl Config {
     }
 
     /// Whether the file may hold keys of models.
-    pub(crate) fn holds_keys(&self) -> bool {
+    pub fn holds_keys(&self) -> bool {
         let holds = |(path, _): &(String, Value)| path.ends_with(".api_key") || path.ends_with(".fallback_chain");
         self.set.iter().any(holds)
     }
 
     /// The tasks that have a section of their own, and the one that every session has.
-    pub(crate) fn tasks(&self) -> Vec<String> {
+    pub fn tasks(&self) -> Vec<String> {
         let mut tasks = vec![TASKS[0].to_owned()];
         for (path, _) in &self.set {
             let below = path.strip_prefix("auxiliary.").and_then(|rest| rest.split_once('.'));
@@ -161,7 +154,7 @@ impl Config {
     }
 
     /// What `platform_hints` says of a platform: words instead of the built-in ones, and words behind them.
-    pub(crate) fn platform_hint(&self, platform: &str) -> Option<(Option<String>, Option<String>)> {
+    pub fn platform_hint(&self, platform: &str) -> Option<(Option<String>, Option<String>)> {
         let hints = self.value("platform_hints")?;
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         match hints.get(platform)? {
@@ -171,7 +164,7 @@ impl Config {
     }
 
     /// All that is in force, nested as in the file; keys that nothing sets are null. Keys and tokens are redacted.
-    pub(crate) fn shown(&self) -> Value {
+    pub fn shown(&self) -> Value {
         let mut root = Map::new();
         let tasks = self.tasks();
         let paths = KEYS.iter().flat_map(|key| match key.path.split_once(TASK) {
@@ -191,11 +184,11 @@ impl Config {
                 section = inner;
             }
         }
-        redaction::redacted(Value::Object(root))
+        crate::redaction::redacted(Value::Object(root))
     }
 
     /// One value or section of what is in force, by its dotted key; none for a key that there is not.
-    pub(crate) fn shown_at(&self, path: &str) -> Option<Value> {
+    pub fn shown_at(&self, path: &str) -> Option<Value> {
         let root = self.shown();
         path.split('.').try_fold(root, |value, name| match value {
             Value::Object(mut section) => section.remove(name),
@@ -204,10 +197,10 @@ impl Config {
     }
 }
 
-fn refusal(file: &Path, place: Option<Place>, why: impl Into<String>, fix: &str) -> Failure {
+fn refusal(file: &Path, place: Option<Place>, why: impl Into<String>, fix: &str) -> Diagnostic {
     let place = place.filter(|place| place.line > 0);
     let at = place.map_or_else(String::new, |place| format!(":{}:{}", place.line, place.column));
-    Failure::new(Kind::Configuration, format!("{}{at} cannot be used", file.display()), why, fix)
+    Diagnostic::new(codes::VALUE, format!("{}{at} cannot be used", file.display()), why, fix)
 }
 
 fn not_text(error: &std::string::FromUtf8Error) -> String {
@@ -216,10 +209,10 @@ fn not_text(error: &std::string::FromUtf8Error) -> String {
     format!("line {line} holds bytes that are no UTF-8 text")
 }
 
-fn foreign(file: &Path) -> Failure {
+fn foreign(file: &Path) -> Diagnostic {
     let home = file.parent().unwrap_or(file).display().to_string();
-    Failure::new(
-        Kind::Configuration,
+    Diagnostic::new(
+        codes::FOREIGN_HOME,
         format!("{home} cannot be used as home"),
         format!("it is the home of another program: its config.yaml has `{FOREIGN_MARK}`; it was left as it is"),
         "set HERMES_HOME to another folder, such as ~/.hermes-rs",
@@ -238,7 +231,7 @@ impl Check<'_> {
         self.warnings.push(format!("{}:{}: {what}", self.file.display(), place.line));
     }
 
-    fn top(&mut self, root: &Node) -> Result<(), Failure> {
+    fn top(&mut self, root: &Node) -> Result<(), Diagnostic> {
         match &root.content {
             Content::Nothing => Ok(()),
             Content::Section(entries) => self.section("", entries),
@@ -254,7 +247,7 @@ impl Check<'_> {
         }
     }
 
-    fn section(&mut self, section: &str, entries: &[(String, Place, Node)]) -> Result<(), Failure> {
+    fn section(&mut self, section: &str, entries: &[(String, Place, Node)]) -> Result<(), Diagnostic> {
         for (name, place, node) in entries {
             let path = if section.is_empty() { name.clone() } else { format!("{section}.{name}") };
             // `model: NAME` says no more than the name.
@@ -303,7 +296,7 @@ impl Check<'_> {
         }
     }
 
-    fn wrong(&self, path: &str, place: Place, found: &Content, wanted: &str) -> Failure {
+    fn wrong(&self, path: &str, place: Place, found: &Content, wanted: &str) -> Diagnostic {
         // The value itself is not quoted: it may be a key.
         let why = format!("`{path}` is {}, and has to be {wanted}", found.describe());
         let fix = match found {
@@ -318,7 +311,7 @@ impl Check<'_> {
     }
 
     /// The value of a node, where it is what is wanted.
-    fn fitting(&mut self, wants: Wants, path: &str, node: &Node) -> Result<Value, Failure> {
+    fn fitting(&mut self, wants: Wants, path: &str, node: &Node) -> Result<Value, Diagnostic> {
         let value = match &node.content {
             // What a variable holds is always a text, whatever it says.
             Content::Text(text)
@@ -393,7 +386,7 @@ impl Check<'_> {
     }
 
     /// An entry of a chain.
-    fn check_link(&mut self, path: &str, node: &Node) -> Result<(), Failure> {
+    fn check_link(&mut self, path: &str, node: &Node) -> Result<(), Diagnostic> {
         let names = || CHAIN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let Content::Section(entries) = &node.content else {
             return Err(self.wrong(path, node.place, &node.content, &format!("a section with {}", names())));
@@ -412,7 +405,7 @@ impl Check<'_> {
     }
 
     /// A text, or a section of `replace` and `append`.
-    fn check_hint(&self, path: &str, node: &Node) -> Result<(), Failure> {
+    fn check_hint(&self, path: &str, node: &Node) -> Result<(), Diagnostic> {
         match &node.content {
             Content::Text(_) | Content::Nothing => Ok(()),
             Content::Section(entries) => entries.iter().try_for_each(|(name, place, entry)| {
@@ -438,7 +431,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<Config, Failure> {
+    fn parse(text: &str) -> Result<Config, Diagnostic> {
         Config::parse(text, Path::new("/h/config.yaml"), &|name| match name {
             "HERMES_T_KEY" => Some("sk-0123456789abcdefghij".to_owned()),
             "HERMES_T_WINDOW" => Some("12000".to_owned()),
@@ -512,7 +505,7 @@ mod tests {
             ("- a\n", "1:1", "the file is a list", "sections"),
         ] {
             let failure = parse(text).unwrap_err();
-            assert_eq!(failure.kind, Kind::Configuration);
+            assert_eq!(failure.code, codes::VALUE);
             assert_eq!(failure.what, format!("/h/config.yaml:{place} cannot be used"), "{text}");
             assert!(failure.why.contains(found) && failure.why.contains(wanted), "{text}: {failure}");
         }
@@ -612,7 +605,10 @@ mod tests {
     #[test]
     fn the_home_of_another_program_is_refused() {
         let failure = parse("model: x\n_config_version: 33\n").unwrap_err();
-        assert!(failure.why.contains("another program") && failure.fix.contains("HERMES_HOME"), "{failure}");
+        assert!(
+            failure.why.contains("another program") && failure.fix.to_string().contains("HERMES_HOME"),
+            "{failure}"
+        );
     }
 
     #[test]

@@ -274,7 +274,7 @@ pub(crate) fn names_in(section: &str) -> Vec<&'static str> {
 }
 
 /// The known path that somebody who wrote this one may have meant.
-pub(crate) fn nearest(path: &str) -> Option<String> {
+pub fn nearest(path: &str) -> Option<String> {
     let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
     let here = |known: &str| if section.is_empty() { known.to_owned() } else { format!("{section}.{known}") };
     let siblings = names_in(section).into_iter().map(|known| (similarity(name, known), here(known)));
@@ -289,7 +289,7 @@ pub(crate) fn nearest(path: &str) -> Option<String> {
 }
 
 /// The name that somebody who wrote this one may have meant.
-pub(crate) fn most_similar(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+pub fn most_similar(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
     let alike = known.map(|known| (similarity(name, &known), known));
     let best = alike.max_by(|(left, _), (right, _)| left.total_cmp(right))?;
     (best.0 >= LEAST_ALIKE).then_some(best.1)
@@ -299,7 +299,7 @@ pub(crate) fn most_similar(name: &str, known: impl Iterator<Item = String>) -> O
 const LEAST_ALIKE: f64 = 0.6;
 
 /// From 0 to 1; swapped letters count as one mistake.
-pub(crate) fn similarity(left: &str, right: &str) -> f64 {
+pub fn similarity(left: &str, right: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(&left.to_lowercase(), &right.to_lowercase())
 }
 
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_page_on_configuration_has_a_row_for_each_key() {
-        let page = include_str!("../../../../docs/configuration.md");
+        let page = include_str!("../../../docs/configuration.md");
         for key in KEYS {
             let default = if key.default.is_empty() { "none" } else { key.default };
             let works = if key.works { "" } else { "; has no effect yet" };

@@ -27,7 +27,7 @@ const KEY_STARTS: &[&str] = &[
 const LONG_RUN: usize = 32;
 
 /// A value with every secret in it redacted, by the name it has or by how it looks.
-pub(crate) fn redacted(value: Value) -> Value {
+pub fn redacted(value: Value) -> Value {
     match value {
         Value::Object(section) => section
             .into_iter()
@@ -62,7 +62,7 @@ fn is_variable(text: &str) -> bool {
 }
 
 /// A text with what looks like keys in it redacted, and with the password of an address.
-pub(crate) fn redacted_text(text: &str) -> String {
+pub fn redacted_text(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while !rest.is_empty() {

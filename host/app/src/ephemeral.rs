@@ -1,16 +1,15 @@
-//! Layers of a single call: words that go out with every request and are part of no conversation.
+//! Text that goes out with every request and is not stored in the conversation.
 
 use std::path::{Path, PathBuf};
 
 use hermes_agent::Ephemeral;
+use hermes_config::{Config, Environment};
 use hermes_conversation::Role;
 use serde::Deserialize;
 
-use crate::config::Config;
-use crate::environment::Environment;
-use crate::failure::{Failure, Kind};
+use crate::AppError;
 
-/// Sets them for a process, before what the file says.
+/// These variables override the configuration for one process.
 const SYSTEM: &str = "HERMES_EPHEMERAL_SYSTEM_PROMPT";
 const PREFILL: &str = "HERMES_PREFILL_MESSAGES_FILE";
 
@@ -21,10 +20,10 @@ struct Prefilled {
     content: String,
 }
 
-/// What variables and configuration say.
-pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemeral, Failure> {
+/// Reads the variables, then the configuration.
+pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemeral, AppError> {
     let system = environment.var(SYSTEM).or_else(|| config.text("prompt.ephemeral_system_prompt"));
-    // A path of the configuration is meant from where that stands, whatever folder the program is started in.
+    // A path in the configuration is relative to the file, whatever folder the program is started in.
     let beside = config.file().parent().unwrap_or(Path::new(""));
     let configured = || config.text("prompt.prefill_messages_file").map(|file| beside.join(file));
     let file = environment.var(PREFILL).map(PathBuf::from).or_else(configured);
@@ -32,17 +31,13 @@ pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemer
     Ok(Ephemeral { system: system.unwrap_or_default().trim().to_owned(), prefill })
 }
 
-fn prefill(file: &Path) -> Result<Vec<(Role, String)>, Failure> {
-    let refused = |why: String| {
-        let fix = "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, the user's first, in turn, \
-                   the assistant's last";
-        Failure::new(Kind::Configuration, format!("{} cannot be used as prefill", file.display()), why, fix)
-    };
+fn prefill(file: &Path) -> Result<Vec<(Role, String)>, AppError> {
+    let refused = |why: String| AppError::Prefill { file: file.to_owned(), why };
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
     parse(&text).map_err(refused)
 }
 
-/// Only what leaves the conversation behind it valid for every provider.
+/// Accepts only messages that keep the conversation after them valid for every provider.
 fn parse(text: &str) -> Result<Vec<(Role, String)>, String> {
     let messages: Vec<Prefilled> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     for (at, message) in messages.iter().enumerate() {

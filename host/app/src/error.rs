@@ -1,0 +1,87 @@
+//! Why the application could not do what was asked.
+
+use std::io;
+use std::path::PathBuf;
+
+use hermes_agent::AgentError;
+use hermes_agent::approval::RuleError;
+use hermes_diagnostic::Diagnostic;
+use hermes_install::InstallError;
+use hermes_models::{ModelError, ResolveError, UnknownTtl};
+use hermes_plugin_host::PluginsError;
+use hermes_store::StoreError;
+
+/// Why the application could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// `config.yaml` cannot be used or changed.
+    #[error(transparent)]
+    Config(#[from] Diagnostic),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No model can be chosen.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The model's provider.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A plugin.
+    #[error(transparent)]
+    Plugins(#[from] PluginsError),
+    /// An installation.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// A session.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// No variable names the home folder.
+    #[error("neither HERMES_HOME nor HOME is set")]
+    NoHome,
+    /// The home folder's path is not usable.
+    #[error("{}: {source}", path.display())]
+    HomePath {
+        /// As it is set.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// An entry below `approvals` is not a rule.
+    #[error("{source}")]
+    Rule {
+        /// `config.yaml`.
+        file: PathBuf,
+        /// Why.
+        source: RuleError,
+    },
+    /// `prompt_caching.cache_ttl` is not a duration that providers offer.
+    #[error("{source}")]
+    CacheTtl {
+        /// `config.yaml`.
+        file: PathBuf,
+        /// Why.
+        source: UnknownTtl,
+    },
+    /// `HERMES_CLOCK` is not a moment.
+    #[error("HERMES_CLOCK is `{value}`: {why}")]
+    Clock {
+        /// As it is set.
+        value: String,
+        /// Why.
+        why: String,
+    },
+    /// The file of prefilled messages cannot be used.
+    #[error("{why}")]
+    Prefill {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// No session of this folder can be continued.
+    #[error("there is none in {}", workspace.display())]
+    NoSessionHere {
+        /// The folder.
+        workspace: PathBuf,
+    },
+}

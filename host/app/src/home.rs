@@ -1,0 +1,104 @@
+//! `$HERMES_HOME`: where it is, and the places of its files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hermes_runtime::{CodeFolder, Compiler, Runtime};
+
+use crate::AppError;
+
+/// The folder that holds everything. A `Home` is only a name: making one creates nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// `$HERMES_HOME`, else `~/.hermes`.
+    ///
+    /// # Errors
+    ///
+    /// When no variable names a folder, or its path cannot be made absolute.
+    pub fn locate() -> Result<Self, AppError> {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let user = || set("HOME").or_else(|| set("USERPROFILE"));
+        let path = set("HERMES_HOME").or_else(|| user().map(|home| home.join(".hermes"))).ok_or(AppError::NoHome)?;
+        let path = std::path::absolute(&path).map_err(|source| AppError::HomePath { path, source })?;
+        Ok(Self(path))
+    }
+
+    /// The home at this path.
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// `config.yaml`.
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.yaml")
+    }
+
+    /// `.env`.
+    pub fn dotenv(&self) -> PathBuf {
+        self.0.join(".env")
+    }
+
+    /// The folder of installed plugins.
+    pub fn plugins(&self) -> PathBuf {
+        self.0.join("plugins")
+    }
+
+    /// The folder of logs.
+    pub fn logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+
+    /// The lines that the user typed at a terminal.
+    pub fn history(&self) -> PathBuf {
+        self.0.join("history")
+    }
+
+    /// A runtime that keeps compiled plugins in this home.
+    pub fn runtime(&self, compiler: Compiler) -> Runtime {
+        Runtime::with(CodeFolder { path: self.code(), key: self.code_key() }, compiler)
+    }
+
+    /// Compiled plugins.
+    pub fn code(&self) -> PathBuf {
+        self.0.join("cache").join("code")
+    }
+
+    /// The key that authenticates compiled plugins. It lies outside the cache, so that a cache copied from elsewhere
+    /// does not bring its own key.
+    pub fn code_key(&self) -> PathBuf {
+        self.0.join("code.key")
+    }
+}
+
+/// Creates a folder that only its owner can open, and the folders above it.
+///
+/// # Errors
+///
+/// When the system refuses.
+pub fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a file for appending; a new one can be read by its owner only.
+///
+/// # Errors
+///
+/// When the system refuses.
+pub fn append_private(file: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)
+}

@@ -1,0 +1,199 @@
+//! Starting sessions.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hermes_agent::{Agent, Approvals, Approver, Begin, Host, Settings};
+use hermes_models::{Provider, Route, Source};
+use hermes_plugin_host::{Catalog, Nursery, Plugins, Selection};
+use hermes_runtime::Runtime;
+use hermes_store::Store;
+
+use crate::bundled::BUNDLED;
+use crate::{AppError, ModelChoice, Reporter, Setup, create_private};
+
+/// What a front end decides before it starts sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// Model and engine.
+    pub choice: ModelChoice,
+    /// The folder that new sessions work in.
+    pub workspace: PathBuf,
+    /// The name of the front end in prompts and in `platform_hints`: `cli`.
+    pub platform: String,
+    /// Whether each session has one turn only. Plugins are then not watched for changes.
+    pub one_shot: bool,
+}
+
+/// Which session to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// A new one.
+    New,
+    /// The session whose id begins like this, or a copy of it.
+    Resume {
+        /// An id, the beginning of one, or a title.
+        id: String,
+        /// Work on a copy.
+        branch: bool,
+    },
+    /// The newest session of the workspace, or a copy of it.
+    Newest {
+        /// Work on a copy.
+        branch: bool,
+    },
+}
+
+/// Starts sessions that share a store, a runtime and a connection.
+pub struct Launcher {
+    setup: Setup,
+    selection: Selection,
+    settings: Settings,
+    approvals: Approvals,
+    route: Route,
+    store: Arc<Store>,
+    runtime: Arc<Runtime>,
+    provider: Arc<dyn Provider>,
+    workspace: PathBuf,
+    reporter: Arc<dyn Reporter>,
+    /// Whether a session lasts long enough for plugins to change during it.
+    watches: bool,
+}
+
+impl Launcher {
+    /// Opens everything that a session needs. Anything invalid is reported before anything is written.
+    ///
+    /// # Errors
+    ///
+    /// When no model can be chosen, a setting is wrong, or the store cannot be opened.
+    pub fn new(setup: Setup, launch: Launch, reporter: Arc<dyn Reporter>) -> Result<Self, AppError> {
+        for warning in setup.warnings() {
+            reporter.warning(warning);
+        }
+        let route = setup.route(&launch.choice)?;
+        for note in &route.notes {
+            reporter.note(note);
+        }
+        let auxiliary = setup.auxiliary(&route)?;
+        for notice in &auxiliary.notices {
+            reporter.warning(notice);
+        }
+        let provider = hermes_models::connect(&route)?;
+        // Opening the store detects a home of another program, so this comes before anything is created there.
+        let store = Arc::new(Store::open(setup.home.path())?);
+        if route.is_offline() && route.source == Source::Nothing {
+            reporter.note(
+                "no model is configured, so the built-in `offline` partner answers; set model.provider and \
+                 model.default, or the key of a provider, to talk to a model",
+            );
+        }
+        Ok(Self {
+            selection: setup.selection(&launch.choice),
+            settings: setup.settings(&launch.platform, launch.one_shot, &auxiliary)?,
+            approvals: Approvals { rules: setup.approval_rules()?, approver: None },
+            runtime: Arc::new(setup.runtime()),
+            watches: !launch.one_shot,
+            workspace: launch.workspace,
+            setup,
+            route,
+            store,
+            provider,
+            reporter,
+        })
+    }
+
+    /// Sets who answers requests for approval.
+    #[must_use]
+    pub fn asking(mut self, approver: Option<Arc<dyn Approver>>) -> Self {
+        self.approvals.approver = approver;
+        self
+    }
+
+    /// The home and its configuration.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// The store of conversations.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The folder that new sessions work in.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Starts a session with its own plugins.
+    ///
+    /// # Errors
+    ///
+    /// When a plugin that the session needs is missing or broken, or the session cannot be opened.
+    pub async fn begin(&self, begin: Begin) -> Result<Agent, AppError> {
+        Ok(Agent::begin(self.host()?, begin, self.workspace.clone()).await?)
+    }
+
+    /// What an agent works with.
+    ///
+    /// # Errors
+    ///
+    /// When a plugin that the session needs is missing or broken.
+    pub fn host(&self) -> Result<Host, AppError> {
+        let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
+        // The catalog is read again, so that a new session gets the plugins of this moment.
+        let selected = Plugins::select(&self.runtime, &self.setup.catalog(), &self.selection, &compiling);
+        self.reporter.compiled();
+        let mut plugins = selected?;
+        if self.watches
+            && let Err(error) = self.watch(&mut plugins)
+        {
+            self.reporter.warning(&error);
+        }
+        for notice in plugins.notices() {
+            self.reporter.warning(notice);
+        }
+        Ok(Host {
+            home: self.setup.home.path().to_owned(),
+            store: Arc::clone(&self.store),
+            plugins,
+            provider: Arc::clone(&self.provider),
+            model: self.route.model.clone(),
+            engine: self.selection.engine.clone(),
+            settings: self.settings.clone(),
+            approvals: self.approvals.clone(),
+        })
+    }
+
+    /// Watches the plugins for changes while the session lasts.
+    fn watch(&self, plugins: &mut Plugins) -> Result<(), String> {
+        let folder = self.setup.home.plugins();
+        create_private(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+        let nursery = Nursery {
+            runtime: Arc::clone(&self.runtime),
+            find: {
+                let (folder, settings) = (folder.clone(), self.selection.settings.clone());
+                Box::new(move || Catalog::find(BUNDLED, &folder, &settings))
+            },
+            folder,
+            selection: self.selection.clone(),
+        };
+        plugins.watch(nursery).map_err(|error| error.to_string())
+    }
+
+    /// Finds the session that is meant.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such session, or several fit.
+    pub fn choose(&self, choice: &SessionChoice) -> Result<Begin, AppError> {
+        let (id, branch) = match choice {
+            SessionChoice::New => return Ok(Begin::New),
+            SessionChoice::Resume { id, branch } => (self.store.resolve_session(id)?, *branch),
+            SessionChoice::Newest { branch } => {
+                let newest = self.store.newest_session(&self.workspace)?;
+                (newest.ok_or_else(|| AppError::NoSessionHere { workspace: self.workspace.clone() })?, *branch)
+            }
+        };
+        Ok(if branch { Begin::Branch(id) } else { Begin::Resume(id) })
+    }
+}

@@ -1,0 +1,297 @@
+//! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
+
+use hermes_agent::approval::ApprovalRules;
+use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, Settings, TaskModels};
+use hermes_config::{Auxiliary, Config, Environment};
+use hermes_install::Installer;
+use hermes_models::{Route, Ttl, UnknownTtl, Wanted};
+use hermes_plugin_host::{Catalog, Manifest, PreferredSource, Selection, Variables};
+use hermes_prompt::PlatformHint;
+use hermes_runtime::{Compiler, Runtime};
+use hermes_store::Store;
+use serde_json::{Map, Value};
+
+use crate::bundled::BUNDLED;
+use crate::{AppError, Home, ephemeral};
+
+/// The home folder, read once at the start of an operation.
+#[derive(Debug)]
+pub struct Setup {
+    /// The home folder.
+    pub home: Home,
+    /// Variables of the process and of `.env`.
+    pub environment: Environment,
+    /// `config.yaml`.
+    pub config: Config,
+    /// The compiler of plugins.
+    pub compiler: Compiler,
+}
+
+/// The model and the engine that the caller prefers to those of the configuration.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The model's provider.
+    pub provider: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The address of an OpenAI-compatible API.
+    pub base_url: Option<String>,
+    /// The context engine.
+    pub engine: Option<String>,
+}
+
+impl Setup {
+    /// Reads the files of a home. Nothing is created, and the home of another program is refused.
+    ///
+    /// # Errors
+    ///
+    /// When `config.yaml` cannot be used.
+    pub fn read(home: Home, compiler: Compiler) -> Result<Self, AppError> {
+        let environment = Environment::read(&home.dotenv());
+        let config = Config::read(&home.config(), &environment)?;
+        Ok(Self { home, environment, config, compiler })
+    }
+
+    /// What the user should correct in `.env` and `config.yaml`.
+    pub fn warnings(&self) -> impl Iterator<Item = &String> {
+        self.environment.warnings().iter().chain(self.config.warnings())
+    }
+
+    /// A runtime that keeps compiled plugins in this home.
+    pub fn runtime(&self) -> Runtime {
+        self.home.runtime(self.compiler.clone())
+    }
+
+    /// Creates the home if it is missing, and makes sure that it belongs to this program.
+    ///
+    /// # Errors
+    ///
+    /// When the home belongs to another program or cannot be written.
+    pub fn own(&self) -> Result<(), AppError> {
+        // Opening the store detects a home of another program.
+        Ok(Store::open(self.home.path()).map(drop)?)
+    }
+
+    /// The model of a session.
+    ///
+    /// # Errors
+    ///
+    /// When flags, variables and configuration do not name a usable model.
+    pub fn route(&self, flags: &ModelChoice) -> Result<Route, AppError> {
+        let flags = Wanted {
+            provider: flags.provider.clone(),
+            model: flags.model.clone(),
+            base_url: flags.base_url.clone(),
+            ..Wanted::default()
+        };
+        Ok(hermes_models::resolve(&flags, &|name| self.environment.var(name), &self.configured())?)
+    }
+
+    /// The models that serve the tasks of plugins; `session` is the model of the session.
+    ///
+    /// # Errors
+    ///
+    /// When a section below `auxiliary` is wrong.
+    pub fn auxiliary(&self, session: &Route) -> Result<Auxiliary, AppError> {
+        Ok(Auxiliary::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))?)
+    }
+
+    fn configured(&self) -> Wanted {
+        Wanted {
+            provider: self.config.text("model.provider"),
+            model: self.config.text("model.default"),
+            base_url: self.config.text("model.base_url"),
+            api_key: self.config.text("model.api_key"),
+            context_length: self.config.count("model.context_length"),
+            api_mode: self.config.text("model.api_mode"),
+        }
+    }
+
+    /// The plugins that sessions use.
+    pub fn selection(&self, flags: &ModelChoice) -> Selection {
+        let config = &self.config;
+        let engine = flags.engine.clone().or_else(|| config.text("context.engine"));
+        let engine = engine.unwrap_or_else(|| Selection::ENGINE.to_owned());
+        let mut entries = config.entries();
+        let defaults = |section: &str, names: &[&'static str]| -> Vec<(&'static str, Value)> {
+            let given = |name: &&'static str| Some((*name, config.given(&format!("{section}.{name}"))?.clone()));
+            names.iter().filter_map(given).collect()
+        };
+        let compression = ["threshold", "target_ratio", "protect_first_n", "protect_last_n"];
+        fill(&mut entries, &engine, defaults("compression", &compression));
+        fill(&mut entries, Selection::MEMORY, defaults("memory", &["memory_char_limit", "user_char_limit"]));
+        Selection {
+            engine,
+            memory: config.text("memory.provider"),
+            enabled: config.texts("plugins.enabled"),
+            disabled: config.texts("plugins.disabled"),
+            entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
+            variables: {
+                let environment = self.environment.clone();
+                Variables::new(move |name| environment.var(name))
+            },
+            settings: config.plugin_settings(),
+        }
+    }
+
+    /// The installer of plugins for this home.
+    pub fn installer(&self) -> Installer {
+        let settings = self.config.plugin_settings();
+        let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
+        // Its name is free if the user wants an installed plugin in its place.
+        let is_fixed =
+            |name: &String| settings.get(name).and_then(|own| own.source) != Some(PreferredSource::Installed);
+        Installer::new(self.home.path(), names.filter(is_fixed))
+    }
+
+    /// All plugins, bundled and installed. An interrupted change of an installed plugin is finished first.
+    pub fn catalog(&self) -> Catalog {
+        match self.installer().recover(&|_| ()) {
+            Ok(None) => {}
+            Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
+            Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
+        }
+        Catalog::find(BUNDLED, &self.home.plugins(), &self.config.plugin_settings())
+    }
+
+    pub(crate) fn settings(&self, platform: &str, one_shot: bool, auxiliary: &Auxiliary) -> Result<Settings, AppError> {
+        let config = &self.config;
+        let hint = config.platform_hint(platform);
+        Ok(Settings {
+            max_turns: config.count("agent.max_turns").unwrap_or(u32::MAX),
+            compression: config.flag("compression.enabled"),
+            platform: platform.to_owned(),
+            one_shot,
+            auxiliary_models: connected(auxiliary)?,
+            prompt: PromptSettings {
+                system_message: config.text("prompt.system_message"),
+                platform_hint: hint
+                    .map_or_else(PlatformHint::default, |(replace, append)| PlatformHint { replace, append }),
+                environment_hint: config.text("agent.environment_hint"),
+                context_files: config.flag("prompt.context_files"),
+                context_file_max_chars: config.count("context_file_max_chars").map(|most| most as usize),
+            },
+            ephemeral: ephemeral::read(config, &self.environment)?,
+            cache_ttl: self.cache_ttl()?,
+            clock: self.clock()?,
+        })
+    }
+
+    /// What plugins may do, or may not do, without a question.
+    ///
+    /// # Errors
+    ///
+    /// When an entry below `approvals` is not a rule.
+    pub fn approval_rules(&self) -> Result<ApprovalRules, AppError> {
+        let config = &self.config;
+        let rules = ApprovalRules::parse(&config.texts("approvals.allow"), &config.texts("approvals.deny"));
+        rules.map_err(|source| AppError::Rule { file: config.file().to_owned(), source })
+    }
+
+    fn cache_ttl(&self) -> Result<Ttl, AppError> {
+        let given = self.config.text("prompt_caching.cache_ttl");
+        given
+            .map_or(Ok(Ttl::default()), |given| given.parse())
+            .map_err(|source: UnknownTtl| AppError::CacheTtl { file: self.config.file().to_owned(), source })
+    }
+
+    /// `HERMES_CLOCK` replaces the current time, for tests of what a new day changes.
+    fn clock(&self) -> Result<Clock, AppError> {
+        let Some(value) = std::env::var_os("HERMES_CLOCK").filter(|value| !value.is_empty()) else {
+            return Ok(Clock::default());
+        };
+        let value = value.to_string_lossy().into_owned();
+        match value.parse() {
+            Ok(moment) => Ok(Clock::set_to(moment)),
+            Err(error) => Err(AppError::Clock { value, why: format!("{error}") }),
+        }
+    }
+}
+
+/// A provider for each candidate of each task. Nothing is sent yet.
+fn connected(auxiliary: &Auxiliary) -> Result<AuxiliaryModels, AppError> {
+    let mut models = AuxiliaryModels::new(auxiliary.transient_retries);
+    for task in &auxiliary.tasks {
+        let mut candidates = Vec::new();
+        for candidate in &task.candidates {
+            let route = &candidate.route;
+            candidates.push(match candidate.is_session {
+                true => Candidate::Session { context_length: route.model.context_length },
+                false => Candidate::Other {
+                    provider: hermes_models::connect(route)?,
+                    model: route.model.clone(),
+                    section: candidate.section.clone(),
+                },
+            });
+        }
+        let served = TaskModels { candidates, timeout: task.timeout, missing: task.missing.clone() };
+        models.set(&task.name, served);
+    }
+    Ok(models)
+}
+
+/// Adds the host's settings for a plugin to the plugin's own section, which takes precedence.
+fn fill(entries: &mut Map<String, Value>, plugin: &str, defaults: Vec<(&'static str, Value)>) {
+    if defaults.is_empty() {
+        return;
+    }
+    let entry = entries.entry(plugin).or_insert(Value::Null);
+    if entry.is_null() {
+        *entry = Value::Object(Map::new());
+    }
+    if let Value::Object(entry) = entry {
+        for (name, value) in defaults {
+            entry.entry(name).or_insert(value);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn setup(yaml: &str) -> Setup {
+        Setup {
+            home: Home::at(Path::new("/h")),
+            environment: Environment::default(),
+            config: Config::parse(yaml, Path::new("/h/config.yaml"), &|_| None).unwrap(),
+            compiler: Compiler::InProcess,
+        }
+    }
+
+    #[test]
+    fn sections_of_the_host_fill_what_the_plugins_own_sections_leave_open() {
+        let yaml = "compression: {threshold: 0.4, protect_last_n: 5}\nmemory: {memory_char_limit: 100}\n\
+                    plugins: {entries: {compressor: {threshold: 0.6}, builtin: , mine: {a: 1}}}\n";
+        let selection = setup(yaml).selection(&ModelChoice::default());
+        assert_eq!(selection.engine, "compressor");
+        assert_eq!(selection.entries["compressor"], json!({"threshold": 0.6, "protect_last_n": 5}));
+        assert_eq!(selection.entries["builtin"], json!({"memory_char_limit": 100}));
+        assert_eq!(selection.entries["mine"], json!({"a": 1}));
+    }
+
+    #[test]
+    fn the_engine_of_the_command_line_gets_them() {
+        let flags = ModelChoice { engine: Some("lossless".to_owned()), ..ModelChoice::default() };
+        let selection = setup("context: {engine: nope}\ncompression: {threshold: 0.4}\n").selection(&flags);
+        assert_eq!(selection.engine, "lossless");
+        assert_eq!(selection.entries["lossless"], json!({"threshold": 0.4}));
+        assert_eq!(selection.entries.len(), 1);
+    }
+
+    #[test]
+    fn nothing_configured_is_the_offline_partner() {
+        if hermes_models::KNOWN.iter().flat_map(|known| known.keys).any(|key| std::env::var_os(key).is_some()) {
+            return;
+        }
+        let route = setup("").route(&ModelChoice::default()).unwrap();
+        assert!(route.is_offline() && route.source == hermes_models::Source::Nothing);
+        let failure = setup("model: some-model\n").route(&ModelChoice::default()).unwrap_err();
+        assert!(matches!(failure, AppError::Resolve(_)), "{failure}");
+    }
+}

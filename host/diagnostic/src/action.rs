@@ -1,0 +1,120 @@
+//! Remedies that a front end can carry out or name in its own terms.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A remedy. A terminal words it as a command, another front end may offer a button.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Action {
+    /// Check the whole installation.
+    Diagnose,
+    /// Show the configuration in force.
+    ShowConfiguration,
+    /// List all plugins.
+    ListPlugins,
+    /// Compare the installed plugins with `plugins.lock`.
+    VerifyPlugins,
+    /// Show what is known about a plugin.
+    ShowPlugin {
+        /// Its name.
+        plugin: String,
+    },
+    /// Install a plugin from a source.
+    InstallPlugin,
+    /// Install again what `plugins.lock` pins.
+    RestorePinned,
+    /// Update a plugin from its source.
+    UpdatePlugin {
+        /// Its name.
+        plugin: String,
+    },
+    /// Remove an installed plugin.
+    RemovePlugin {
+        /// Its name.
+        plugin: String,
+    },
+    /// Grant a plugin its rights.
+    GrantPlugin {
+        /// Its name.
+        plugin: String,
+    },
+    /// Allow a plugin to run as native code.
+    GrantNative {
+        /// Its name.
+        plugin: String,
+    },
+    /// Use a plugin in new sessions.
+    EnablePlugin {
+        /// Its name.
+        plugin: String,
+    },
+    /// Stop using a plugin in new sessions.
+    DisablePlugin {
+        /// Its name.
+        plugin: String,
+    },
+    /// Allow this transfer without encryption.
+    AllowUnencrypted,
+    /// State the publisher's key.
+    StatePublisherKey,
+    /// Accept the publisher's new key.
+    AcceptPublisherKey,
+    /// Install the native library instead of the component.
+    ChooseNative,
+    /// Install the component instead of the native library.
+    ChooseComponent,
+    /// List the sessions.
+    ListSessions,
+    /// Continue on a copy of the session.
+    BranchSession,
+    /// Delete a session together with the sessions that came from it.
+    DeleteWithChildren,
+    /// Check the database of conversations.
+    CheckStore,
+    /// Repair the database of conversations; a copy is made first.
+    RepairStore,
+    /// Choose a provider for the session.
+    ChooseProvider,
+    /// Choose a model for the session.
+    ChooseModel,
+    /// Choose the address of the model's API.
+    ChooseAddress,
+    /// Choose another context engine.
+    ChooseEngine,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Diagnose => f.write_str("check the installation"),
+            Self::ShowConfiguration => f.write_str("show the configuration in force"),
+            Self::ListPlugins => f.write_str("list the plugins"),
+            Self::VerifyPlugins => f.write_str("verify the installed plugins"),
+            Self::ShowPlugin { plugin } => write!(f, "look at the plugin `{plugin}`"),
+            Self::InstallPlugin => f.write_str("install a plugin"),
+            Self::RestorePinned => f.write_str("install again what plugins.lock pins"),
+            Self::UpdatePlugin { plugin } => write!(f, "update the plugin `{plugin}`"),
+            Self::RemovePlugin { plugin } => write!(f, "remove the plugin `{plugin}`"),
+            Self::GrantPlugin { plugin } => write!(f, "grant the plugin `{plugin}` its rights"),
+            Self::GrantNative { plugin } => write!(f, "allow the plugin `{plugin}` to run as native code"),
+            Self::EnablePlugin { plugin } => write!(f, "enable the plugin `{plugin}`"),
+            Self::DisablePlugin { plugin } => write!(f, "disable the plugin `{plugin}`"),
+            Self::AllowUnencrypted => f.write_str("allow an unencrypted transfer from a server that you trust"),
+            Self::StatePublisherKey => f.write_str("state the publisher's key"),
+            Self::AcceptPublisherKey => f.write_str("accept the new key if you know why it changed"),
+            Self::ChooseNative => f.write_str("allow native code if you trust its author"),
+            Self::ChooseComponent => f.write_str("use the component"),
+            Self::ListSessions => f.write_str("list the sessions"),
+            Self::BranchSession => f.write_str("continue on a copy of the session"),
+            Self::DeleteWithChildren => f.write_str("delete the sessions that came from it too"),
+            Self::CheckStore => f.write_str("check the database"),
+            Self::RepairStore => f.write_str("repair the database, which makes a copy first"),
+            Self::ChooseProvider => f.write_str("choose a provider"),
+            Self::ChooseModel => f.write_str("choose a model"),
+            Self::ChooseAddress => f.write_str("set the address of the API"),
+            Self::ChooseEngine => f.write_str("choose another context engine"),
+        }
+    }
+}
