@@ -168,4 +168,4 @@ pub(crate) fn is_object(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -18,6 +18,7 @@ use super::*;
 use crate::{Breakpoints, Finish, Prefix, System, Wanted, connect, resolve};
 
 mod messages;
+mod requests;
 
 /// What the server writes on one connection; it closes behind the last piece.
 type Script = Vec<Vec<u8>>;
