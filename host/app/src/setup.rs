@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn nothing_configured_is_the_offline_partner() {
-        if hermes_models::KNOWN.iter().flat_map(|known| known.keys).any(|key| std::env::var_os(key).is_some()) {
+        if hermes_models::PROVIDERS.iter().flat_map(|row| row.keys).any(|key| std::env::var_os(key).is_some()) {
             return;
         }
         let route = setup("").route(&ModelChoice::default()).unwrap();

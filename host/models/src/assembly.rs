@@ -50,7 +50,7 @@ impl From<Stated> for Unread {
     }
 }
 
-/// Puts the replies of one wire format together.
+/// Collects the reply of one wire format.
 pub(crate) trait Assemble: Send {
     /// Takes the data of one event, or what the server states in place of an answer.
     fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated>;
@@ -65,10 +65,10 @@ pub(crate) trait Assemble: Send {
     fn progress(&self) -> Progress;
 
     /// The text so far, as far as it goes.
-    fn into_text(self) -> String;
+    fn into_text(self: Box<Self>) -> String;
 
     /// The reply, once nothing more comes. `new_id` makes ids for calls that have none.
-    fn finish(self, asked: &str, new_id: impl FnMut() -> String) -> Result<Reply, Broken>;
+    fn finish(self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken>;
 }
 
 /// A call as it arrived.
@@ -85,7 +85,7 @@ struct Slot {
 fn settle(
     mut slots: Vec<Slot>,
     mut finish: Finish,
-    mut new_id: impl FnMut() -> String,
+    new_id: &mut dyn FnMut() -> String,
 ) -> Result<(Vec<ToolCall>, Finish), Broken> {
     match finish {
         Finish::Refused => slots.clear(),

@@ -26,7 +26,7 @@ use crate::{
     ApiMode, Delta, ModelError, OnDelta, Reply, Route, Secret,
     assembly::{Assemble, Broken, Progress, Unread},
     failure::{self, Stated},
-    known,
+    providers::{self, KeyHeader, ProviderRow},
 };
 
 /// Most bytes of one reply. No model writes as much; a broken server might.
@@ -54,7 +54,7 @@ pub(crate) struct Patience {
 impl Patience {
     /// What suits an endpoint: a model on this machine may read a long prompt for minutes before it says a word.
     pub(crate) fn for_route(route: &Route) -> Self {
-        let local = route.base_url.as_ref().is_some_and(known::is_loopback);
+        let local = route.base_url.as_ref().is_some_and(providers::is_loopback);
         Self {
             connect: Duration::from_secs(10),
             silence: Duration::from_secs(if local { 900 } else { 180 }),
@@ -111,7 +111,7 @@ impl Endpoint {
         let mut shown = url.clone();
         shown.set_query(None);
         Ok(Self {
-            host: known::host(base).unwrap_or_default(),
+            host: providers::host(base).unwrap_or_default(),
             shown_url: shown.to_string(),
             url,
             key: route.api_key.clone(),
@@ -134,7 +134,7 @@ impl Endpoint {
             .redirect(redirect::Policy::none())
             .connect_timeout(self.patience.connect)
             .read_timeout(self.patience.silence);
-        if known::is_loopback(&self.url) {
+        if providers::is_loopback(&self.url) {
             builder = builder.no_proxy();
         }
         if self.url.scheme() == "http" {
@@ -150,11 +150,11 @@ impl Endpoint {
     }
 
     /// One request and its reply, without a second try.
-    async fn once<A: Assemble>(
+    async fn once(
         &self,
         body: &Bytes,
         model: &str,
-        assembly: A,
+        assembly: Box<dyn Assemble>,
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed> {
         let client = self.client().map_err(Failed::for_good)?;
@@ -174,11 +174,11 @@ impl Endpoint {
         self.read_whole(response, model, assembly, on_delta).await
     }
 
-    async fn read_events<S, E, A: Assemble>(
+    async fn read_events<S, E>(
         &self,
         bytes: S,
         model: &str,
-        mut assembly: A,
+        mut assembly: Box<dyn Assemble>,
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed>
     where
@@ -228,11 +228,11 @@ impl Endpoint {
     }
 
     /// A reply in one piece, for servers that do not stream; or a stream under another name.
-    async fn read_whole<A: Assemble>(
+    async fn read_whole(
         &self,
         response: Response,
         model: &str,
-        mut assembly: A,
+        mut assembly: Box<dyn Assemble>,
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed> {
         let mut whole = Vec::new();
@@ -259,8 +259,8 @@ impl Endpoint {
         self.finish(assembly, model)
     }
 
-    fn finish<A: Assemble>(&self, assembly: A, model: &str) -> Result<Reply, Failed> {
-        assembly.finish(model, new_call_id).map_err(|broken| match broken {
+    fn finish(&self, assembly: Box<dyn Assemble>, model: &str) -> Result<Reply, Failed> {
+        assembly.finish(model, &mut new_call_id).map_err(|broken| match broken {
             Broken::Cut { partial } => self.cut("the connection ended before the reply did".to_owned(), partial),
             Broken::NamelessCall => self.malformed("a tool call has no name".to_owned()),
         })
@@ -340,11 +340,11 @@ impl Endpoint {
     }
 
     /// Sends a body and reads the reply, up to `most` times where that may help. `assembly` makes one for each try.
-    pub(crate) async fn complete<A: Assemble>(
+    pub(crate) async fn complete(
         &self,
         body: Vec<u8>,
         model: &str,
-        assembly: impl Fn() -> A + Send + Sync,
+        assembly: &(dyn Fn() -> Box<dyn Assemble> + Send + Sync),
         on_delta: OnDelta<'_>,
         most: u32,
     ) -> Result<Reply, ModelError> {
@@ -383,30 +383,22 @@ impl Endpoint {
     }
 }
 
-/// Where a wire format is spoken below an address: bases are what the vendors' own libraries take, and whole addresses
-/// are forgiven.
+/// The endpoint of a wire format below a base. Bases are what the vendors' own libraries take; whole addresses are
+/// understood as well.
 fn address(base: &Url, mode: ApiMode) -> Url {
-    let path = base.path().trim_end_matches('/');
-    let path = match mode {
-        // The vendor's base for its own format, which lacks the version.
-        ApiMode::ChatCompletions if path.is_empty() && is_anthropic(base) => "/v1/chat/completions".to_owned(),
-        ApiMode::ChatCompletions => format!("{path}/chat/completions"),
-        ApiMode::AnthropicMessages if path.ends_with("/v1/messages") => path.to_owned(),
-        ApiMode::AnthropicMessages if path.ends_with("/v1") => format!("{path}/messages"),
-        ApiMode::AnthropicMessages => format!("{path}/v1/messages"),
-    };
+    let path = mode.format().path(base.path().trim_end_matches('/'), ProviderRow::by_host(base));
     let mut url = base.clone();
     url.set_path(&path);
     url
 }
 
 fn headers(route: &Route, base: &Url) -> Result<HeaderMap, ModelError> {
+    let format = route.api_mode.format();
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-    let messages = route.api_mode == ApiMode::AnthropicMessages;
-    if messages {
-        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+    for (name, value) in format.headers() {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let Some(key) = &route.api_key else { return Ok(headers) };
     let secret = |text: &str| {
@@ -416,18 +408,15 @@ fn headers(route: &Route, base: &Url) -> Result<HeaderMap, ModelError> {
         value.set_sensitive(true);
         Ok::<_, ModelError>(value)
     };
-    if messages {
+    let row = ProviderRow::by_host(base);
+    let carrier = row.and_then(|row| row.key_header(route.api_mode)).unwrap_or_else(|| format.key_header());
+    if matches!(carrier, KeyHeader::ApiKey | KeyHeader::Both) {
         headers.insert(HeaderName::from_static("x-api-key"), secret(key.expose())?);
     }
-    // Gateways with this wire want one or the other; the vendor takes a bearer for another kind of key.
-    if !messages || !is_anthropic(base) {
+    if matches!(carrier, KeyHeader::Bearer | KeyHeader::Both) {
         headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", key.expose()))?);
     }
     Ok(headers)
-}
-
-fn is_anthropic(url: &Url) -> bool {
-    known::host(url).as_deref() == Some(known::ANTHROPIC_HOST)
 }
 
 /// What ended the bytes of a reply.

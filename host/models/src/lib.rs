@@ -45,10 +45,10 @@ mod endpoint;
 mod error;
 mod failure;
 mod family;
-mod known;
 mod offline;
 mod prefix;
 mod price;
+mod providers;
 mod remote;
 mod route;
 mod secret;
@@ -66,16 +66,16 @@ use hermes_conversation::{ToolCall, Usage};
 
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use error::ModelError;
-pub use known::{KNOWN, Known};
 pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
+pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use route::{
     Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted, WindowSource,
     resolve, resolve_auxiliary,
 };
 pub use secret::{Secret, redact};
-pub use style::{ApiMode, MARKED_ROUTES, MarkedRoute, Marks, Style};
+pub use style::{ApiMode, Marks, Style};
 pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
 pub use wire::{Dialect, body, chat::tools_json};
 

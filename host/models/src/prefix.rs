@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Role, Shown};
 
-use crate::{ApiMode, Breakpoints, Marks, ModelError, Style, wire};
+use crate::{Breakpoints, Marks, ModelError, Style};
 
 /// A message as it stands on the wire, rendered by [`Style::render`]. Cloning it copies no bytes.
 #[derive(Debug, Clone)]
@@ -177,22 +177,17 @@ impl Prefix {
         if !system.text.is_char_boundary(system.stable) {
             return Err(PrefixError::Stable { stable: system.stable, length: system.text.len() });
         }
+        let format = style.mode.format();
         let mut bytes = Vec::new();
         match tools.trim() {
             "" | "[]" => {}
             tools => {
-                let written = match style.mode {
-                    ApiMode::ChatCompletions => wire::chat::tools(&mut bytes, tools),
-                    ApiMode::AnthropicMessages => wire::messages::tools(&mut bytes, tools),
-                };
+                let written = format.tools(&mut bytes, tools);
                 written.map_err(|error| PrefixError::Tools { why: error.to_string() })?;
             }
         }
         let end_of_tools = bytes.len();
-        let mut marks = match style.mode {
-            ApiMode::ChatCompletions => wire::chat::system(&mut bytes, style, &system),
-            ApiMode::AnthropicMessages => wire::messages::system(&mut bytes, &system),
-        };
+        let mut marks = format.system(&mut bytes, style, &system);
         if system.pieces()[0].is_empty() {
             marks.stable_end = end_of_tools;
         }
@@ -330,12 +325,8 @@ impl Prefix {
         marks
     }
 
-    /// What closes the lists that may still grow.
-    pub(crate) fn closing(&self) -> &'static str {
-        match (self.style.mode, self.open) {
-            (ApiMode::ChatCompletions, _) => "]",
-            (ApiMode::AnthropicMessages, Some(_)) => "]}]",
-            (ApiMode::AnthropicMessages, None) => "[]",
-        }
+    /// The side whose message can still grow, on a wire whose neighbouring messages of one side become one.
+    pub(crate) fn open(&self) -> Option<Role> {
+        self.open
     }
 }

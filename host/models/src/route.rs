@@ -13,7 +13,10 @@ use std::fmt;
 use hermes_conversation::Model;
 use url::Url;
 
-use crate::{ASSUMED_WINDOW, ApiMode, KNOWN, Known, LEAST_WINDOW, OFFLINE_WINDOW, Secret, Style, family_window, known};
+use crate::{
+    ASSUMED_WINDOW, ApiMode, LEAST_WINDOW, OFFLINE_WINDOW, PROVIDERS, ProviderRow, Secret, Style, family_window,
+    providers,
+};
 
 pub use auxiliary::{Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, resolve_auxiliary};
 pub use error::ResolveError;
@@ -157,7 +160,7 @@ impl Route {
 
     /// What to do about a refused key.
     pub(crate) fn key_remedy(&self) -> String {
-        match (&self.key_source, self.base_url.as_ref().and_then(Known::by_host)) {
+        match (&self.key_source, self.base_url.as_ref().and_then(ProviderRow::by_host)) {
             (Some(place), _) => format!("check the key in {place}"),
             (None, Some(known)) => format!("set {}", known.keys.join(" or ")),
             (None, None) => "set model.api_key or HERMES_API_KEY".to_owned(),
@@ -227,8 +230,8 @@ impl Layer {
         if let Some(url) = self.address()? {
             return Ok(Some(home(&url)));
         }
-        let known = self.provider.as_deref().and_then(Known::by_id);
-        Ok(known.and_then(|known| Url::parse(known.base_url).ok()).map(|url| home(&url)))
+        let known = self.provider.as_deref().and_then(ProviderRow::by_id);
+        Ok(known.and_then(ProviderRow::url).map(|url| home(&url)))
     }
 }
 
@@ -236,7 +239,7 @@ impl Layer {
 type Home = (String, Option<String>, Option<u16>);
 
 fn home(url: &Url) -> Home {
-    (url.scheme().to_owned(), known::host(url), url.port_or_known_default())
+    (url.scheme().to_owned(), providers::host(url), url.port_or_known_default())
 }
 
 fn said(text: &Option<String>) -> Option<String> {
@@ -244,7 +247,7 @@ fn said(text: &Option<String>) -> Option<String> {
 }
 
 fn label_of(url: &Url) -> String {
-    Known::by_host(url).map_or(CUSTOM, |known| known.id).to_owned()
+    ProviderRow::by_host(url).map_or(CUSTOM, |known| known.id).to_owned()
 }
 
 /// An address that requests can be sent to, without a slash at its end.
@@ -259,12 +262,12 @@ fn address(text: &str) -> Result<Url, &'static str> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it holds a user name or password; put the key into api_key");
     }
-    if Known::by_host(&url).is_some() && url.scheme() == "http" {
+    if ProviderRow::by_host(&url).is_some() && url.scheme() == "http" {
         return Err("the key would cross the network in clear; write https://");
     }
     url.set_fragment(None);
     let path = url.path().trim_end_matches('/');
-    let whole = ["/chat/completions", "/v1/messages"].iter().find_map(|end| path.strip_suffix(end));
+    let whole = ApiMode::ALL.iter().find_map(|mode| path.strip_suffix(mode.format().endpoint()));
     let path = whole.unwrap_or(path).trim_end_matches('/').to_owned();
     url.set_path(&path);
     Ok(url)
@@ -285,7 +288,7 @@ struct Place {
 /// Decides which model serves, and where.
 ///
 /// Of the environment it reads `HERMES_PROVIDER`, `HERMES_MODEL`, `HERMES_BASE_URL`, `HERMES_API_KEY`,
-/// `OPENAI_BASE_URL` with `OPENAI_API_KEY`, and the keys of the [`KNOWN`] providers.
+/// `OPENAI_BASE_URL` with `OPENAI_API_KEY`, and the keys of the [`PROVIDERS`].
 ///
 /// # Errors
 ///
@@ -338,11 +341,10 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
     })
 }
 
-/// The wire format where none is named. An address of one's own for a known provider is a proxy in front of it, and speaks
-/// as that does.
+/// The wire format where none is named. Another address for a known provider is a proxy in front of it, and speaks the
+/// provider's format.
 fn usual_mode(provider: &str, url: &Url) -> ApiMode {
-    let of_provider =
-        || Known::by_id(provider).and_then(|known| ApiMode::of_address(&Url::parse(known.base_url).ok()?));
+    let of_provider = || ProviderRow::by_id(provider).map(|row| row.api_mode);
     ApiMode::of_address(url).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions)
 }
 
@@ -409,7 +411,7 @@ fn what_fits(layers: &[Layer], place: &Place, notes: &mut Vec<String>) -> Result
 
 /// A provider's default is a model of that provider, not of whatever else listens at an address.
 fn default_model(provider: &str, url: &Url) -> Option<NamedModel> {
-    let known = Known::by_host(url).filter(|known| known.id == provider)?;
+    let known = ProviderRow::by_host(url).filter(|known| known.id == provider)?;
     Some((known.model?.to_owned(), Source::Provider))
 }
 
@@ -437,7 +439,7 @@ fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveError> {
             return Ok(Some(place(provider, Some(url), true)));
         }
     }
-    match Known::by_id(&provider).and_then(|known| Url::parse(known.base_url).ok()) {
+    match ProviderRow::by_id(&provider).and_then(ProviderRow::url) {
         Some(url) => Ok(Some(place(provider, Some(url), true))),
         None if provider == CUSTOM => Err(ResolveError::NoAddress),
         None => Err(ResolveError::UnknownProvider { given: provider, layer: source }),
@@ -446,7 +448,7 @@ fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveError> {
 
 /// The place where no layer names one: that of a lone key, or the offline partner.
 fn unnamed_place(layers: &[Layer], variable: &dyn Fn(&str) -> Option<String>) -> Result<Place, ResolveError> {
-    let found: Vec<(&Known, &'static str, Secret)> = KNOWN
+    let found: Vec<(&ProviderRow, &'static str, Secret)> = PROVIDERS
         .iter()
         .filter_map(|known| {
             let (key, name) = own_key(known, variable)?;
@@ -456,7 +458,7 @@ fn unnamed_place(layers: &[Layer], variable: &dyn Fn(&str) -> Option<String>) ->
     match &found[..] {
         [(known, name, key)] => Ok(Place {
             provider: known.id.to_owned(),
-            url: Url::parse(known.base_url).ok(),
+            url: known.url(),
             source: Source::LoneKey { variable: name },
             by_name: false,
             key: Some((key.clone(), name)),
@@ -496,8 +498,8 @@ fn find_key(
             unsent.push(format!("the key in {} is for another host and is not sent", layer.key_place));
         }
     }
-    let known = Known::by_host(url);
-    let openais = Known::by_id("openai").filter(|_| openai_moved);
+    let known = ProviderRow::by_host(url);
+    let openais = ProviderRow::by_id("openai").filter(|_| openai_moved);
     let own = || [openais, known].into_iter().flatten().find_map(|known| own_key(known, variable));
     match (given.or_else(own), known) {
         (Some((key, place)), _) if key.expose().chars().any(|character| !character.is_ascii_graphic()) => {
@@ -515,7 +517,7 @@ fn find_key(
     }
 }
 
-fn own_key(known: &Known, variable: &dyn Fn(&str) -> Option<String>) -> Option<(Secret, &'static str)> {
+fn own_key(known: &ProviderRow, variable: &dyn Fn(&str) -> Option<String>) -> Option<(Secret, &'static str)> {
     known.keys.iter().find_map(|name| Some((Secret::new(&variable(name)?)?, *name)))
 }
 

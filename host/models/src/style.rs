@@ -1,12 +1,11 @@
 //! How a route is spoken to: its wire format, and whether and where it takes cache marks.
 //!
-//! Which routes take marks is data. It goes by the route and never by the vendor of the model: a gateway that
-//! understands marks passes them on to whoever wants them and drops them for the rest.
+//! Which routes of chat completions take marks is data of `providers`. The route decides and never the vendor of the model.
 
 use hermes_conversation::Shown;
 use url::Url;
 
-use crate::{Rendered, known, wire};
+use crate::{Rendered, providers};
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,10 +22,7 @@ impl ApiMode {
 
     /// Its name in the configuration.
     pub fn as_str(self) -> &'static str {
-        match self {
-            ApiMode::ChatCompletions => "chat_completions",
-            ApiMode::AnthropicMessages => "anthropic_messages",
-        }
+        self.format().name()
     }
 
     /// The reverse of [`ApiMode::as_str`], in any case.
@@ -37,12 +33,13 @@ impl ApiMode {
     /// The wire format that an address gives away, where it does: by its whole host, or by the path under which
     /// gateways offer Anthropic's API beside their own.
     pub fn of_address(url: &Url) -> Option<Self> {
-        let host = known::host(url)?;
-        let path = url.path().trim_end_matches('/');
-        let messages = host == known::ANTHROPIC_HOST
-            || ["/anthropic", "/anthropic/v1"].iter().any(|end| path.ends_with(end))
-            || (host == "api.kimi.com" && path.split('/').any(|part| part == "coding"));
-        messages.then_some(ApiMode::AnthropicMessages)
+        providers::mode_of_address(url)
+    }
+
+    /// The names of all formats, for an error that lists them.
+    pub(crate) fn names() -> String {
+        let names: Vec<String> = Self::ALL.iter().map(|mode| format!("`{}`", mode.as_str())).collect();
+        names.join(" or ")
     }
 }
 
@@ -56,26 +53,6 @@ pub enum Marks {
     /// In blocks of Anthropic's messages.
     Native,
 }
-
-/// A route of chat completions that understands marks. On Anthropic's wire they belong to the format itself, so that
-/// every route takes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MarkedRoute {
-    /// The provider's name in the configuration.
-    pub provider: &'static str,
-    /// The hosts of its API, whole.
-    pub hosts: &'static [&'static str],
-}
-
-/// Every known route of chat completions that understands marks.
-pub const MARKED_ROUTES: &[MarkedRoute] = &[
-    MarkedRoute { provider: "openrouter", hosts: &["openrouter.ai"] },
-    MarkedRoute { provider: "nous", hosts: &["inference-api.nousresearch.com"] },
-    MarkedRoute { provider: "opencode", hosts: &["opencode.ai"] },
-    MarkedRoute { provider: "opencode-zen", hosts: &["opencode.ai"] },
-    MarkedRoute { provider: "opencode-go", hosts: &["opencode.ai"] },
-    MarkedRoute { provider: "alibaba", hosts: &["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"] },
-];
 
 /// What decides how a message is written. Bytes that were rendered in one style fit no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,24 +69,13 @@ impl Style {
 
     /// The style of a route: by the provider's name, or by the host where it has another name.
     pub fn of_route(mode: ApiMode, provider: &str, url: &Url) -> Self {
-        let marks = match mode {
-            ApiMode::AnthropicMessages => Marks::Native,
-            ApiMode::ChatCompletions => {
-                let host = known::host(url).unwrap_or_default();
-                let known =
-                    MARKED_ROUTES.iter().any(|route| route.provider == provider || route.hosts.contains(&&*host));
-                if known { Marks::Envelope } else { Marks::None }
-            }
-        };
+        let marks = mode.format().marks(providers::takes_chat_marks(provider, url));
         Self { mode, marks }
     }
 
-    /// A message as it stands on the wire: serialised here, once, and never again.
+    /// A message as it is sent: serialised here, once, and never again.
     pub fn render(self, message: &Shown) -> Rendered {
-        match self.mode {
-            ApiMode::ChatCompletions => wire::chat::render(self, message),
-            ApiMode::AnthropicMessages => wire::messages::render(self, message),
-        }
+        self.mode.format().render(self, message)
     }
 }
 
@@ -118,13 +84,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_and_prices_stand_in_the_documentation() {
+    fn the_documentation_names_every_wire_format_and_the_date_of_the_prices() {
         let page = include_str!("../../../docs/models.md");
-        for route in MARKED_ROUTES {
-            let hosts: Vec<String> = route.hosts.iter().map(|host| format!("`{host}`")).collect();
-            let row = format!("| `{}` | {} |", route.provider, hosts.join(", "));
-            assert!(page.contains(&row), "docs/models.md lacks the row {row}");
-        }
         for mode in ApiMode::ALL {
             assert!(page.contains(&format!("- `{}`: ", mode.as_str())), "{mode:?}");
             assert_eq!(ApiMode::parse(&mode.as_str().to_ascii_uppercase()), Some(*mode));

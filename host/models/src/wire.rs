@@ -4,6 +4,7 @@
 //! [`Prefix`]. Here the head is put before it and the cache marks into it, as insertions that change no other byte.
 
 pub(crate) mod chat;
+mod format;
 pub(crate) mod messages;
 
 use std::ops::Range;
@@ -11,8 +12,10 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub(crate) use format::WireFormat;
+
 use crate::{
-    ApiMode, ModelError, Request, Ttl,
+    ModelError, ProviderRow, Request, Route, Ttl,
     prefix::{System, SystemMarks},
 };
 
@@ -31,7 +34,20 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// An endpoint of which nothing particular is known.
+    /// The dialect of a route. The server at a host decides what it accepts; a provider's names for models also hold where a
+    /// proxy stands before it.
+    pub(crate) fn of_route(route: &Route) -> Self {
+        let host = route.base_url.as_ref().and_then(ProviderRow::by_host);
+        let named = ProviderRow::by_id(&route.model.provider);
+        Self {
+            stream_options: host.is_none_or(|row| row.stream_options),
+            newer_cap: host.is_some_and(|row| row.newer_cap),
+            vendor_names: [host, named].into_iter().flatten().any(|row| row.vendor_names),
+            context_length: Some(route.model.context_length),
+        }
+    }
+
+    /// An endpoint about which nothing is known.
     pub const PLAIN: Dialect =
         Dialect { stream_options: true, newer_cap: false, vendor_names: false, context_length: None };
 }
@@ -42,27 +58,17 @@ impl Dialect {
 ///
 /// [`ModelError::BadRequest`] where the schema of the reply is no JSON, or cannot be asked for beside tools.
 pub fn body(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, ModelError> {
-    let head = match request.prefix.style().mode {
-        ApiMode::ChatCompletions => chat::head(request, dialect),
-        ApiMode::AnthropicMessages => messages::head(request, dialect),
-    };
-    let head = head.map_err(ModelError::unsendable)?;
     let prefix = request.prefix;
+    let format = prefix.style().mode.format();
+    let head = format.head(request, dialect).map_err(ModelError::unsendable)?;
     let mut body = Splice::begin(head, prefix.bytes(), prefix.marks(request.breakpoints), request.breakpoints.ttl);
     if prefix.tools_len() > 0 {
         body.key("tools", 0..prefix.tools_len());
     }
-    let (tools, system, end) = (prefix.tools_len(), prefix.system_end(), prefix.bytes().len());
-    match prefix.style().mode {
-        ApiMode::ChatCompletions => body.key("messages", tools..end),
-        ApiMode::AnthropicMessages => {
-            if system > tools {
-                body.key("system", tools..system);
-            }
-            body.key("messages", system..end);
-        }
+    for (key, range) in format.sections(prefix) {
+        body.key(key, range);
     }
-    Ok(body.end(prefix.closing()))
+    Ok(body.end(format.closing(prefix.open())))
 }
 
 /// A body that is being put together.

@@ -76,11 +76,11 @@ impl Assemble for Assembly {
         if self.finish.is_some() || self.ended { Progress::Whole } else { Progress::Open }
     }
 
-    fn into_text(self) -> String {
+    fn into_text(self: Box<Self>) -> String {
         self.text
     }
 
-    fn finish(mut self, asked: &str, new_id: impl FnMut() -> String) -> Result<Reply, Broken> {
+    fn finish(mut self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
         if self.progress() == Progress::Open {
             return Err(Broken::Cut { partial: self.text });
         }
@@ -217,7 +217,7 @@ mod tests {
             assembly.done();
         }
         let mut made = 0;
-        let reply = assembly.finish("asked", || {
+        let reply = Box::new(assembly).finish("asked", &mut || {
             made += 1;
             format!("made_{made}")
         });

@@ -217,11 +217,11 @@ impl Assemble for Assembly {
         if self.ended { Progress::Over } else { Progress::Open }
     }
 
-    fn into_text(self) -> String {
+    fn into_text(self: Box<Self>) -> String {
         self.texts()
     }
 
-    fn finish(self, asked: &str, new_id: impl FnMut() -> String) -> Result<Reply, Broken> {
+    fn finish(self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
         let mut text = self.texts();
         if !self.ended {
             return Err(Broken::Cut { partial: text });

@@ -11,7 +11,7 @@ use super::{
     CUSTOM, Layer, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address, address_shown,
     default_model, home, label_of, layers, own_key, said, usual_mode,
 };
-use crate::{ApiMode, KNOWN, Known, Secret, family_window};
+use crate::{ApiMode, ProviderRow, Secret, family_window};
 
 /// Below this, no conversation is summed up in a useful way.
 pub const LEAST_AUXILIARY_WINDOW: u32 = 4_000;
@@ -59,8 +59,9 @@ pub enum AuxiliaryError {
     },
     /// A wire format that is not spoken.
     #[error(
-        "`{section}.api_mode` is `{given}`, which is {}; choose `chat_completions` or `anthropic_messages`",
-        if *known { "not supported yet" } else { "not known" }
+        "`{section}.api_mode` is `{given}`, which is {}; choose {}",
+        if *known { "not supported yet" } else { "not known" },
+        ApiMode::names()
     )]
     ApiMode {
         /// The section.
@@ -122,7 +123,7 @@ impl AuxiliaryError {
 }
 
 fn names() -> String {
-    let known: Vec<&str> = KNOWN.iter().map(|known| known.id).chain(["main", "auto"]).collect();
+    let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain(["main", "auto"]).collect();
     known.join(", ")
 }
 
@@ -191,7 +192,7 @@ pub fn resolve_auxiliary(
             drop(key);
             return Err(AuxiliaryError::BadKey { place });
         }
-        None if let Some(known) = Known::by_host(&url) => {
+        None if let Some(known) = ProviderRow::by_host(&url) => {
             return Err(AuxiliaryError::MissingKey {
                 section: section(),
                 provider: known.id.to_owned(),
@@ -253,7 +254,7 @@ fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Resul
     // An address that the session passed over may be none; it is told where it is used.
     let configured = others.iter().filter(|layer| layer.addresses(&provider));
     let configured = configured.filter_map(|layer| layer.address().ok().flatten()).next();
-    let usual = || Known::by_id(&provider).and_then(|known| Url::parse(known.base_url).ok());
+    let usual = || ProviderRow::by_id(&provider).and_then(ProviderRow::url);
     match configured.or_else(usual) {
         Some(url) => Ok(Place { provider, url }),
         None if provider == CUSTOM => Err(AuxiliaryError::NoAddress { section: section() }),
@@ -327,10 +328,13 @@ fn shared_key(session: &Route, others: &[Layer], url: &Url, variable: &dyn Fn(&s
     };
     let openai_moved = || {
         let moved = others.iter().any(|layer| layer.openai_base && here(layer.address().ok().flatten().as_ref()));
-        Known::by_id("openai").filter(|_| moved)
+        ProviderRow::by_id("openai").filter(|_| moved)
     };
-    let own = |known: &Known| own_key(known, variable).map(|(key, name)| (key, name.to_owned()));
-    sessions().or_else(given).or_else(|| openai_moved().and_then(own)).or_else(|| Known::by_host(url).and_then(own))
+    let own = |known: &ProviderRow| own_key(known, variable).map(|(key, name)| (key, name.to_owned()));
+    sessions()
+        .or_else(given)
+        .or_else(|| openai_moved().and_then(own))
+        .or_else(|| ProviderRow::by_host(url).and_then(own))
 }
 
 #[cfg(test)]

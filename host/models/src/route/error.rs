@@ -1,7 +1,7 @@
 //! Why no route can be taken, each with what to set.
 
 use super::{OFFLINE, Source};
-use crate::{KNOWN, LEAST_WINDOW};
+use crate::{ApiMode, LEAST_WINDOW, ProviderRow};
 
 /// Why no route can be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,8 +78,9 @@ pub enum ResolveError {
     },
     /// A wire format that is not spoken.
     #[error(
-        "model.api_mode `{given}` is {}; choose `chat_completions` or `anthropic_messages`",
-        if *known { "not supported yet" } else { "not known" }
+        "model.api_mode `{given}` is {}; choose {}",
+        if *known { "not supported yet" } else { "not known" },
+        ApiMode::names()
     )]
     ApiMode {
         /// As written.
@@ -96,6 +97,6 @@ pub enum ResolveError {
 }
 
 fn names() -> String {
-    let known: Vec<&str> = KNOWN.iter().map(|known| known.id).chain([OFFLINE]).collect();
+    let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain([OFFLINE]).collect();
     known.join(", ")
 }

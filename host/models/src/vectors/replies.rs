@@ -39,7 +39,7 @@ fn anthropic_reply() {
         |input| {
             let mut assembly = Assembly::new(false);
             assembly.take_whole(input, &mut |_| {}).unwrap();
-            let reply = assembly.finish("m", || "made".to_owned()).unwrap();
+            let reply = Box::new(assembly).finish("m", &mut || "made".to_owned()).unwrap();
             let calls: Vec<Value> = reply
                 .tool_calls
                 .iter()

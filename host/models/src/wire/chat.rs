@@ -3,20 +3,73 @@
 //! Without marks, contents are texts. Where a route takes marks they are lists with one part, also where no mark
 //! stands, so that a mark that moves on leaves the bytes as they were.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
-use hermes_conversation::{Shown, ToolCall, ToolSchema};
+use hermes_conversation::{Role, Shown, ToolCall, ToolSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Dialect, escape, is_object, quote, raw, system_list, write};
+use super::{Dialect, WireFormat, escape, is_object, quote, raw, system_list, write};
 use crate::{
-    Marks, Rendered, Request, Style,
+    Marks, Prefix, Rendered, Request, Style, assembly,
+    assembly::Assemble,
     prefix::{System, SystemMarks},
+    providers::ProviderRow,
 };
 
 /// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
 const NEWER_CAP: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
+
+/// OpenAI's chat completions, spoken by most endpoints.
+#[derive(Debug)]
+pub(crate) struct ChatCompletions;
+
+impl WireFormat for ChatCompletions {
+    fn name(&self) -> &'static str {
+        "chat_completions"
+    }
+
+    fn endpoint(&self) -> &'static str {
+        "/chat/completions"
+    }
+
+    fn path(&self, base: &str, row: Option<&ProviderRow>) -> String {
+        let version = row.and_then(|row| row.chat_version).filter(|_| base.is_empty()).unwrap_or_default();
+        format!("{base}{version}{}", self.endpoint())
+    }
+
+    fn marks(&self, marked: bool) -> Marks {
+        if marked { Marks::Envelope } else { Marks::None }
+    }
+
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+        self::tools(out, tools)
+    }
+
+    fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
+        self::system(out, style, system)
+    }
+
+    fn render(&self, style: Style, message: &Shown) -> Rendered {
+        self::render(style, message)
+    }
+
+    fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
+        self::head(request, dialect)
+    }
+
+    fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
+        vec![("messages", prefix.tools_len()..prefix.bytes().len())]
+    }
+
+    fn closing(&self, _open: Option<Role>) -> &'static str {
+        "]"
+    }
+
+    fn assembly(&self, _request: &Request<'_>) -> Box<dyn Assemble> {
+        Box::new(assembly::chat::Assembly::default())
+    }
+}
 
 #[derive(Serialize)]
 struct Head<'a> {
@@ -73,7 +126,7 @@ impl<'a> From<&'a ToolCall> for WireCall<'a> {
 }
 
 /// All that stands before tools and messages.
-pub(super) fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
+fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
     let response_format = match request.schema {
         None => None,
         Some(schema) => Some(ResponseFormat {
@@ -101,14 +154,14 @@ fn takes_newer_cap(model: &str) -> bool {
 }
 
 /// The tool list as it is frozen, once it is known to be JSON.
-pub(crate) fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
     let tools: &RawValue = serde_json::from_str(tools)?;
     out.extend_from_slice(tools.get().as_bytes());
     Ok(())
 }
 
 /// Opens the list of messages, with the system prompt as the first one.
-pub(crate) fn system(out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
+fn system(out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
     let begin = out.len();
     out.push(b'[');
     if system.is_empty() {
@@ -136,7 +189,7 @@ fn system_text(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
 }
 
 /// A message: role, content, calls, the call that it answers.
-pub(crate) fn render(style: Style, message: &Shown) -> Rendered {
+fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     out.extend_from_slice(br#"{"role":"#);
     quote(&mut out, message.role.as_str());

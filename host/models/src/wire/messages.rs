@@ -3,7 +3,7 @@
 //! Every text is a block of a list, so that a mark is an insertion. Reasoning is neither asked for nor sent back in
 //! this form of the mode. What the models of a family take is in `family`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use hermes_conversation::{Role, Shown};
 use serde::{
@@ -12,10 +12,13 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{Dialect, quote, raw, system_list};
+use super::{Dialect, WireFormat, quote, raw, system_list};
 use crate::{
-    Rendered, Request, Style, family,
+    Marks, Prefix, Rendered, Request, Style, assembly,
+    assembly::Assemble,
+    family,
     prefix::{System, SystemMarks},
+    providers::{KeyHeader, ProviderRow},
 };
 
 /// Stands in for what a user said where it is blank: the API takes no blank text.
@@ -30,6 +33,75 @@ pub(crate) const REPLY_TOOL: &str = "reply";
 const BYTES_PER_TOKEN: usize = 3;
 /// The least that is left for the reply where the prompt seems to fill the window.
 const LEAST_OUTPUT: u32 = 1_024;
+
+/// Anthropic's messages.
+#[derive(Debug)]
+pub(crate) struct AnthropicMessages;
+
+impl WireFormat for AnthropicMessages {
+    fn name(&self) -> &'static str {
+        "anthropic_messages"
+    }
+
+    fn endpoint(&self) -> &'static str {
+        "/v1/messages"
+    }
+
+    fn path(&self, base: &str, _row: Option<&ProviderRow>) -> String {
+        // A whole address is understood as well, and so is a base with its version.
+        let base = base.strip_suffix(self.endpoint()).or_else(|| base.strip_suffix("/v1")).unwrap_or(base);
+        format!("{base}{}", self.endpoint())
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
+    }
+
+    /// Some gateways want one header, some the other.
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader::Both
+    }
+
+    /// Marks belong to the format itself.
+    fn marks(&self, _marked: bool) -> Marks {
+        Marks::Native
+    }
+
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+        self::tools(out, tools)
+    }
+
+    fn system(&self, out: &mut Vec<u8>, _style: Style, system: &System<'_>) -> SystemMarks {
+        self::system(out, system)
+    }
+
+    fn render(&self, style: Style, message: &Shown) -> Rendered {
+        self::render(style, message)
+    }
+
+    fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
+        self::head(request, dialect)
+    }
+
+    fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
+        let (tools, system, end) = (prefix.tools_len(), prefix.system_end(), prefix.bytes().len());
+        let mut sections = vec![("system", tools..system), ("messages", system..end)];
+        sections.retain(|(key, range)| *key == "messages" || !range.is_empty());
+        sections
+    }
+
+    fn closing(&self, open: Option<Role>) -> &'static str {
+        if open.is_some() { "]}]" } else { "[]" }
+    }
+
+    fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble> {
+        Box::new(assembly::messages::Assembly::new(request.schema.is_some()))
+    }
+
+    fn output_room(&self, message: &str) -> Option<u32> {
+        self::output_room(message)
+    }
+}
 
 #[derive(Serialize)]
 struct Head<'a> {
@@ -61,7 +133,7 @@ struct ReplyTool<'a> {
 }
 
 /// All that stands before tools, system prompt and messages.
-pub(super) fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
+fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
     let model = if dialect.vendor_names { family::vendor_name(request.model) } else { Cow::Borrowed(request.model) };
     let family = family::of(&model);
     let has_tools = request.prefix.tools_len() > 0;
@@ -109,7 +181,7 @@ fn max_tokens(request: &Request<'_>, dialect: &Dialect, family: u32) -> u32 {
 }
 
 /// How much of a reply fits, where the API says that prompt and cap together do not: `188240 + 21333 > 200000`.
-pub(crate) fn output_room(message: &str) -> Option<u32> {
+fn output_room(message: &str) -> Option<u32> {
     let (_, sum) = message.split_once("exceed context limit:")?;
     let mut numbers = sum
         .split(|character: char| !character.is_ascii_digit())
@@ -161,7 +233,7 @@ struct FrozenFunction<'a> {
 }
 
 /// The frozen tool list in this wire's form, in the same order; of tools of one name the first.
-pub(crate) fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
     let tools: Vec<FrozenTool<'_>> = serde_json::from_str(tools)?;
     let mut names: Vec<&str> = Vec::new();
     for FrozenTool { function } in &tools {
@@ -210,7 +282,7 @@ fn input_schema(out: &mut Vec<u8>, parameters: &str) {
 }
 
 /// The system prompt as a list of blocks; nothing where there is none.
-pub(crate) fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
+fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     if system.is_empty() {
         return SystemMarks { stable_end: out.len(), ephemeral: usize::MAX, ..SystemMarks::default() };
     }
@@ -218,7 +290,7 @@ pub(crate) fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
 }
 
 /// A message as blocks of its side. Every one ends with a block that can be marked.
-pub(crate) fn render(style: Style, message: &Shown) -> Rendered {
+fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     let side = match message.role {
         Role::Assistant => {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{Breakpoints, Marks, Place, Prefix, Style, System};
+use crate::{ApiMode, Breakpoints, Marks, Place, Prefix, Style, System};
 
 pub(crate) const ENVELOPE: Style = Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope };
 pub(crate) const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };

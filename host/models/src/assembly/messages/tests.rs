@@ -12,7 +12,7 @@ fn assemble(events: &[Value], formed: bool) -> (Result<Reply, Broken>, Vec<Strin
     for event in events {
         assembly.take(event, &mut |delta| shown.push(told(delta))).unwrap();
     }
-    (assembly.finish("asked", || "made".to_owned()), shown)
+    (Box::new(assembly).finish("asked", &mut || "made".to_owned()), shown)
 }
 
 fn told(delta: Delta<'_>) -> String {

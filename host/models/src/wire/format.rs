@@ -1,0 +1,76 @@
+//! What a wire format has to do, as one trait. [`ApiMode`] is the stored name of a format; its registry is the only place
+//! that knows every implementation.
+
+use std::{fmt, ops::Range};
+
+use hermes_conversation::{Role, Shown};
+
+use super::Dialect;
+use crate::{
+    ApiMode, Marks, Prefix, Rendered, Request, Style,
+    assembly::Assemble,
+    prefix::{System, SystemMarks},
+    providers::{KeyHeader, ProviderRow},
+};
+
+/// A wire format: messages to request, events to reply. Implementations hold no state.
+pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
+    /// Its name in the configuration and in the store.
+    fn name(&self) -> &'static str;
+
+    /// The path of its endpoint below an API's base, such as `/chat/completions`.
+    fn endpoint(&self) -> &'static str;
+
+    /// The whole path of the endpoint for the path of a base, without a slash at its end. `row` is the provider whose
+    /// host is asked.
+    fn path(&self, base: &str, row: Option<&ProviderRow>) -> String;
+
+    /// Headers of every request, apart from those that carry a key.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Which header carries the key, where the provider has no rule of its own.
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader::Bearer
+    }
+
+    /// Where cache marks go. `marked` says whether the route is listed as one that understands marks.
+    fn marks(&self, marked: bool) -> Marks;
+
+    /// Appends the tool list, which is given as it is frozen.
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()>;
+
+    /// Appends the system prompt.
+    fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks;
+
+    /// Renders one message.
+    fn render(&self, style: Style, message: &Shown) -> Rendered;
+
+    /// The JSON object before tools, system prompt and messages: model, limits and options.
+    fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String>;
+
+    /// The keys under which the prefix behind its tools is sent, in order, each with its range in [`Prefix::bytes`].
+    fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)>;
+
+    /// What closes the lists of the last section. `open` is the side whose message can still grow.
+    fn closing(&self, open: Option<Role>) -> &'static str;
+
+    /// Collects the reply to a request.
+    fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble>;
+
+    /// The largest possible cap on output, where a complaint about an overlong request states it.
+    fn output_room(&self, _message: &str) -> Option<u32> {
+        None
+    }
+}
+
+impl ApiMode {
+    /// The implementation of the format: the registry of all formats.
+    pub(crate) fn format(self) -> &'static dyn WireFormat {
+        match self {
+            ApiMode::ChatCompletions => &super::chat::ChatCompletions,
+            ApiMode::AnthropicMessages => &super::messages::AnthropicMessages,
+        }
+    }
+}
