@@ -2,4 +2,5 @@
 
 mod branches;
 mod crash;
+mod damaged;
 mod turns;

@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use hermes_conversation::{Conversation, Item, MessageId, Model, Role, SessionId, Shown, Usage, View, render};
+use hermes_conversation::render::{Rendering, Repairs};
+use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, View};
 use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
@@ -50,7 +51,7 @@ struct Built {
     view: u64,
     /// Of each message in the prefix, the one of the log that it shows.
     ids: Vec<Option<MessageId>>,
-    last_role: Option<Role>,
+    rendering: Rendering,
     /// Messages of the conversation that are in it or stood for.
     taken: usize,
     /// The last of the summaries that the conversation begins with.
@@ -94,6 +95,8 @@ pub(crate) struct Outgoing {
     before: Option<Before>,
     /// Whether the provider ever said that it reads or writes a cache.
     reports: bool,
+    /// What the user has read of repairs in the log.
+    repairs_told: Repairs,
 }
 
 impl Built {
@@ -115,7 +118,7 @@ impl Built {
             prompt: frozen.number,
             view: view_row,
             ids: Vec::new(),
-            last_role: None,
+            rendering: Rendering::default(),
             taken: conversation.messages().len(),
             summaries: None,
         };
@@ -127,7 +130,8 @@ impl Built {
             .iter()
             .filter_map(|item| if let Item::Excerpt(excerpt) = item { Some(excerpt.id) } else { None })
             .collect();
-        let shown = render::render(conversation, view);
+        let (rendering, shown) = Rendering::of(conversation, view);
+        built.rendering = rendering;
         let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
         for message in &shown {
             let bytes = match message.id.filter(|id| !excerpts.contains(id)) {
@@ -143,7 +147,6 @@ impl Built {
     fn push(&mut self, message: &Shown, bytes: Rendered) {
         self.prefix.push(&bytes);
         self.ids.push(message.id);
-        self.last_role = Some(message.role);
     }
 
     fn sent<'a>(&'a self, bytes: &'a [u8], identity: &'a str, ephemeral: Option<&'a str>) -> Sent<'a> {
@@ -189,7 +192,10 @@ impl Outgoing {
             reports |= store.cache_was_reported(owner, &like)?;
         }
         drop(conversation);
-        Ok(Self { terms, built, rendered, before, reports })
+        // With these repairs the request before has left already.
+        let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Here { .. }));
+        let repairs_told = if sent { built.rendering.repairs() } else { Repairs::default() };
+        Ok(Self { terms, built, rendered, before, reports, repairs_told })
     }
 
     /// Takes in what was appended since, or begins anew where the view or the prompt is another one.
@@ -206,7 +212,7 @@ impl Outgoing {
             }
         }
         let new = &conversation.messages()[self.built.taken..];
-        for message in render::following(self.built.last_role, new) {
+        for message in self.built.rendering.follow(new) {
             let bytes = self.terms.style.render(&message);
             if let Some(id) = message.id {
                 self.rendered.insert(id, bytes.clone());
@@ -215,6 +221,13 @@ impl Outgoing {
         }
         self.built.taken = conversation.messages().len();
         Ok(())
+    }
+
+    /// What was repaired so that a provider accepts the request; none where the user knows already.
+    pub(crate) fn take_repairs(&mut self) -> Option<Repairs> {
+        let repairs = self.built.rendering.repairs();
+        let told = std::mem::replace(&mut self.repairs_told, repairs);
+        (repairs.any() && repairs != told).then_some(repairs)
     }
 
     /// Whether the next request shows another view than the last one did.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, render, tokens, validity};
+use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
@@ -231,6 +231,13 @@ async fn ask(
     interrupt: &Interrupt,
 ) -> Result<Replied, ModelError> {
     live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal)?;
+    if let Some(repairs) = live.prefix.outgoing.take_repairs() {
+        observer.event(Event::Notice(&format!(
+            "the log of this session is damaged or incomplete ({repairs}); the log stays as it is, and the model is sent a \
+             valid conversation in which a lost result reads \"{}\"",
+            closing::INTERRUPTED_CALL
+        )));
+    }
     check_validity(live);
     let estimate = live.estimate();
     let departed = live.prefix.outgoing.depart(&live.prefix.frozen, &live.log.journal, live.log.clock.now());

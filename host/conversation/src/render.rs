@@ -1,9 +1,13 @@
 //! From a view to the messages that a model is sent.
 //!
-//! The frame of summaries and the alternation of roles are made here and nowhere else, as a function of the
-//! view alone: the same view gives the same messages, and a longer conversation under it begins with them.
+//! The same log and view always give the same messages, a longer log under the same view begins with the messages of the
+//! shorter one, and the messages always pass [`validity::check`](crate::validity::check), whatever the log holds. The host
+//! adds its own words here and nowhere else: the frame of summaries, replies between two messages of one side, and results
+//! of calls that have none.
 
-use crate::{Conversation, Excerpt, Item, Message, MessageId, Role, Summary, ToolCall, View};
+use std::collections::HashSet;
+
+use crate::{Conversation, Excerpt, Item, Message, MessageId, Role, Summary, ToolCall, View, closing};
 
 /// A message as a model is sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,51 +38,216 @@ const GO_ON: &str = "Please go on.";
 
 /// The messages of a view, in order: a person's first, roles in turn, results right behind their calls.
 pub fn render(conversation: &Conversation, view: &View) -> Vec<Shown> {
-    let mut shown = Vec::new();
-    let mut behind_summary = false;
-    for item in conversation.items(view) {
-        let opens = if behind_summary { SUMMARY_GOES_ON } else { SUMMARY_OPENS };
-        behind_summary = matches!(item, Item::Summary(_));
-        match item {
-            Item::Messages(range) => {
-                for message in &conversation.messages()[conversation.span(range)] {
-                    push(&mut shown, of_message(message));
+    Rendering::of(conversation, view).1
+}
+
+/// Messages with the roles in turn and nothing repaired, to check what another program would send.
+pub fn unrepaired(messages: &[Message]) -> Vec<Shown> {
+    let mut shown: Vec<Shown> = Vec::new();
+    for message in messages {
+        let last = shown.last().map(|last| last.role);
+        shown.extend(words_between(last, message.role));
+        shown.push(of_message(message));
+    }
+    shown
+}
+
+/// What had to be changed in a damaged log so that a provider accepts it. All zero for an undamaged one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// Calls without a result, which got [`closing::INTERRUPTED_CALL`].
+    pub calls_answered: u32,
+    /// Results without a call, or for a call that already has one, which were left out.
+    pub results_left_out: u32,
+    /// Calls with an id that another call of the message has, and calls that no model made, which were left out.
+    pub calls_left_out: u32,
+    /// System messages, which cannot be part of a conversation, which were left out.
+    pub messages_left_out: u32,
+}
+
+impl Repairs {
+    /// Whether anything was repaired.
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+impl std::fmt::Display for Repairs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counted = |count: u32, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{count} {many}")),
+        };
+        let parts = [
+            counted(self.calls_answered, "tool call without a result", "tool calls without a result"),
+            counted(self.results_left_out, "tool result without a call", "tool results without a call"),
+            counted(self.calls_left_out, "repeated tool call", "repeated tool calls"),
+            counted(self.messages_left_out, "system message", "system messages"),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A view rendered so far. Messages that are appended to the log are rendered behind it, without rendering the view again.
+///
+/// A message with calls is held back until each call has a result, or until a message follows that is not a result: only
+/// then is it known whether the result of a call is late or lost.
+#[derive(Debug, Clone, Default)]
+pub struct Rendering {
+    /// The role of the last message that was rendered.
+    last: Option<Role>,
+    held: Option<Exchange>,
+    repairs: Repairs,
+}
+
+/// A message with calls and the results that it has so far.
+#[derive(Debug, Clone)]
+struct Exchange {
+    caller: Shown,
+    results: Vec<Shown>,
+}
+
+impl Exchange {
+    fn has_result(&self, id: &str) -> bool {
+        self.results.iter().any(|result| result.tool_call_id.as_deref() == Some(id))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.results.len() == self.caller.tool_calls.len()
+    }
+}
+
+impl Rendering {
+    /// Renders a view, and the messages that follow it.
+    pub fn of(conversation: &Conversation, view: &View) -> (Self, Vec<Shown>) {
+        let mut rendering = Self::default();
+        let mut shown = Vec::new();
+        let mut behind_summary = false;
+        for item in conversation.items(view) {
+            let opens = if behind_summary { SUMMARY_GOES_ON } else { SUMMARY_OPENS };
+            behind_summary = matches!(item, Item::Summary(_));
+            match item {
+                Item::Messages(range) => {
+                    for message in &conversation.messages()[conversation.span(range)] {
+                        rendering.push(&mut shown, of_message(message));
+                    }
+                }
+                Item::Excerpt(excerpt) => {
+                    if let Some(message) = conversation.get(excerpt.id) {
+                        rendering.push(&mut shown, of_excerpt(message, &excerpt));
+                    }
+                }
+                Item::Summary(summary) => rendering.push(&mut shown, of_summary(opens, &summary)),
+            }
+        }
+        (rendering, shown)
+    }
+
+    /// Renders messages that were appended to the log.
+    pub fn follow(&mut self, messages: &[Message]) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for message in messages {
+            self.push(&mut shown, of_message(message));
+        }
+        shown
+    }
+
+    /// What was repaired so far.
+    pub fn repairs(&self) -> Repairs {
+        self.repairs
+    }
+
+    fn push(&mut self, shown: &mut Vec<Shown>, mut next: Shown) {
+        match next.role {
+            Role::System => self.repairs.messages_left_out += 1,
+            Role::Tool => {
+                self.leave_out_calls(&mut next);
+                self.push_result(shown, next);
+            }
+            Role::User | Role::Assistant => {
+                self.release(shown);
+                next.tool_call_id = None;
+                self.leave_out_calls(&mut next);
+                if next.tool_calls.is_empty() {
+                    self.emit(shown, next);
+                } else {
+                    self.held = Some(Exchange { caller: next, results: Vec::new() });
                 }
             }
-            Item::Excerpt(excerpt) => {
-                if let Some(message) = conversation.get(excerpt.id) {
-                    push(&mut shown, of_excerpt(message, &excerpt));
-                }
-            }
-            Item::Summary(summary) => push(&mut shown, of_summary(opens, &summary)),
         }
     }
-    shown
-}
 
-/// Messages as they follow others that are rendered already, the last of which has this role.
-///
-/// A view that stays the same is never rendered again: what was sent of it keeps its bytes, and only this is put behind.
-pub fn following(last: Option<Role>, messages: &[Message]) -> Vec<Shown> {
-    let mut shown = Vec::new();
-    for message in messages {
-        let before = shown.last().map(|shown: &Shown| shown.role).or(last);
-        push_behind(before, &mut shown, of_message(message));
+    /// Only a model's message makes calls, each with an id of its own.
+    fn leave_out_calls(&mut self, message: &mut Shown) {
+        let before = message.tool_calls.len();
+        if message.role == Role::Assistant {
+            let mut ids = HashSet::new();
+            message.tool_calls.retain(|call| ids.insert(call.id.clone()));
+        } else {
+            message.tool_calls.clear();
+        }
+        self.repairs.calls_left_out += count(before - message.tool_calls.len());
     }
-    shown
-}
 
-fn push(shown: &mut Vec<Shown>, next: Shown) {
-    push_behind(shown.last().map(|last| last.role), shown, next);
-}
-
-fn push_behind(last: Option<Role>, shown: &mut Vec<Shown>, next: Shown) {
-    match (last, next.role) {
-        (Some(Role::User | Role::Tool), Role::User) => shown.push(host_words(Role::Assistant, NOTED)),
-        (None | Some(Role::Assistant), Role::Assistant) => shown.push(host_words(Role::User, GO_ON)),
-        _ => {}
+    fn push_result(&mut self, shown: &mut Vec<Shown>, mut result: Shown) {
+        let id = result.tool_call_id.take().unwrap_or_default();
+        let awaited = self
+            .held
+            .as_mut()
+            .filter(|held| held.caller.tool_calls.iter().any(|call| call.id == id) && !held.has_result(&id));
+        let Some(held) = awaited else {
+            self.repairs.results_left_out += 1;
+            return;
+        };
+        result.tool_call_id = Some(id);
+        held.results.push(result);
+        if held.is_complete() {
+            self.release(shown);
+        }
     }
-    shown.push(next);
+
+    /// Emits the message that is held back. Where a result is missing, the results follow in the order of the calls.
+    fn release(&mut self, shown: &mut Vec<Shown>) {
+        let Some(Exchange { caller, mut results }) = self.held.take() else { return };
+        let missing = caller.tool_calls.len() - results.len();
+        if missing > 0 {
+            self.repairs.calls_answered += count(missing);
+            let mut ordered = Vec::with_capacity(caller.tool_calls.len());
+            for call in &caller.tool_calls {
+                let at = results.iter().position(|result| result.tool_call_id.as_ref() == Some(&call.id));
+                ordered.push(at.map_or_else(|| interrupted(call), |at| results.remove(at)));
+            }
+            results = ordered;
+        }
+        self.emit(shown, caller);
+        for result in results {
+            self.emit(shown, result);
+        }
+    }
+
+    fn emit(&mut self, shown: &mut Vec<Shown>, next: Shown) {
+        shown.extend(words_between(self.last, next.role));
+        self.last = Some(next.role);
+        shown.push(next);
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// The host's words where two messages of one side would be neighbours.
+fn words_between(last: Option<Role>, next: Role) -> Option<Shown> {
+    match (last, next) {
+        (Some(Role::User | Role::Tool), Role::User) => Some(host_words(Role::Assistant, NOTED)),
+        (None | Some(Role::Assistant), Role::Assistant) => Some(host_words(Role::User, GO_ON)),
+        _ => None,
+    }
+}
+
+fn interrupted(call: &ToolCall) -> Shown {
+    Shown { tool_call_id: Some(call.id.clone()), ..host_words(Role::Tool, closing::INTERRUPTED_CALL) }
 }
 
 fn host_words(role: Role, text: &str) -> Shown {

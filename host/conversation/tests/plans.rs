@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use hermes_conversation::plan::{Ground, verify};
+use hermes_conversation::render::Rendering;
 use hermes_conversation::{
     Conversation, Draft, Excerpt, Item, MessageId, MessageRange, Plan, Refusal, Role, Segment, Summary, ToolCall, View,
     closing, last_resort, render, tokens, validity,
@@ -149,10 +150,11 @@ proptest! {
             })
             .unwrap_or_default();
         let whole = conversation(&all);
-        let (before, after) = (render::render(&short, &view), render::render(&whole, &view));
+        let (mut rendering, before) = Rendering::of(&short, &view);
+        let after = render::render(&whole, &view);
         let mut continued = before.clone();
         let new = &whole.messages()[short.messages().len()..];
-        continued.extend(render::following(before.last().map(|shown| shown.role), new));
+        continued.extend(rendering.follow(new));
         prop_assert_eq!(&continued, &after);
         prop_assert!(after.starts_with(&before));
     }

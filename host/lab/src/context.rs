@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall, render};
+use hermes_conversation::render::Rendering;
+use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall};
 
 use crate::passage::{self, Line};
 
@@ -120,8 +121,7 @@ impl Context {
     }
 }
 
-/// Puts messages behind others as the host does: roles in turn.
-pub(crate) fn append(blocks: &mut Vec<Arc<Block>>, messages: &[Message]) {
-    let last = blocks.last().map(|block| block.role());
-    blocks.extend(render::following(last, messages).into_iter().map(|shown| Arc::new(Block::new(shown))));
+/// Puts appended messages behind the blocks that are there, as the host does.
+pub(crate) fn append(blocks: &mut Vec<Arc<Block>>, rendering: &mut Rendering, messages: &[Message]) {
+    blocks.extend(rendering.follow(messages).into_iter().map(|shown| Arc::new(Block::new(shown))));
 }

@@ -18,7 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hermes_agent::compaction::Compacted;
-use hermes_conversation::{Conversation, Item, MessageId, View, render};
+use hermes_conversation::render::Rendering;
+use hermes_conversation::{Conversation, Item, MessageId, View};
 use hermes_plugin_host::{Plugins, Start, Storage};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -59,6 +60,7 @@ pub struct Engine {
     recall: bool,
     bench: Bench,
     context: Context,
+    rendering: Rendering,
     blocks: HashMap<blake3::Hash, Arc<Block>>,
     /// Messages that the context shows.
     shown: usize,
@@ -96,6 +98,7 @@ impl Engine {
             recall: contestant.recall,
             bench,
             context: Context::default(),
+            rendering: Rendering::default(),
             blocks: HashMap::new(),
             shown: 0,
             runtime,
@@ -146,13 +149,16 @@ impl Engine {
     fn show(&mut self, done: &[Compacted]) {
         let conversation = self.bench.log.conversation();
         if done.is_empty() {
-            context::append(&mut self.context.blocks, &conversation.messages()[self.shown..]);
+            let new = &conversation.messages()[self.shown..];
+            context::append(&mut self.context.blocks, &mut self.rendering, new);
         } else {
             for block in self.context.blocks.drain(..) {
                 self.blocks.insert(*block.hash(), block);
             }
             // What is shown as before stays the same block.
-            for shown in render::render(&conversation, &self.bench.desk.view) {
+            let (rendering, shown) = Rendering::of(&conversation, &self.bench.desk.view);
+            self.rendering = rendering;
+            for shown in shown {
                 let block = Block::new(shown);
                 let block = self.blocks.entry(*block.hash()).or_insert_with(|| Arc::new(block));
                 self.context.blocks.push(Arc::clone(block));

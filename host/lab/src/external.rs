@@ -163,7 +163,7 @@ impl External {
         for (at, wire) in messages.iter().enumerate() {
             list.push(self.message(wire).map_err(|why| format!("its message {at} {why}"))?);
         }
-        let blocks = render::following(None, &list).into_iter().map(|shown| self.block(shown)).collect();
+        let blocks = render::unrepaired(&list).into_iter().map(|shown| self.block(shown)).collect();
         let publication = note.map(|note| Publication { prepared: false, by_rule: false, note });
         Ok(Context { blocks, publication })
     }

@@ -85,6 +85,8 @@ impl Visible {
 mod tests {
     use hermes_conversation::{MessageId, ToolCall};
 
+    use hermes_conversation::render::Rendering;
+
     use super::*;
     use crate::context;
 
@@ -125,16 +127,17 @@ mod tests {
         let message = |at: usize| recording[at].clone().numbered(MessageId(at as u64));
         let mut visible = Visible::default();
         let mut whole = Context::default();
-        context::append(&mut whole.blocks, &[message(0), message(1), message(2)]);
+        context::append(&mut whole.blocks, &mut Rendering::default(), &[message(0), message(1), message(2)]);
         visible.show(&whole);
         assert_eq!(visible.faults(references.of_reply(1)), 0);
         let mut folded = Context::default();
-        context::append(&mut folded.blocks, &[message(0)]);
+        let mut rendering = Rendering::default();
+        context::append(&mut folded.blocks, &mut rendering, &[message(0)]);
         visible.show(&folded);
         assert_eq!(visible.faults(references.of_reply(1)), 1);
         // A summary that quotes it within a line shows it too.
         let quoting = Draft::user(format!("it says `{}` there", EDITED.trim()), 7).numbered(MessageId(9));
-        context::append(&mut folded.blocks, &[quoting]);
+        context::append(&mut folded.blocks, &mut rendering, &[quoting]);
         visible.show(&folded);
         assert_eq!(visible.faults(references.of_reply(1)), 0);
     }

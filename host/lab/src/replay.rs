@@ -1,5 +1,6 @@
 //! Drives the columns through a recording.
 
+use hermes_conversation::render::Rendering;
 use hermes_conversation::{Conversation, Message, MessageId, Usage};
 
 use crate::faults::References;
@@ -79,6 +80,7 @@ pub trait Column {
 #[derive(Debug, Default)]
 pub struct Everything {
     context: Context,
+    rendering: Rendering,
 }
 
 impl Column for Everything {
@@ -87,7 +89,7 @@ impl Column for Everything {
     }
 
     fn request(&mut self, due: &Due<'_>) -> Result<Answer, String> {
-        crate::context::append(&mut self.context.blocks, due.new);
+        crate::context::append(&mut self.context.blocks, &mut self.rendering, due.new);
         Ok(Answer { context: self.context.clone(), summaries: Vec::new() })
     }
 

@@ -42,9 +42,11 @@ pub struct SessionSummary {
 /// By message, then by the order of creation: `rowid` settles what fell into one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 
-/// What a folder's conversation may go on with: one of the command line in which something was said, or a branch.
+/// The sessions that `--continue` may choose: sessions of the command line with messages of their own, and branches.
+///
+/// A continuation without messages shows what the session before it shows, so that one is chosen instead.
 const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
-     AND (message_count > 0 OR parent_through IS NOT NULL)";
+     AND (message_count > 0 OR (parent_through IS NOT NULL AND parent_kind = 'branch'))";
 
 impl Store {
     /// The session that a person means: by its id or title, by the beginning of an id that no other has, or by a title
@@ -100,7 +102,9 @@ impl Store {
         let most = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
         self.read(|connection| {
             let held = "parent_kind IS NOT 'delegate' AND NOT EXISTS (SELECT 1 FROM sessions AS later \
-                        WHERE later.parent_id = sessions.id AND later.parent_kind = 'continuation')";
+                        WHERE later.parent_id = sessions.id AND later.parent_kind = 'continuation' \
+                        AND (sessions.message_count = 0 OR later.message_count > 0 OR EXISTS (SELECT 1 FROM sessions \
+                        AS further WHERE further.parent_id = later.id AND further.parent_kind = 'continuation')))";
             summaries(connection, held, most)
         })
     }
@@ -108,31 +112,58 @@ impl Store {
     /// The sessions that one conversation was held in, oldest first: each goes on in the next one. The last is where it
     /// would be taken up.
     ///
-    /// Of several continuations that counts which was itself continued, then the one that spoke last; for one that does
-    /// not count, only itself.
+    /// Of several continuations, one with messages goes first, then one that was itself continued, then the newest. Where
+    /// something was said, the chain ends before continuations in which nothing was. A session that is not on the chain of
+    /// its oldest session has a chain of its own.
     pub fn chain(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError> {
         self.read(|connection| {
             exists(connection, session)?;
             let line = lineage::ancestors(connection, session)?;
             let continued = line.iter().take_while(|(_, kind)| *kind == ParentKind::Continuation);
             let first = continued.last().map_or(session, |(id, _)| id).clone();
-            let mut later = connection.prepare_cached(
-                "SELECT id FROM sessions WHERE parent_id = ?1 AND parent_kind = 'continuation' \
-                 ORDER BY EXISTS (SELECT 1 FROM sessions AS further WHERE further.parent_id = sessions.id \
-                 AND further.parent_kind = 'continuation') DESC, updated_at DESC, rowid DESC LIMIT 1",
-            )?;
+            let mut said = holds_messages(connection, &first)?;
             let mut chain = vec![first];
             while let Some(last) = chain.last() {
-                let next: Option<String> = later.query_row([last.as_str()], |row| row.get(0)).optional()?;
-                match next.map(SessionId) {
-                    // Round and round only in a damaged file.
-                    Some(next) if !chain.contains(&next) => chain.push(next),
+                match continuation(connection, last, said)? {
+                    // Only a damaged file has a circle.
+                    Some(next) if !chain.contains(&next) => {
+                        said |= holds_messages(connection, &next)?;
+                        chain.push(next);
+                    }
                     _ => break,
                 }
             }
             Ok(if chain.contains(session) { chain } else { vec![session.clone()] })
         })
     }
+}
+
+/// The continuation in which a session goes on; none without messages where `with_messages` asks for some.
+fn continuation(connection: &Connection, session: &SessionId, with_messages: bool) -> Result<Option<SessionId>, Fault> {
+    let mut later = connection.prepare_cached(
+        "SELECT id FROM sessions WHERE parent_id = ?1 AND parent_kind = 'continuation' \
+         ORDER BY EXISTS (SELECT 1 FROM sessions AS further WHERE further.parent_id = sessions.id \
+         AND further.parent_kind = 'continuation') DESC, updated_at DESC, rowid DESC",
+    )?;
+    let ids: Vec<String> = later.query_map([session.as_str()], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    // `UNION` drops what was found before, so a circle in a damaged file ends.
+    let mut holds = connection.prepare_cached(
+        "WITH RECURSIVE line(id) AS (SELECT ?1 UNION SELECT sessions.id FROM sessions JOIN line \
+         ON sessions.parent_id = line.id WHERE sessions.parent_kind = 'continuation') \
+         SELECT EXISTS (SELECT 1 FROM sessions JOIN line ON sessions.id = line.id WHERE sessions.message_count > 0)",
+    )?;
+    for id in &ids {
+        if holds.query_row([id], |row| row.get(0))? {
+            return Ok(Some(SessionId(id.clone())));
+        }
+    }
+    Ok(ids.into_iter().next().filter(|_| !with_messages).map(SessionId))
+}
+
+/// Whether a session has messages of its own.
+fn holds_messages(connection: &Connection, session: &SessionId) -> Result<bool, Fault> {
+    let sql = "SELECT message_count > 0 FROM sessions WHERE id = ?1";
+    Ok(connection.prepare_cached(sql)?.query_row([session.as_str()], |row| row.get(0)).optional()?.unwrap_or(false))
 }
 
 /// What [`Store::newest_session`] answers for any of the folders.
@@ -247,6 +278,33 @@ mod tests {
         assert_eq!(store.newest_session(here).unwrap(), Some(first.id.clone()));
         let order: Vec<SessionId> = store.sessions().unwrap().into_iter().map(|summary| summary.id).collect();
         assert_eq!(order, [delegate.id, served.id, elsewhere.id, first.id, second.id]);
+    }
+
+    #[test]
+    fn an_empty_continuation_does_not_win_over_the_session_that_holds_the_words() {
+        let (_home, store) = store();
+        let here = Path::new("/home/ada/engine");
+        let at = |at: u64| 1_795_300_000_000 + at;
+        let root = store.create_session(new_session()).unwrap();
+        store.append(&root.id, &[Draft::user("hello", at(1))]).unwrap();
+        let live = child(&store, &root, ParentKind::Continuation, None);
+        store.append(&live.id, &[Draft::user("and on", at(2))]).unwrap();
+        let begun = |parent: &SessionId, kind| {
+            let parent = Some(Parent { id: parent.clone(), kind, through: None });
+            store.create_session(NewSession { parent, started_at: at(50), ..new_session() }).unwrap()
+        };
+        // Two that were begun later, beside it and behind it, in which nothing was said.
+        let beside = begun(&root.id, ParentKind::Continuation);
+        begun(&beside.id, ParentKind::Continuation);
+        let behind = begun(&live.id, ParentKind::Continuation);
+        assert_eq!(store.chain(&root.id).unwrap(), [root.id.clone(), live.id.clone()]);
+        assert_eq!(store.chain(&behind.id).unwrap(), std::slice::from_ref(&behind.id));
+        assert_eq!(store.newest_session(here).unwrap(), Some(live.id.clone()));
+        let listed: Vec<SessionId> = store.conversations(None).unwrap().into_iter().map(|session| session.id).collect();
+        assert!(listed.contains(&live.id) && !listed.contains(&root.id), "{listed:?}");
+        // A branch was asked for, so it counts from the beginning.
+        let branch = begun(&live.id, ParentKind::Branch);
+        assert_eq!(store.newest_session(here).unwrap(), Some(branch.id));
     }
 
     #[test]

@@ -185,9 +185,10 @@ pub(crate) fn clean(title: &str) -> Result<Option<String>, StoreError> {
     Ok((!title.is_empty()).then_some(title))
 }
 
-/// Characters of no width, and those that turn the direction of what follows them.
+/// Characters of no width, those that change the direction of the text behind them, and the marks of annotations and objects.
 fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffc}')
 }
 
 #[cfg(test)]
@@ -214,6 +215,7 @@ mod tests {
             ("\u{1b}[31mred\u{202e}", Some("[31mred")),
             ("a\0b\u{7}c\u{1f}d", Some("abcd")),
             (" \u{feff}\n", None),
+            ("a\u{fff9}b\u{fffa}c\u{fffb}d\u{fffc}", Some("abcd")),
         ] {
             assert_eq!(store.set_title(&id, given).unwrap().as_deref(), kept);
             assert_eq!(store.session(&id).unwrap().title.as_deref(), kept);

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use hermes_conversation::{Conversation, Item, Shown, Summary, View, render, tokens, validity};
+use hermes_conversation::render::Rendering;
+use hermes_conversation::{Conversation, Item, Shown, Summary, View, tokens, validity};
 
 /// What was seen so far.
 #[derive(Debug, Default)]
@@ -31,7 +32,11 @@ impl Judge {
         views: &[View],
         published: bool,
     ) -> Result<u32, String> {
-        let shown = render::render(conversation, view);
+        let (rendering, shown) = Rendering::of(conversation, view);
+        // The conversation is whole: what has to be repaired, the view has torn.
+        if rendering.repairs().any() {
+            return Err(format!("a provider would refuse the request: {}", rendering.repairs()));
+        }
         validity::check(&shown).map_err(|invalid| format!("a provider would refuse the request: {invalid}"))?;
         covered(conversation, view)?;
         if let Some(newest) = conversation.last_user() {
