@@ -1,12 +1,12 @@
-//! The binary interface between Hermes and a plugin that is a native library.
+//! The binary interface between Hermes and a plugin built as a native library.
 //!
-//! A native library has the same functions as a component: each interface of the contract is a table of them. Records
-//! cross as [postcard](https://docs.rs/postcard) bytes, in the order of `wit/`; a function takes the tuple of its
-//! arguments. The tables themselves are laid out and compared by `abi_stable` when the library is loaded, and
-//! [`FINGERPRINT`] holds both sides to one text of the contract.
+//! A native library has the same functions as a component, with one table per interface of the contract. Records cross the
+//! boundary as [postcard](https://docs.rs/postcard) bytes, in the field order of `wit/`; each function takes a tuple of its
+//! arguments. `abi_stable` compares the layout of the tables when the library is loaded, and [`FINGERPRINT`] checks that both
+//! sides were built with the same contract.
 //!
-//! An instance of the plugin is a thread of the host's: the host calls [`Plugin::enter`] in it first, then functions one
-//! after the other, and [`Plugin::leave`] at its end. Imports are called in that thread, while a function runs.
+//! Each instance runs in a thread of the host. In it the host first calls [`Plugin::enter`], then functions one after another,
+//! and finally [`Plugin::leave`]. Imports are called in the same thread while a function runs.
 
 use abi_stable::StableAbi;
 use abi_stable::library::RootModule;
@@ -16,52 +16,52 @@ pub use abi_stable::library::{AbiHeaderRef, CheckTypeLayout, LibHeader, LibraryE
 pub use abi_stable::prefix_type::PrefixTypeTrait;
 pub use abi_stable::std_types::{RErr, ROk, ROption, RResult, RSlice, RStr, RString, RVec};
 
-/// The symbol of a library: a [`LibHeader`] with a [`PluginRef`] behind it.
+/// The symbol that a library exports: a [`LibHeader`] that leads to a [`PluginRef`].
 pub const SYMBOL: &[u8] = b"hermes_plugin\0";
 
-/// The result's bytes, or why there are none: the words of a panic, as a rule.
+/// The bytes of a result, or an error, usually the message of a panic.
 pub type Answer = RResult<RVec<u8>, RString>;
 
-/// A function of the contract, by the bytes of its arguments.
+/// A function of the contract. It takes the bytes of its arguments.
 pub type Function = extern "C" fn(RSlice<'_, u8>) -> Answer;
 
-/// How a plugin calls the host.
+/// The plugin's way to call the host.
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct Import {
-    /// Interface, function, arguments. An error says that nobody waits for the call any more.
+    /// Takes interface, function and arguments. An error means that the host stopped waiting for the call.
     pub call: extern "C" fn(RStr<'_>, RStr<'_>, RSlice<'_, u8>) -> Answer,
 }
 
-/// What a library consists of. A kind that it does not have is left out.
+/// The description of a library. Kinds that it does not implement are `RNone`.
 #[repr(C)]
 #[derive(StableAbi)]
 #[sabi(kind(Prefix(prefix_ref = PluginRef)))]
 #[sabi(missing_field(panic))]
 pub struct Plugin {
-    /// What a component has in its section `hermes:abi`.
+    /// The same text as in a component's section `hermes:abi`.
     pub stamp: RStr<'static>,
-    /// [`FINGERPRINT`] as the library knows it.
+    /// The [`FINGERPRINT`] that the library was built with.
     pub fingerprint: u64,
-    /// First in every thread: how to call the host.
+    /// Called first in every thread, with the way to call the host.
     pub enter: extern "C" fn(Import),
-    /// Last in every thread: drops the instance.
+    /// Called last in every thread; drops the instance.
     pub leave: extern "C" fn(),
-    /// As every plugin has it.
+    /// The functions of every plugin.
     pub lifecycle: LifecycleRef,
-    /// Where it is a context engine.
+    /// Set by a context engine.
     pub context_engine: ROption<ContextEngineRef>,
-    /// Where that brings back what the view folds.
+    /// Set by a context engine that inserts folded passages.
     pub context_assist: ROption<ContextAssistRef>,
-    /// Where it is a memory provider.
+    /// Set by a memory provider.
     pub memory_provider: ROption<MemoryProviderRef>,
-    /// Where that wants to be heard at a compaction.
+    /// Set by a memory provider that takes part in compaction.
     pub memory_events: ROption<MemoryEventsRef>,
-    /// Where it offers tools.
+    /// Set by a plugin with tools.
     pub tools: ROption<ToolsRef>,
-    /// Where it offers skills.
+    /// Set by a plugin with skills.
     pub skills: ROption<SkillsRef>,
-    /// Where it watches the loop.
+    /// Set by a plugin with hooks.
     #[sabi(last_prefix_field)]
     pub hooks: ROption<HooksRef>,
 }
@@ -73,7 +73,7 @@ impl RootModule for PluginRef {
     const VERSION_STRINGS: VersionStrings = abi_stable::package_version_strings!();
 }
 
-/// Makes the constructor that a library's header names.
+/// Builds the constructor for a library's header.
 pub fn construct(plugin: fn() -> PluginRef) -> RootModuleResult {
     abi_stable::library::__call_root_module_loader(plugin)
 }
@@ -113,8 +113,8 @@ tables! {
     Hooks HooksRef { interests, ; on_event }
 }
 
-/// The contract's text without comments and spaces, as a number: records cross by the order of their fields, so both
-/// sides must know the very same.
+/// A hash of the contract's text without comments and white space. Records cross the boundary by field order, so both sides
+/// must be built with the same contract.
 pub const FINGERPRINT: u64 = {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     let mut at = 0;
@@ -138,7 +138,7 @@ const CONTRACT: [&str; 10] = [
     include_str!("../../../wit/hooks.wit"),
 ];
 
-/// FNV-1a over what is neither space nor comment.
+/// FNV-1a over the text without white space and comments.
 const fn fingerprint(mut hash: u64, text: &[u8]) -> u64 {
     let mut at = 0;
     while at < text.len() {
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_spaces_are_no_part_of_the_contract_and_everything_else_is() {
+    fn only_comments_and_white_space_leave_the_fingerprint_unchanged() {
         let of = |text: &str| fingerprint(7, text.as_bytes());
         let plain = of("record a { b: u32 }");
         assert_eq!(plain, of("/// Says what it is.\nrecord a {\n  b: u32 // tokens\n}"));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes build/engine.wasm with plugin.yaml beside it. Needs cargo (for the generator), clang with lld, and wasi-libc: on Debian
+# Builds build/engine.wasm and copies plugin.yaml beside it. Needs cargo (for the generator), clang with lld, and wasi-libc: on Debian
 # `apt install clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`.
 set -eu
 cd "$(dirname "$0")"

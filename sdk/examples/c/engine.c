@@ -1,15 +1,15 @@
-// A context engine that keeps the last turns and folds what is older into one line a message.
+// A context engine that keeps the last turns in full and folds older messages into one line each.
 //
-// Written against the files of `wit/` alone: `bindgen` makes context_engine_plugin.h of them. What is handed to a function
-// is its own to free, and what it answers is freed by the generated code. The host checks each plan, so a mistake here costs
-// a refused plan and never a message.
+// It uses only the files of `wit/`: `bindgen` generates context_engine_plugin.h from them. A function must free its
+// arguments; the generated code frees its results. The host checks each plan, so a bug here costs a refused plan and never a
+// message.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "context_engine_plugin.h"
 
-// Turns that stay as they were said, bytes that are left of a message, lines of a digest.
+// Number of turns that stay in full, bytes kept of each folded message, and most lines of a digest.
 #define KEEP_TURNS 4
 #define LINE 80
 #define LINES 200
@@ -18,19 +18,19 @@ typedef context_engine_plugin_string_t string_t;
 typedef exports_hermes_plugin_context_engine_error_t error_t;
 typedef hermes_plugin_types_message_range_t range_t;
 
-// What an engine has to know of a message.
+// What the engine needs to know about a message.
 typedef struct {
     uint64_t id;
     uint32_t turn;
 } known_t;
 
-// Of the one instance: the host makes it anew, and tells it all again, whenever it has to.
+// State of the only instance. The host can create a new instance at any time and sends it all headers again.
 static known_t *known;
 static size_t count, capacity;
-// Ends of the cover that was proposed last, and of the one that was refused last.
+// Last message ids of the proposed and of the refused summary.
 static range_t proposed, refused;
 
-// A text that grows.
+// A growing text.
 typedef struct {
     uint8_t *bytes;
     size_t length, capacity;
@@ -72,7 +72,7 @@ static text_t key_of(range_t covers) {
     return key;
 }
 
-// A message's words in one line, cut between characters.
+// A message's text on one line, cut at a character boundary.
 static void say_words(text_t *text, string_t content) {
     size_t said = 0;
     bool blank = false;
@@ -109,8 +109,8 @@ static void say_line(text_t *text, hermes_plugin_types_message_t *message) {
     say(text, "\n");
 }
 
-// A line for each message that is covered; of all but the newest only the number. False, with why, where the log is not to
-// be read.
+// A digest with a line for each covered message; of all but the newest only the number. Returns false with the reason if the
+// log cannot be read.
 static bool digest(size_t folded, text_t *text, error_t *err) {
     size_t left_out = folded > LINES ? folded - LINES : 0;
     if (left_out) {
@@ -130,7 +130,7 @@ static bool digest(size_t folded, text_t *text, error_t *err) {
     }
 }
 
-// Whole turns, so that no call is parted from its results.
+// Folds whole turns, which keeps calls with their results.
 static size_t foldable(uint32_t keep_turns) {
     size_t folded = 0;
     if (count == 0) return 0;
@@ -260,7 +260,7 @@ bool exports_hermes_plugin_context_engine_propose(exports_hermes_plugin_context_
 bool exports_hermes_plugin_context_engine_settled(exports_hermes_plugin_context_engine_outcome_t *outcome,
                                                   error_t *err) {
     (void)err;
-    // The same plan again would be refused again.
+    // The host would refuse the same plan again.
     if (outcome->tag == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_OUTCOME_REFUSED) refused = proposed;
     exports_hermes_plugin_context_engine_outcome_free(outcome);
     return true;

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes build/engine.wasm with plugin.yaml beside it. Needs componentize-py 0.25 on the PATH, or its path in COMPONENTIZE_PY.
+# Builds build/engine.wasm and copies plugin.yaml beside it. Needs componentize-py 0.25 on the PATH, or its path in COMPONENTIZE_PY.
 set -eu
 cd "$(dirname "$0")"
 tool=${COMPONENTIZE_PY:-componentize-py}
 out=${1:-build}
 mkdir -p "$out"
-# `--stub-wasi`: plugins get no files and no sockets, so the interpreter does without them.
+# `--stub-wasi`: plugins get no files and no sockets, so the interpreter must do without them.
 "$tool" --wit-path ../../../wit --world context-engine-plugin componentize --stub-wasi engine -o "$out/engine.wasm"
 cp plugin.yaml "$out/"

@@ -1,7 +1,7 @@
-"""A context engine that keeps the last turns and folds what is older into one line a message.
+"""A context engine that keeps the last turns in full and folds older messages into one line each.
 
-Written against the files of `wit/` alone: componentize-py makes the modules `wit_world` of them. The host checks each
-plan, so a mistake here costs a refused plan and never a message.
+It uses only the files of `wit/`: componentize-py generates the modules `wit_world` from them. The host checks each plan, so a
+bug here costs a refused plan and never a message.
 """
 
 import json
@@ -23,7 +23,7 @@ def refuse(message):
 
 
 class State:
-    """Of the one instance: the host makes it anew, and tells it all again, whenever it has to."""
+    """State of the only instance. The host can create a new one at any time and sends it all headers again."""
 
     keep_turns = KEEP_TURNS
     full_at = FULL_AT
@@ -56,7 +56,7 @@ class Lifecycle(exports.Lifecycle):
 
 
 def folded(headers, keep_turns):
-    """How many messages are folded: whole turns, so that no call is parted from its results."""
+    """The number of messages to fold. Whole turns are folded, which keeps calls with their results."""
     if not headers:
         return 0
     newest = headers[-1].turn

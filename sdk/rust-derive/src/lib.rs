@@ -1,7 +1,7 @@
-//! The attribute behind typed arguments of tools; `hermes_plugin::arguments` is how plugins name it.
+//! The attribute macro for typed tool arguments, re-exported as `hermes_plugin::arguments`.
 //!
-//! It only chooses derives: `serde` reads the arguments, `schemars` describes them, both as the SDK has them, so that a
-//! plugin needs neither among its own dependencies.
+//! It only adds derives: `serde` parses the arguments and `schemars` describes them. Both come from the SDK, so a plugin does not
+//! need them as dependencies.
 
 use proc_macro::TokenStream;
 
@@ -11,8 +11,8 @@ const DERIVES: &str = r#"
     #[schemars(crate = "::hermes_plugin::__private::schemars")]
 "#;
 
-/// Makes a struct or an enum the arguments of a tool, or a part of them: a JSON Schema is read off its fields, their doc
-/// comments are the descriptions. `Option` is what may be left out; `#[serde(…)]` works as usual.
+/// Marks a struct or enum as the arguments of a tool, or as a part of them. The JSON Schema is derived from the fields, and doc
+/// comments become descriptions. `Option` marks optional fields; `#[serde(…)]` works as usual.
 #[proc_macro_attribute]
 pub fn arguments(options: TokenStream, item: TokenStream) -> TokenStream {
     if !options.is_empty() {

@@ -1,4 +1,4 @@
-//! A component that is two things at once: a memory provider that recalls the notes which its tool took down.
+//! A component of two kinds: a memory provider that recalls the notes which its tool stored.
 
 use hermes_plugin::memory_provider::{Query, Recollection};
 use hermes_plugin::tools::{Invocation, Output, Tool};

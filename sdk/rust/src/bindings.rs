@@ -1,8 +1,7 @@
-//! Code made from `wit/`, and nothing else: the imports and shared types once, and one small world for each
-//! interface that a plugin may export.
+//! Code generated from `wit/`: imports and shared types once, and a small world for each interface that a plugin can export.
 //!
-//! A world of its own for each is what lets a component export exactly what it is: the linker merges the
-//! worlds whose export macros were used.
+//! Separate worlds let a component export exactly the interfaces it implements: the linker merges the worlds whose export
+//! macros are used.
 #![allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
 
 wit_bindgen::generate!({
@@ -13,7 +12,7 @@ wit_bindgen::generate!({
     with: { "hermes:plugin/types@0.1.0/error": crate::Error },
 });
 
-/// The shared types, with the error that is our own.
+/// The shared types, with the SDK's own error type.
 pub mod types {
     pub use super::hermes::plugin::types::*;
     pub use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Bringing back what the view folds, without being asked.
+//! Inserting folded passages without a tool call.
 
 use crate::export::Slot;
 use crate::{ContextEngine, Error};
@@ -6,11 +6,10 @@ use crate::{ContextEngine, Error};
 use crate::bindings::context_assist::exports::hermes::plugin::context_assist as wit;
 pub use wit::{Draft, Place, Quote, ToolResult};
 
-/// What a context engine may do beside planning: point at passages that belong beside a message which is about to take its
-/// final form.
+/// Implemented by a context engine that can point to passages which belong beside a new message.
 pub trait ContextAssist: ContextEngine {
-    /// Passages of the conversation, best first, in `budget` tokens. The host puts them behind the message word for word; what
-    /// the view shows anyway is left out.
+    /// Passages of the conversation within `budget` tokens, best first. The host quotes them verbatim after the message, and
+    /// skips passages that the view shows anyway.
     fn assist(&mut self, draft: &Draft, budget: u32) -> Result<Vec<Quote>, Error>;
 }
 

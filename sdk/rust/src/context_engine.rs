@@ -1,4 +1,4 @@
-//! Deciding when the conversation is compacted, and into what.
+//! Deciding when to compact the conversation, and into what.
 
 use crate::export::Slot;
 use crate::{Error, Header, MessageId, Model, Plugin, Progress};
@@ -9,39 +9,39 @@ pub use wit::{
     Summary, Timing,
 };
 
-/// A context engine: it learns of messages by their headers, reads them through [`history`](crate::history), and
-/// answers [`propose`](ContextEngine::propose) with a new view over their ids.
+/// A context engine. It receives the headers of messages, reads texts through [`history`](crate::history), and answers
+/// [`propose`](ContextEngine::propose) with a new view over message ids.
 pub trait ContextEngine: Plugin {
-    /// The model whose window counts from now on.
+    /// The session uses another model, whose window applies from now on.
     fn model_changed(&mut self, model: Model) -> Result<(), Error>;
 
-    /// Headers of the messages stored since the last call, in order; the first call to an instance brings the whole
-    /// conversation.
+    /// Delivers headers of the messages stored since the last call, in order. The first call to an instance delivers the
+    /// whole conversation.
     fn observe(&mut self, headers: Vec<Header>) -> Result<(), Error>;
 
-    /// The user took back this message and all that followed.
+    /// The user rewound the conversation: this message and all later ones are gone.
     fn rewound(&mut self, first: MessageId) -> Result<(), Error>;
 
-    /// After every reply and before every request.
+    /// Called after every reply and before every request.
     fn assess(&mut self, pressure: &Pressure) -> Advice;
 
-    /// Slow work ahead, up to one model call, on an instance of its own; called again while it answers
+    /// Prepares slow work with at most one model call, on an instance of its own. The host calls again while the result is
     /// [`Progress::More`].
     fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
         let _ = request;
         Ok(Progress::Done)
     }
 
-    /// The new view from what is prepared, without a model; none leaves it as it is.
+    /// Returns the new view from prepared work, or `None` to keep the current one. Must not call a model.
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error>;
 
-    /// What became of the plan just proposed.
+    /// Reports the outcome of the last plan.
     fn settled(&mut self, outcome: &Outcome) -> Result<(), Error> {
         let _ = outcome;
         Ok(())
     }
 
-    /// A JSON object for `/context`.
+    /// A JSON object with status for `/context`.
     fn status(&self) -> String {
         "{}".to_owned()
     }

@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::bindings::types::ErrorKind;
 
-/// Why a call could not be served; what imports answer, and what a plugin answers to the host.
+/// The error of imports and of the plugin's own functions.
 ///
-/// The kind decides what the host does: an [`invalid`](Error::invalid) call is the caller's fault and goes back to the
-/// model, an [`unavailable`](Error::unavailable) dependency may be tried again, [`failed`](Error::failed) counts
-/// against the plugin.
+/// The kind tells the host how to react: an [`invalid`](Error::invalid) call is the caller's mistake and is reported to the
+/// model, an [`unavailable`](Error::unavailable) dependency may be retried, and [`failed`](Error::failed) counts as a failure
+/// of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
-    /// What the host should make of it.
+    /// How the host should react.
     pub kind: ErrorKind,
-    /// Finer than the kind, such as `no-model` or `too-long`; may be empty.
+    /// More specific than the kind, such as `no-model` or `too-long`; can be empty.
     pub code: String,
     /// One line: what failed and why.
     pub message: String,
-    /// When trying again may help.
+    /// How long to wait before a retry can help.
     pub retry_after_ms: Option<u32>,
 }
 
@@ -27,58 +27,58 @@ impl Error {
         Self { kind, code: String::new(), message: message.into(), retry_after_ms: None }
     }
 
-    /// The caller's fault: never tried again, and no failure of the plugin.
+    /// The caller made a mistake. Never retried; does not count as a failure of the plugin.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidInput, message)
     }
 
-    /// Something it depends on is away: the host may try again.
+    /// A dependency is unreachable. The host may retry.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, message)
     }
 
-    /// No right to it.
+    /// A permission is missing.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Denied, message)
     }
 
-    /// Somebody else wrote meanwhile.
+    /// Another writer was faster.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message)
     }
 
-    /// A limit or a budget is used up.
+    /// A limit or budget is exceeded.
     pub fn exhausted(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Exhausted, message)
     }
 
-    /// The plugin's own failure.
+    /// The plugin itself failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Failed, message)
     }
 
-    /// Says more than the kind.
+    /// Sets the code.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<String>) -> Self {
         self.code = code.into();
         self
     }
 
-    /// Says when trying again may help.
+    /// Sets how long to wait before a retry.
     #[must_use]
     pub fn with_retry_after(mut self, milliseconds: u32) -> Self {
         self.retry_after_ms = Some(milliseconds);
         self
     }
 
-    /// Puts what was attempted before the cause; kind and code stay.
+    /// Prepends what was attempted. Kind and code stay.
     #[must_use]
     pub fn context(mut self, attempt: impl fmt::Display) -> Self {
         self.message = format!("{attempt}: {}", self.message);
         self
     }
 
-    /// Whether this is the kind.
+    /// Whether the error is of this kind.
     pub fn is(&self, kind: ErrorKind) -> bool {
         self.kind == kind
     }
@@ -92,14 +92,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// JSON reaches a plugin from outside, as configuration, arguments or a reply: it is the giver's fault.
+/// JSON comes from outside, as configuration, arguments or a reply, so broken JSON is the sender's mistake.
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
         Self::invalid(format!("invalid JSON: {error}"))
     }
 }
 
-/// What `?` takes as it is: mistakes in what came from outside are the giver's fault, the rest is the plugin's own.
+/// Conversions for `?`: broken input is the sender's mistake, anything else the plugin's own failure.
 macro_rules! from {
     ($($other:ty => $make:ident, $what:literal;)+) => {
         $(impl From<$other> for Error {
@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn broken_json_is_the_callers_fault() {
+    fn broken_json_is_the_callers_mistake() {
         let parse = || -> Result<serde_json::Value, Error> { Ok(serde_json::from_str("{")?) };
         assert!(parse().is_err_and(|error| error.is(ErrorKind::InvalidInput)));
     }
     #[test]
-    fn mistakes_of_std_are_taken_by_the_question_mark() {
+    fn std_errors_convert_with_the_question_mark() {
         let number = |text: &str| -> Result<u32, Error> { Ok(text.parse::<u32>()?) };
         assert!(number("many").is_err_and(|error| error.is(ErrorKind::InvalidInput)));
         let other = || -> Result<(), Error> { Err(Box::<dyn std::error::Error>::from("no oil"))? };

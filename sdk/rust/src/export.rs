@@ -1,30 +1,30 @@
-//! From a type that implements the traits to the exports of a component.
+//! Exports a type that implements the traits as a component.
 
 use crate::{Error, Plugin};
 
-/// The contract that this version of the SDK speaks.
+/// The contract version of this SDK.
 pub const CONTRACT: &str = "hermes:plugin@0.1.0";
 
-/// What stands in the custom section `hermes:abi`: by it the host knows the contract without guessing from names.
+/// Content of the custom section `hermes:abi`. It tells the host the contract, so that it need not infer it from names.
 pub const STAMP: &str =
     concat!(r#"{"package":"hermes:plugin@0.1.0","sdk":"hermes-plugin "#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-/// Bytes of [`STAMP`] as an array, the form that a section holds.
+/// The bytes of [`STAMP`] as an array, for the custom section.
 pub const fn stamp<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(STAMP.as_bytes());
     bytes
 }
 
-/// Where the one instance of a component lives; implemented by [`export!`](crate::export).
+/// Holds the single instance of a component; implemented by [`export!`](crate::export).
 pub trait Slot {
     /// The author's type.
     type Plugin: Plugin;
 
-    /// Lends the place of the instance, which is empty until it is configured.
+    /// Lends the instance, which is `None` until it is configured.
     fn with<R>(run: impl FnOnce(&mut Option<Self::Plugin>) -> R) -> R;
 
-    /// Calls the instance; before it is configured the answer is an error.
+    /// Calls the instance, or returns an error if it is not configured yet.
     fn call<R>(name: &str, run: impl FnOnce(&mut Self::Plugin) -> Result<R, Error>) -> Result<R, Error> {
         Self::with(|slot| match slot {
             Some(plugin) => run(plugin),
@@ -35,7 +35,7 @@ pub trait Slot {
         })
     }
 
-    /// Calls the instance where the contract has no room for an error: before it is configured this traps.
+    /// Calls the instance where the contract has no error result. Traps if it is not configured yet.
     fn expect<R>(name: &str, run: impl FnOnce(&mut Self::Plugin) -> R) -> R {
         Self::with(|slot| match slot {
             Some(plugin) => run(plugin),
@@ -44,8 +44,7 @@ pub trait Slot {
     }
 }
 
-/// Has panics written to the plugin's log with the place where they happened. The user is told by the host, which also has
-/// the words: so the line is one for the author, not for everybody.
+/// Logs panics with their location, at a level for the plugin's author. The host reports the panic's message to the user.
 #[cfg(target_family = "wasm")]
 pub(crate) fn log_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -58,10 +57,10 @@ pub(crate) fn log_panics() {
     });
 }
 
-/// Makes a type the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
+/// Exports a type as the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
 ///
-/// The component exports `lifecycle` and the interfaces that are named, nothing else. Known names: `ContextEngine`,
-/// `ContextAssist`, `MemoryProvider`, `MemoryEvents`, `Tools`, `Skills`, `Hooks`. Once a crate.
+/// The component exports `lifecycle` and the named interfaces, nothing else. Known names: `ContextEngine`, `ContextAssist`,
+/// `MemoryProvider`, `MemoryEvents`, `Tools`, `Skills`, `Hooks`. Use it once per crate.
 #[macro_export]
 macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {
@@ -95,7 +94,7 @@ macro_rules! export {
     };
 }
 
-/// Nothing, but where a native library is built.
+/// Expands to nothing unless a native library is built.
 #[cfg(not(all(feature = "native", not(target_family = "wasm"))))]
 #[doc(hidden)]
 #[macro_export]
@@ -103,7 +102,7 @@ macro_rules! __export_native {
     ($component:ident: $($kind:ident),+) => {};
 }
 
-/// The header of the library, by which the host finds everything else.
+/// The library's header, where the host finds everything else.
 #[cfg(all(feature = "native", not(target_family = "wasm")))]
 #[doc(hidden)]
 #[macro_export]
@@ -112,7 +111,7 @@ macro_rules! __export_native {
         #[cfg(panic = "abort")]
         ::std::compile_error!("a native library must catch panics: leave `panic = \"abort\"` out of the profile");
 
-        /// The same as `hermes_plugin_abi::SYMBOL`.
+        /// Must equal `hermes_plugin_abi::SYMBOL`.
         #[allow(unsafe_code, non_upper_case_globals)]
         #[unsafe(no_mangle)]
         pub static hermes_plugin: $crate::__private::abi::LibHeader = {
@@ -126,7 +125,7 @@ macro_rules! __export_native {
                 $crate::__private::abi::construct(plugin)
             }
 
-            // SAFETY: `construct` gives what it says.
+            // SAFETY: `construct` returns a value of the type that the header declares.
             unsafe {
                 $crate::__private::abi::LibHeader::from_constructor::<$crate::__private::abi::PluginRef>(
                     construct,
@@ -189,7 +188,7 @@ macro_rules! __export_interface {
         $crate::__export_interface!(@ $component Hooks hooks);
     };
     (@ $component:ident $kind:ident $interface:ident) => {
-        // Says on every target which trait is missing.
+        // Reports a missing trait on every target.
         const _: () = {
             const fn implements<T: $crate::$kind>() {}
             implements::<<$component as $crate::__private::Slot>::Plugin>();

@@ -1,4 +1,4 @@
-//! Watching the loop.
+//! Watching the agent loop.
 
 use crate::Plugin;
 use crate::export::Slot;
@@ -6,24 +6,24 @@ use crate::export::Slot;
 use crate::bindings::hooks::exports::hermes::plugin::hooks as wit;
 pub use wit::{Event, Notice, Reply, ToolDone, ToolEvent, Verdict};
 
-/// Names for [`Hooks::interests`].
+/// Event names for [`Hooks::interests`].
 pub mod interest {
-    /// Waited for: its verdict decides about the call.
+    /// Before a tool call. The host waits for the verdict.
     pub const BEFORE_TOOL: &str = "before-tool";
-    /// With the result.
+    /// After a tool call, with its result.
     pub const AFTER_TOOL: &str = "after-tool";
-    /// With the model's name.
+    /// Before a request, with the model's name.
     pub const BEFORE_MODEL: &str = "before-model";
-    /// With what it used.
+    /// After a reply, with its usage.
     pub const AFTER_MODEL: &str = "after-model";
 }
 
-/// A plugin that is told of what the loop does, and may stop a tool call.
+/// A plugin that receives events of the agent loop and can stop a tool call.
 pub trait Hooks: Plugin {
-    /// The events to be told of, see [`interest`]; asked once.
+    /// The events to receive, see [`interest`]. Called once.
     fn interests(&self) -> Vec<&'static str>;
 
-    /// Anything but [`Verdict::Proceed`] counts only before a tool.
+    /// Handles an event. A verdict other than [`Verdict::Proceed`] has an effect only before a tool call.
     fn on_event(&mut self, event: &Event) -> Verdict;
 }
 

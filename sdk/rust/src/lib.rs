@@ -1,7 +1,7 @@
 //! Write plugins for Hermes in Rust.
 //!
-//! A plugin is a type that implements [`Plugin`] and the traits of what it is: [`Tools`], [`Skills`], [`Hooks`],
-//! [`MemoryProvider`] (with [`MemoryEvents`]), [`ContextEngine`] (with [`ContextAssist`]). [`export!`] makes a component of it. This is a whole one:
+//! A plugin is a type that implements [`Plugin`] and the traits of its kinds: [`Tools`], [`Skills`], [`Hooks`],
+//! [`MemoryProvider`] (with [`MemoryEvents`]), [`ContextEngine`] (with [`ContextAssist`]). [`export!`] makes it a component. A complete plugin:
 //!
 //! ```
 //! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
@@ -22,7 +22,7 @@
 //! /// Roll dice.
 //! #[arguments]
 //! struct Roll {
-//!     /// How many, from 1 to 100; one where it is left out.
+//!     /// How many dice, from 1 to 100; one by default.
 //!     count: Option<u32>,
 //! }
 //!
@@ -53,18 +53,17 @@
 //! hermes_plugin::export!(Dice: Tools);
 //! ```
 //!
-//! In `Cargo.toml` the crate is `crate-type = ["cdylib"]`, and `cargo build --target wasm32-wasip2` leaves the
-//! component. Beside it, `plugin.yaml` names it and asks for the permissions that its imports need.
+//! Set `crate-type = ["cdylib"]` in `Cargo.toml`; `cargo build --target wasm32-wasip2` then builds the component. A
+//! `plugin.yaml` beside it names the component and requests the permissions that its imports need.
 //!
-//! The same source is a native library where it is built with the feature `native` for another target than wasm: see
-//! `docs/plugins-native.md`.
+//! With the feature `native` and another target, the same source builds a native library: see `docs/plugins-native.md`.
 //!
 //! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
-//! [`documents`], [`files`], [`http`] and [`process`]. None of them traps: what can fail answers a [`Result`]. They work only inside a host; a plugin's rules
-//! are best kept in plain functions, which `cargo test` runs natively. A panic ends the instance, its message
-//! reaches the user, and the next call gets a fresh one.
+//! [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`]. They
+//! work only inside the host, so keep a plugin's rules in plain functions, which `cargo test` runs natively. A panic ends the
+//! instance; the user sees its message, and the next call gets a new instance.
 
-// The attribute `arguments` names the crate as its users do.
+// The attribute `arguments` refers to the crate by the name that users see.
 #[cfg(test)]
 extern crate self as hermes_plugin;
 
@@ -121,17 +120,17 @@ pub mod __private {
 }
 
 impl MessageRange {
-    /// From one message to another, both included.
+    /// The range between two ids, both included.
     pub fn new(first: MessageId, last: MessageId) -> Self {
         Self { first, last }
     }
 
-    /// A single message.
+    /// The range of a single message.
     pub fn one(id: MessageId) -> Self {
         Self::new(id, id)
     }
 
-    /// Whether the id lies in it.
+    /// Whether the range contains the id.
     pub fn contains(&self, id: MessageId) -> bool {
         (self.first..=self.last).contains(&id)
     }

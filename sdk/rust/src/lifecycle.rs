@@ -1,26 +1,26 @@
-//! What every plugin is.
+//! The functions that every plugin has.
 
 use crate::{Error, Session};
 
 use crate::bindings::lifecycle::exports::hermes::plugin::lifecycle as wit;
 pub use wit::{Ending, Start};
 
-/// An instance of a plugin: made by [`configure`](Plugin::configure), told of its session, and dropped at any time.
+/// An instance of a plugin. It is created by [`configure`](Plugin::configure), told about its session, and dropped at any time.
 ///
-/// A session may have several instances, for background work and for tool calls that run in parallel. What must last
-/// or pass from one to another belongs in [`documents`](crate::documents).
+/// A session can have several instances, for background work and for parallel tool calls. Keep lasting or shared data in
+/// [`documents`](crate::documents).
 pub trait Plugin: Sized + 'static {
-    /// Before anything else. `config` is the plugin's section of the user's configuration, a JSON object. An error
-    /// says why it could not serve.
+    /// Called first. `config` is the plugin's configuration section, a JSON object. Return an error if the plugin cannot serve
+    /// with it.
     fn configure(config: &str) -> Result<Self, Error>;
 
-    /// The session that the following calls are about.
+    /// The session that all following calls belong to.
     fn session_start(&mut self, session: &Session, how: &Start) -> Result<(), Error> {
         let _ = (session, how);
         Ok(())
     }
 
-    /// No call follows for this session.
+    /// The session ends; no further call follows for it.
     fn session_end(&mut self, how: Ending) -> Result<(), Error> {
         let _ = how;
         Ok(())
@@ -31,7 +31,7 @@ impl<S: crate::export::Slot> wit::Guest for S {
     fn configure(config: String) -> Result<(), Error> {
         #[cfg(target_family = "wasm")]
         crate::export::log_panics();
-        // A section that the user left out or left empty is one without keys.
+        // A missing or empty configuration section counts as an empty object.
         let config = if matches!(config.trim(), "" | "null") { "{}" } else { &config };
         let plugin = S::Plugin::configure(config)?;
         S::with(|slot| *slot = Some(plugin));

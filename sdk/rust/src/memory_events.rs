@@ -1,13 +1,13 @@
-//! What else happens around a memory.
+//! Other events that concern a memory provider.
 
 use crate::export::Slot;
 use crate::{Error, MemoryProvider, MessageRange};
 
 use crate::bindings::memory_events::exports::hermes::plugin::memory_events as wit;
 
-/// What a memory provider may want to be told of, or asked, beside turns.
+/// Implemented by a memory provider that wants to take part in compaction.
 pub trait MemoryEvents: MemoryProvider {
-    /// What a summary of these messages should keep; empty for nothing. In the background, before they are folded.
+    /// What a summary of these messages should keep; empty for nothing. Called in the background before they are folded.
     fn before_compact(&mut self, messages: MessageRange) -> Result<String, Error>;
 }
 

@@ -6,22 +6,22 @@ use crate::{Error, Plugin};
 use crate::bindings::memory_provider::exports::hermes::plugin::memory_provider as wit;
 pub use wit::{Query, Recollection, Turn};
 
-/// A memory provider, written as plain blocking code: the host bounds [`recall`](MemoryProvider::recall) in time and
+/// A memory provider. Write it as plain blocking code: the host limits the time of [`recall`](MemoryProvider::recall) and
 /// calls [`sync_turn`](MemoryProvider::sync_turn) in the background.
 pub trait MemoryProvider: Plugin {
-    /// Static text for the system prompt, frozen for the session; empty for none. An error says that it cannot be told
-    /// at the moment: a session that has a text keeps it.
+    /// Static text for the system prompt, frozen for the session; empty for none. Return an error if the text is unavailable:
+    /// a session that already has a text keeps it.
     fn system_prompt(&mut self) -> Result<String, Error> {
         Ok(String::new())
     }
 
-    /// What is worth knowing for this turn, best first.
+    /// What is relevant for this turn, best first.
     fn recall(&mut self, query: &Query) -> Result<Vec<Recollection>, Error> {
         let _ = query;
         Ok(Vec::new())
     }
 
-    /// A turn that is over, in the order of turns; a retry brings the same one again.
+    /// Receives a finished turn, in order. A retry delivers the same turn again.
     fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
         let _ = turn;
         Ok(())

@@ -1,7 +1,7 @@
-//! The same plugin as a native library: the contract's functions by the binary interface of `hermes-plugin-abi`.
+//! Builds the same plugin as a native library: the contract's functions over the binary interface of `hermes-plugin-abi`.
 //!
-//! The host gives every instance a thread of its own, so that what is one component's alone, the slot of its instance, is
-//! the thread's. A panic ends the call that it happens in, as it ends a component's, and never reaches the host.
+//! The host runs each instance in a thread of its own, so thread-local storage holds the instance. A panic ends only the
+//! current call, as in a component, and never reaches the host.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -23,11 +23,11 @@ use crate::{
 
 thread_local! {
     static HOST: Cell<Option<abi::Import>> = const { Cell::new(None) };
-    /// The words of the panic at hand, with its place.
+    /// Message and location of the current panic.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A library's description, with the kinds that [`export!`](crate::export) adds.
+/// The library's description; [`export!`](crate::export) adds the kinds.
 pub fn plugin<S: Slot>() -> abi::Plugin {
     abi::Plugin {
         stamp: RStr::from_str(STAMP),
@@ -45,12 +45,12 @@ pub fn plugin<S: Slot>() -> abi::Plugin {
     }
 }
 
-/// Makes a description last as long as the library does.
+/// Leaks the description, so that it lives as long as the library.
 pub fn lasting(plugin: abi::Plugin) -> abi::PluginRef {
     plugin.leak_into_prefix()
 }
 
-/// The host's own output is none of the plugin's business: a panic's words go to the host with the answer.
+/// Silences the panic output: the panic's message goes to the host with the answer.
 extern "C" fn enter(import: abi::Import) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -62,7 +62,7 @@ extern "C" fn enter(import: abi::Import) {
 }
 
 extern "C" fn leave<S: Slot>() {
-    // Dropped here and not with the thread, where a panic would end the process.
+    // Drop the instance here: a panic during thread shutdown would end the process.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(S::with(Option::take))));
 }
 
@@ -79,12 +79,12 @@ fn answer<A: DeserializeOwned, R: Serialize>(arguments: RSlice<'_, u8>, call: im
 }
 
 fn words(panic: Box<dyn Any + Send>) -> String {
-    // What a panic carries may panic in turn when it is dropped.
+    // Leak the payload: dropping it could panic again.
     std::mem::forget(panic);
     PANIC.with(|words| words.borrow_mut().take()).unwrap_or_else(|| "it panicked".to_owned())
 }
 
-/// Calls the host, from the thread of an instance.
+/// Calls the host from the thread of an instance.
 fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, arguments: &A) -> R {
     let Some(import) = HOST.get() else {
         panic!("{interface}.{function} was called outside of a host, or in a thread that the plugin made by itself");
@@ -180,7 +180,7 @@ macro_rules! imports {
     )+};
 }
 
-/// The modules of the contract that a plugin imports, with functions that call the host by the binary interface.
+/// The imports of the contract, implemented by calling the host over the binary interface.
 pub mod imports {
     use super::import;
 

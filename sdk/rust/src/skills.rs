@@ -1,4 +1,4 @@
-//! Instructions disclosed in three steps: the index in the prompt, one skill, one of its files.
+//! Instructions that are disclosed in three steps: the index in the prompt, one skill, one of its files.
 
 use crate::export::Slot;
 use crate::{Error, Plugin};
@@ -6,12 +6,12 @@ use crate::{Error, Plugin};
 use crate::bindings::skills::exports::hermes::plugin::skills as wit;
 pub use wit::{Document, Skill};
 
-/// A source of skills.
+/// A plugin that provides skills.
 pub trait Skills: Plugin {
-    /// All of them; the same list while nothing changed, since it is part of the prompt.
+    /// All skills. Must return the same list while nothing changed, because it is part of the prompt.
     fn index(&mut self) -> Result<Vec<Skill>, Error>;
 
-    /// A skill by its name, or one of its files.
+    /// A skill by name, or one of its files.
     fn view(&mut self, name: &str, path: Option<&str>) -> Result<Document, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Typed tools: name, schema and function of each in one place, so that none can stray from the others.
+//! Typed tools: name, schema and function of each tool in one place, so that they cannot diverge.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -13,20 +13,20 @@ type Run<P> = Box<dyn Fn(&mut P, &Invocation) -> Result<Output, Error>>;
 
 /// The tools of a plugin `P`.
 ///
-/// Each takes arguments of a type that is marked with [`arguments`](crate::arguments): its doc comment is what the model reads
-/// of the tool, those of its fields describe the arguments. What does not fit is answered before the function is called.
+/// The arguments of each tool are a type marked with [`arguments`](crate::arguments). Its doc comment becomes the tool's
+/// description, and those of its fields describe the arguments. Invalid arguments are rejected before the function runs.
 pub struct Toolbox<P> {
     toolset: String,
     tools: Vec<(Tool, Run<P>)>,
 }
 
 impl<P> Toolbox<P> {
-    /// None yet; those to come belong to this toolset, the group by which users enable them.
+    /// An empty toolbox. Its tools belong to this toolset, the group by which users enable them.
     pub fn new(toolset: impl Into<String>) -> Self {
         Self { toolset: toolset.into(), tools: Vec::new() }
     }
 
-    /// Adds one that is taken to change things and runs alone until told otherwise.
+    /// Adds a tool. By default it counts as writing and runs alone.
     #[must_use]
     pub fn tool<A, O>(mut self, name: &str, run: impl Fn(&mut P, A) -> Result<O, Error> + 'static) -> Self
     where
@@ -40,7 +40,7 @@ impl<P> Toolbox<P> {
         self
     }
 
-    /// What a call of the tool just added does to the world.
+    /// Sets the effect of the tool added last.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         if let Some((tool, _)) = self.tools.last_mut() {
@@ -49,7 +49,7 @@ impl<P> Toolbox<P> {
         self
     }
 
-    /// Whether the tool just added may run beside other calls, on an instance of its own.
+    /// Sets whether the tool added last may run in parallel with other calls, on an instance of its own.
     #[must_use]
     pub fn parallel(mut self, parallel: bool) -> Self {
         if let Some((tool, _)) = self.tools.last_mut() {
@@ -58,12 +58,12 @@ impl<P> Toolbox<P> {
         self
     }
 
-    /// For [`Tools::catalog`](crate::Tools::catalog).
+    /// The list for [`Tools::catalog`](crate::Tools::catalog).
     pub fn catalog(&self) -> Vec<Tool> {
         self.tools.iter().map(|(tool, _)| tool.clone()).collect()
     }
 
-    /// For [`Tools::call`](crate::Tools::call).
+    /// Runs a call, for [`Tools::call`](crate::Tools::call).
     pub fn call(&self, plugin: &mut P, invocation: &Invocation) -> Result<Output, Error> {
         let found = self.tools.iter().find(|(tool, _)| tool.schema.name == invocation.name);
         let (_, run) = found.ok_or_else(|| invocation.unknown())?;
@@ -71,8 +71,8 @@ impl<P> Toolbox<P> {
     }
 }
 
-/// Description and schema of a type, the schema as plain as models and providers like it: whole, and without what only
-/// programs in Rust would make something of.
+/// Description and schema of a type. The schema is reduced to the form that models and providers understand: inlined, and
+/// without details that only Rust programs need.
 fn described<A: JsonSchema>() -> (String, Value) {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
@@ -82,14 +82,14 @@ fn described<A: JsonSchema>() -> (String, Value) {
     let description = schema.remove("description");
     let description = description.as_ref().and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
     schema.remove("title");
-    // A type without fields describes itself by less than providers ask for.
+    // Providers expect an object, even for a type without fields.
     if schema.get("type").and_then(Value::as_str) != Some("null") {
         schema.insert("type".to_owned(), "object".into());
     }
     (description, schema.to_value())
 }
 
-/// Takes out the sizes of Rust's numbers, and `null` beside another type: what may be left out is not required.
+/// Removes the formats of Rust's number types, and `null` beside another type: optional fields are not required anyway.
 fn plain(schema: &mut Schema) {
     let is_of_rust = |format: &str| {
         matches!(format, "float" | "double")
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_read_off_the_type_with_its_doc_comments() {
+    fn a_schema_is_derived_from_the_type_and_its_doc_comments() {
         let [tool] = &tools().catalog()[..] else { panic!("one tool") };
         assert_eq!((tool.toolset.as_str(), tool.effect, tool.parallel), ("lamps", Effect::Dangerous, false));
         assert_eq!(tool.schema.description, "Trim the wicks.");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_fit_reach_the_function_and_others_are_told() {
+    fn valid_arguments_reach_the_function_and_invalid_ones_are_reported() {
         assert_eq!(call(r#"{"lamps":[{"number":4},{"number":5}],"how":"short"}"#).unwrap(), "10 of 3");
         for (arguments, part) in [("{}", "lamps"), (r#"{"lamps":[],"how":"wide"}"#, "wide"), ("[]", "trim")] {
             let error = call(arguments).unwrap_err();

@@ -1,4 +1,4 @@
-//! Functions that the model may call.
+//! Functions that the model can call.
 
 use std::fmt::Display;
 
@@ -12,15 +12,15 @@ pub use wit::{Effect, Image, Invocation, Output, Tool};
 
 /// A plugin with functions for the model.
 pub trait Tools: Plugin {
-    /// Asked once; fixed for the session.
+    /// All tools. Called once; the list is fixed for the session.
     fn catalog(&self) -> Vec<Tool>;
 
-    /// Runs one of them. The message of an error goes to the model, so it should say how to do better.
+    /// Runs a tool. The message of an error goes to the model, so it should suggest a fix.
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error>;
 }
 
 impl Tool {
-    /// A tool that is taken to change things and runs alone, in a toolset of its own name, until told otherwise.
+    /// A tool in a toolset of its own name. By default it counts as writing and runs alone.
     ///
     /// `parameters` is a JSON Schema object, as text or as a `serde_json::Value`.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Display) -> Self {
@@ -34,21 +34,21 @@ impl Tool {
         }
     }
 
-    /// The group by which users enable it.
+    /// Sets the group by which users enable the tool.
     #[must_use]
     pub fn toolset(mut self, toolset: impl Into<String>) -> Self {
         self.toolset = toolset.into();
         self
     }
 
-    /// What a call does to the world.
+    /// Sets the effect of a call.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
 
-    /// Whether it may run beside other calls, on an instance of its own.
+    /// Sets whether the tool may run in parallel with other calls, on an instance of its own.
     #[must_use]
     pub fn parallel(mut self, parallel: bool) -> Self {
         self.parallel = parallel;
@@ -57,21 +57,21 @@ impl Tool {
 }
 
 impl Invocation {
-    /// The arguments as a type of one's own; what does not fit is said to the model.
+    /// Parses the arguments. An error is reported to the model.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let arguments = if self.arguments.trim().is_empty() { "{}" } else { &self.arguments };
         serde_json::from_str(arguments)
             .map_err(|error| Error::invalid(format!("arguments of {} do not fit: {error}", self.name)))
     }
 
-    /// The answer to a name that is not in the catalog.
+    /// The error for a name that is not in the catalog.
     pub fn unknown(&self) -> Error {
         Error::invalid(format!("no tool named {}", self.name))
     }
 }
 
 impl Output {
-    /// A text, nothing else.
+    /// An output that is only text.
     pub fn text(content: impl Into<String>) -> Self {
         Self { content: content.into(), images: Vec::new(), extra: Vec::new() }
     }
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn no_arguments_are_an_empty_object() {
+    fn missing_arguments_count_as_an_empty_object() {
         let parsed: serde_json::Map<String, serde_json::Value> = invocation(" ").parse().unwrap();
         assert!(parsed.is_empty());
     }
 
     #[test]
-    fn arguments_that_do_not_fit_name_the_tool() {
+    fn invalid_arguments_name_the_tool() {
         #[derive(serde::Deserialize, Debug)]
         struct Arguments {
             #[allow(dead_code)]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_may_be_a_value_or_a_text() {
+    fn a_schema_can_be_a_value_or_a_text() {
         let value = Tool::new("a", "b", serde_json::json!({"type": "object"}));
         assert_eq!(value, Tool::new("a", "b", r#"{"type":"object"}"#));
         assert_eq!((value.effect, value.parallel), (Effect::Writes, false));

@@ -1,4 +1,4 @@
-//! What a component made with the SDK imports and exports, read off the component itself.
+//! Checks the imports and exports of a component built with the SDK.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ struct Component {
     stamps: Vec<String>,
 }
 
-/// Builds `examples/two_kinds.rs` as its authors would, and reads it.
+/// Builds and parses `examples/two_kinds.rs`, as a plugin author would.
 fn two_kinds() -> &'static Component {
     static COMPONENT: OnceLock<Component> = OnceLock::new();
     COMPONENT.get_or_init(|| read(&build()))
@@ -23,7 +23,7 @@ fn two_kinds() -> &'static Component {
 fn build() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    // Stripped as a release is, and with the macros that were compiled for the tests.
+    // Strip it like a release build, and reuse the macros compiled for the tests.
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--example", "two_kinds", "--target", "wasm32-wasip2", "--target-dir"])
         .arg(target)
@@ -64,7 +64,7 @@ fn read(path: &Path) -> Component {
 }
 
 #[test]
-fn a_component_exports_lifecycle_and_what_it_named() {
+fn a_component_exports_lifecycle_and_the_named_interfaces() {
     assert_eq!(
         two_kinds().exports,
         ["hermes:plugin/lifecycle@0.1.0", "hermes:plugin/memory-provider@0.1.0", "hermes:plugin/tools@0.1.0"]
@@ -72,7 +72,7 @@ fn a_component_exports_lifecycle_and_what_it_named() {
 }
 
 #[test]
-fn a_component_imports_what_it_uses_and_of_wasi_only_what_std_links() {
+fn a_component_imports_what_it_uses_and_only_the_wasi_that_std_links() {
     let (ours, wasi): (Vec<_>, Vec<_>) =
         two_kinds().imports.iter().partition(|import| import.starts_with("hermes:plugin/"));
     assert_eq!(ours, ["hermes:plugin/types@0.1.0", "hermes:plugin/log@0.1.0", "hermes:plugin/documents@0.1.0"]);

@@ -8,7 +8,7 @@ pub fn now() -> Timestamp {
     wit::now()
 }
 
-/// Of the user's time zone, now, in minutes east of UTC.
+/// Current offset of the user's time zone, in minutes east of UTC.
 pub fn utc_offset() -> i32 {
     wit::utc_offset()
 }

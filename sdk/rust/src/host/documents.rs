@@ -1,28 +1,28 @@
-//! Named texts that people edit too, such as `MEMORY.md`: versioned, locked, written atomically. Needs the permission
-//! `documents` with the names.
+//! Named texts that people can edit too, such as `MEMORY.md`: versioned, locked, written atomically. Documents other than the
+//! plugin's own need the permission `documents` with their names.
 
 use crate::Error;
 use crate::imports::documents as wit;
 
 pub use wit::{Document, WriteOutcome};
 
-/// How often [`update`] starts again when somebody else was quicker.
+/// Number of attempts of [`update`] when other writers are faster.
 const ATTEMPTS: u32 = 5;
 
-/// The document, or none while nobody wrote it.
+/// The document, or `None` if it does not exist.
 pub fn read(name: &str) -> Result<Option<Document>, Error> {
     wit::read(name)
 }
 
-/// Writes it, if it is still at `version`; none means that it must not exist yet.
+/// Writes the document if it is still at `version`; `None` means that it must not exist yet.
 pub fn write(name: &str, content: &str, version: Option<&str>) -> Result<WriteOutcome, Error> {
     wit::write(name, content, version)
 }
 
-/// Reads, changes and writes; starts again from what is there when somebody else wrote meanwhile.
+/// Reads, changes and writes a document, and starts again if another writer was faster.
 ///
-/// `change` gets the content, empty while there is none, and answers the new one, or none to leave it, beside a value
-/// for the caller. It may run several times.
+/// `change` receives the content (empty if there is none). It returns the new content, or `None` to leave it, and a value for
+/// the caller. It can run several times.
 pub fn update<T, E: From<Error>>(
     name: &str,
     change: impl FnMut(&str) -> Result<(Option<String>, T), E>,
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// A document that somebody else appends to just before each of the first writes.
+    /// A document to which another writer appends just before each of the first writes.
     struct Contended {
         content: RefCell<Option<String>>,
         others: Cell<u32>,
@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_what_others_wrote_meanwhile() {
+    fn an_update_keeps_concurrent_changes() {
         let document = Contended { content: RefCell::new(None), others: Cell::new(2) };
         document.append("mine;").unwrap();
         assert_eq!(document.content.borrow().as_deref(), Some("other;other;mine;"));
     }
 
     #[test]
-    fn an_update_gives_up_and_says_conflict() {
+    fn an_update_gives_up_with_a_conflict() {
         let document = Contended { content: RefCell::new(None), others: Cell::new(99) };
         let error = document.append("mine;").unwrap_err();
         assert!(error.is(crate::ErrorKind::Conflict));

@@ -1,19 +1,19 @@
-//! Files below the roots that were granted; paths are relative to one and never leave it. Needs the permission `files`.
+//! Files below granted roots. Paths are relative to a root and cannot leave it. Needs the permission `files`.
 
 use crate::Error;
 use crate::imports::files as wit;
 
 pub use wit::{Entry, Findings, Found, Kind, Pattern, Root, Slice};
 
-/// What one read asks for: all that a host gives, since it may look at the whole file for each.
+/// Bytes per read: the host's maximum, because it may look at the whole file each time.
 const SLICE: u32 = 8 << 20;
 
-/// The roots that were granted.
+/// The granted roots.
 pub fn roots() -> Result<Vec<Root>, Error> {
     wit::roots()
 }
 
-/// One of the roots.
+/// A root by name.
 pub fn root(name: &str) -> Result<Root, Error> {
     roots()?
         .into_iter()
@@ -21,12 +21,12 @@ pub fn root(name: &str) -> Result<Root, Error> {
         .ok_or_else(|| Error::denied(format!("there is no root named {name} for this plugin")))
 }
 
-/// What lies at a path.
+/// Metadata of a path.
 pub fn stat(root: &str, path: &str) -> Result<Entry, Error> {
     wit::stat(root, path)
 }
 
-/// What lies in a directory, at most 10,000 entries.
+/// The entries of a directory, at most 10,000.
 pub fn entries(root: &str, path: &str) -> Result<Vec<Entry>, Error> {
     wit::entries(root, path)
 }
@@ -36,13 +36,13 @@ pub fn read(root: &str, path: &str, offset: u64, limit: u32) -> Result<Slice, Er
     wit::read(root, path, offset, limit)
 }
 
-/// A whole file, refused with `exhausted` when it has more bytes than `limit`.
+/// Reads a whole file. Fails with `exhausted` if it has more bytes than `limit`.
 pub fn read_all(root: &str, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
     collect(path, limit, |offset| read(root, path, offset, SLICE))
 }
 
-/// Writes a file atomically and makes directories on the way; with `version` only if it is at that. Answers the new
-/// version.
+/// Writes a file atomically and creates missing directories. With `version`, only if the file is at that version. Returns the
+/// new version.
 pub fn write(root: &str, path: &str, content: &[u8], version: Option<&str>) -> Result<String, Error> {
     wit::write(root, path, content, version)
 }
@@ -57,7 +57,7 @@ pub fn remove(root: &str, path: &str) -> Result<(), Error> {
     wit::remove(root, path)
 }
 
-/// Files by glob and, with a pattern, their lines; ignore files are respected.
+/// Finds files by glob and, with a pattern, lines in them. Ignored files are skipped.
 pub fn search(root: &str, glob: &str, pattern: Option<&Pattern>, offset: u32, limit: u32) -> Result<Findings, Error> {
     wit::search(root, glob, pattern, offset, limit)
 }
@@ -72,7 +72,7 @@ fn collect(path: &str, limit: u64, read: impl Fn(u64) -> Result<Slice, Error>) -
                 Error::exhausted(format!("{path} has {} bytes, more than {limit}", slice.total)).with_code("too-long")
             );
         }
-        // Two halves of two contents are neither.
+        // The file changed between two slices; mixing them would be wrong.
         if version.get_or_insert_with(|| slice.version.clone()) != &slice.version {
             return Err(Error::conflict(format!("{path} changed while it was read; try again")));
         }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_long_or_changes_is_refused() {
+    fn a_file_that_is_too_long_or_changes_during_reading_is_refused() {
         let long = collect("a", 9, slices("0123456789", ["1", "1"])).unwrap_err();
         assert!(long.is(crate::ErrorKind::Exhausted));
         let changed = collect("a", 100, slices("0123456789", ["1", "2"])).unwrap_err();

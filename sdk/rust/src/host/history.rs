@@ -1,21 +1,21 @@
-//! The host's log of the conversation: what was said, never rewritten. Needs the permission `history`.
+//! The host's log of the conversation, which never changes. Needs the permission `history`.
 
 use crate::imports::history as wit;
 use crate::{Error, Header, Message, MessageRange};
 
 pub use wit::{Hit, Matching, Page, Query};
 
-/// From the first message of the conversation to the last.
+/// The range from the first message of the conversation to the last.
 pub fn whole() -> Result<Option<MessageRange>, Error> {
     wit::whole()
 }
 
-/// Messages of a range without their texts.
+/// Headers of a range, without texts.
 pub fn headers(range: MessageRange) -> Result<Vec<Header>, Error> {
     wit::headers(range)
 }
 
-/// The first messages of a range, at most 4 MiB but at least one.
+/// The first messages of a range: at most 4 MiB, but at least one message.
 pub fn read(range: MessageRange) -> Result<Page, Error> {
     wit::read(range)
 }
@@ -25,18 +25,18 @@ pub fn read_all(range: MessageRange) -> Result<Vec<Message>, Error> {
     collect(range, read)
 }
 
-/// The text of a summary that stands or stood in a view, by its key.
+/// The text of a summary that is or was in a view, by key.
 pub fn summary(key: &str) -> Result<String, Error> {
     wit::summary(key)
 }
 
-/// What was said in this conversation, by what it says; best first.
+/// Searches this conversation, best hits first.
 pub fn search(query: &Query) -> Result<Vec<Hit>, Error> {
     wit::search(query)
 }
 
 impl Query {
-    /// The ten best for these words, in any order and form.
+    /// A query for the ten best hits for these words, in any order and form.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -57,7 +57,7 @@ fn collect(range: MessageRange, read: impl Fn(MessageRange) -> Result<Page, Erro
         let page = read(MessageRange { first, last: range.last })?;
         messages.extend(page.messages);
         match page.next {
-            // A page that does not lead on would otherwise be read for ever.
+            // Stop on a page that does not advance, to avoid an endless loop.
             Some(next) if next <= first => {
                 return Err(Error::failed(format!("the page at message {first} leads back to {next}")));
             }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_on_until_nothing_is_left() {
+    fn all_pages_are_read() {
         let ids = [3_u64, 7, 20];
         let messages = collect(MessageRange { first: 3, last: 20 }, |range| {
             let here = ids.iter().position(|id| *id >= range.first).unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_leads_nowhere_ends_it() {
+    fn a_page_that_does_not_advance_ends_the_reading() {
         let stuck = collect(MessageRange { first: 3, last: 9 }, |_| Ok(Page { messages: Vec::new(), next: Some(3) }));
         assert!(stuck.is_err());
     }

@@ -1,4 +1,4 @@
-//! Requests to the addresses that were granted. Needs the permission `http`.
+//! Requests to granted addresses. Needs the permission `http`.
 //!
 //! ```no_run
 //! use hermes_plugin::{Error, http};
@@ -15,7 +15,7 @@
 //! # }
 //! ```
 //!
-//! The manifest for it asks for the address and for the secret, which the host puts in and the plugin never sees:
+//! The manifest requests the address and the secret. The host inserts the secret; the plugin never sees it:
 //!
 //! ```yaml
 //! permissions:
@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 use crate::imports::http as wit;
 
-/// Whether a secret was granted and has a value: if not, the user is to be told which one.
+/// Whether a secret is granted and has a value. If not, tell the user which one is missing.
 pub fn has_secret(name: &str) -> bool {
     wit::has_secret(name)
 }
@@ -40,33 +40,33 @@ pub fn has_secret(name: &str) -> bool {
 pub struct Request(wit::Request);
 
 impl Request {
-    /// One by any method, in capitals.
+    /// A request with any method, in upper case.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
         let (method, url) = (method.into(), url.into());
         Self(wit::Request { method, url, headers: Vec::new(), body: Vec::new(), timeout_ms: None })
     }
 
-    /// One by `GET`.
+    /// A `GET` request.
     pub fn get(url: impl Into<String>) -> Self {
         Self::new("GET", url)
     }
 
-    /// One by `POST`.
+    /// A `POST` request.
     pub fn post(url: impl Into<String>) -> Self {
         Self::new("POST", url)
     }
 
-    /// One by `PUT`.
+    /// A `PUT` request.
     pub fn put(url: impl Into<String>) -> Self {
         Self::new("PUT", url)
     }
 
-    /// One by `PATCH`.
+    /// A `PATCH` request.
     pub fn patch(url: impl Into<String>) -> Self {
         Self::new("PATCH", url)
     }
 
-    /// One by `DELETE`.
+    /// A `DELETE` request.
     pub fn delete(url: impl Into<String>) -> Self {
         Self::new("DELETE", url)
     }
@@ -77,7 +77,7 @@ impl Request {
         self
     }
 
-    /// Adds a header whose value is a secret, with a text before it.
+    /// Adds a header whose value is a secret, with a prefix.
     pub fn secret_header(
         mut self,
         name: impl Into<String>,
@@ -89,77 +89,77 @@ impl Request {
         self
     }
 
-    /// `Authorization: Bearer` and a secret.
+    /// Adds `Authorization: Bearer` with a secret.
     pub fn bearer_secret(self, secret: impl Into<String>) -> Self {
         self.secret_header("authorization", "Bearer ", secret)
     }
 
-    /// Sets the body as it is.
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.0.body = body.into();
         self
     }
 
-    /// Sets the body as JSON, with its header.
+    /// Sets the body and its header to JSON.
     pub fn json(self, body: &impl Serialize) -> Result<Self, Error> {
         Ok(self.header("content-type", "application/json").body(serde_json::to_vec(body)?))
     }
 
-    /// How long everything may take, the whole answer included.
+    /// Limits the total time, including the whole answer.
     pub fn timeout_ms(mut self, milliseconds: u32) -> Self {
         self.0.timeout_ms = Some(milliseconds);
         self
     }
 
-    /// Sends it and waits for the whole answer; any status is one.
+    /// Sends the request and waits for the whole response. Any status is a response.
     pub fn send(&self) -> Result<Response, Error> {
         wit::send(&self.0).map(Response)
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Response(wit::Response);
 
 impl Response {
-    /// Its status.
+    /// The status code.
     pub fn status(&self) -> u16 {
         self.0.status
     }
 
-    /// The first header of a name, whatever its case.
+    /// The first header with this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// All headers, names in small letters.
+    /// All headers, with lower-case names.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Its body.
+    /// The body.
     pub fn body(&self) -> &[u8] {
         &self.0.body
     }
 
-    /// Its body as text; what is no UTF-8 is replaced.
+    /// The body as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.body).into_owned()
     }
 
-    /// Its body, read as JSON. A server that sends something else has failed, not the caller.
+    /// The body parsed as JSON. Invalid JSON is the server's failure, not the caller's.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.0.body)
             .map_err(|error| Error::failed(format!("{} answered no JSON as expected: {error}", self.0.url)))
     }
 
-    /// Where it came from, after redirects.
+    /// The final URL, after redirects.
     pub fn url(&self) -> &str {
         &self.0.url
     }
 
-    /// Itself for a status from 200 to 299, else an error that the host knows what to make of: `unavailable` for 408, 429
-    /// and from 500 on, with the wait that the server asks for, and `failed` for the rest.
+    /// Returns the response if the status is 200 to 299, else an error: `unavailable` for 408, 429 and 5xx, with the server's
+    /// retry time, and `failed` for the rest.
     pub fn ok(self) -> Result<Self, Error> {
         let status = self.0.status;
         if (200..300).contains(&status) {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_becomes_the_error_that_the_host_can_act_on() {
+    fn a_status_becomes_an_error_that_the_host_can_act_on() {
         assert_eq!(response(204, &[], "").ok().unwrap().status(), 204);
         for (status, kind) in [(404, ErrorKind::Failed), (304, ErrorKind::Failed), (503, ErrorKind::Unavailable)] {
             let error = response(status, &[], "").ok().unwrap_err();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_json_is_the_servers_fault() {
+    fn an_invalid_json_body_is_the_servers_failure() {
         assert!(response(200, &[], "<html>").json::<serde_json::Value>().unwrap_err().is(ErrorKind::Failed));
         let response = response(200, &[("content-type", "text/plain")], "[1]");
         assert_eq!(response.json::<Vec<u8>>().unwrap(), [1]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_stands_in_a_request_by_its_name_only() {
+    fn a_secret_appears_in_a_request_only_by_name() {
         let request = Request::post("https://example.org/").bearer_secret("api_key").json(&[1]).unwrap().0;
         let wit::HeaderValue::Secret(secret) = &request.headers[0].value else { panic!("{request:?}") };
         assert_eq!((secret.name.as_str(), secret.prefix.as_str()), ("api_key", "Bearer "));

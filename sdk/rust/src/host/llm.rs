@@ -1,27 +1,27 @@
-//! The user's models; no plugin ever sees a key. Needs the permission `llm`.
+//! Access to the user's models. Plugins never see a key. Needs the permission `llm`.
 
 use crate::imports::llm as wit;
 use crate::{Error, Model, Role};
 
 pub use wit::{Finish, PromptMessage, Reply, Request};
 
-/// Which model serves a task; an error with code `no-model` when there is none.
+/// The model that serves a task; error code `no-model` if there is none.
 pub fn resolve(task: &str) -> Result<Model, Error> {
     wit::resolve(task)
 }
 
-/// Asks the model of the request's task and waits for the whole reply.
+/// Sends the request to the model of its task and waits for the whole reply.
 pub fn complete(request: &Request) -> Result<Reply, Error> {
     wit::complete(request)
 }
 
-/// By the session's model, estimated where it cannot be known. Needs no permission.
+/// Counts or estimates tokens for the session's model. Needs no permission.
 pub fn count_tokens(text: &str) -> u32 {
     wit::count_tokens(text)
 }
 
 impl Request {
-    /// An empty request for a task, such as `compression`: the user's `auxiliary.<task>` says which model serves it.
+    /// An empty request for a task such as `compression`; the user's `auxiliary.<task>` selects the model.
     pub fn new(task: impl Into<String>) -> Self {
         Self { task: task.into(), messages: Vec::new(), max_tokens: None, temperature: None, schema: None }
     }
@@ -33,21 +33,21 @@ impl Request {
         self
     }
 
-    /// Bounds the reply.
+    /// Limits the tokens of the reply.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Fixes the temperature.
+    /// Sets the temperature.
     #[must_use]
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// A JSON Schema that the reply must follow.
+    /// Sets a JSON Schema for the reply.
     #[must_use]
     pub fn schema(mut self, schema: impl std::fmt::Display) -> Self {
         self.schema = Some(schema.to_string());

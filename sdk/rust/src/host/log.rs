@@ -1,12 +1,12 @@
-//! Lines for the plugin's log; the user sees a warning or an error once.
+//! The plugin's log. The user sees each warning and error once.
 //!
-//! A text that is itself a JSON object becomes the fields of its line. In native tests the lines go to stderr.
+//! A text that is a JSON object becomes the fields of its line. In native tests the lines go to stderr.
 
 use std::fmt::Display;
 
 pub use crate::imports::log::Level;
 
-/// One line at a level.
+/// Writes a line at a level.
 pub fn write(level: Level, text: impl Display) {
     #[cfg(any(target_family = "wasm", feature = "native"))]
     crate::imports::log::write(level, &text.to_string());
@@ -14,12 +14,12 @@ pub fn write(level: Level, text: impl Display) {
     eprintln!("{level:?}: {text}");
 }
 
-/// Of use only when looking for a mistake in the plugin.
+/// For debugging the plugin itself.
 pub fn trace(text: impl Display) {
     write(Level::Trace, text);
 }
 
-/// Of use when something went wrong.
+/// Useful when something went wrong.
 pub fn debug(text: impl Display) {
     write(Level::Debug, text);
 }
@@ -29,12 +29,12 @@ pub fn info(text: impl Display) {
     write(Level::Info, text);
 }
 
-/// It works, but not as the user expects.
+/// Something works, but not as the user expects.
 pub fn warn(text: impl Display) {
     write(Level::Warn, text);
 }
 
-/// It does not work.
+/// Something does not work.
 pub fn error(text: impl Display) {
     write(Level::Error, text);
 }

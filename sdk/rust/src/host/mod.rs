@@ -1,4 +1,4 @@
-//! What a plugin may import.
+//! The host's imports.
 
 pub mod clock;
 pub mod documents;

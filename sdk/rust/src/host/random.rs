@@ -2,7 +2,7 @@
 
 use crate::imports::random as wit;
 
-/// As many random bytes.
+/// Returns `count` random bytes.
 pub fn bytes(count: u32) -> Vec<u8> {
     wit::bytes(count)
 }

@@ -1,4 +1,4 @@
-//! A SQLite database of the plugin's own, shared by all its sessions. Needs the permission `sql`.
+//! The plugin's own SQLite database, shared by all its sessions. Needs the permission `sql`.
 //!
 //! ```no_run
 //! use hermes_plugin::{Error, params, sql};
@@ -17,27 +17,27 @@ use crate::imports::sql as wit;
 
 pub use wit::{Rows, Statement, Value};
 
-/// One statement that only reads.
+/// Runs one read-only statement.
 pub fn query(sql: &str, params: Vec<Value>) -> Result<Rows, Error> {
     wit::query(&Statement::new(sql, params))
 }
 
-/// As [`query`], each row as a tuple of what its columns are.
+/// Like [`query`], with each row converted to a tuple.
 pub fn query_as<T: FromRow>(sql: &str, params: Vec<Value>) -> Result<Vec<T>, Error> {
     query(sql, params)?.rows.into_iter().map(T::from_row).collect()
 }
 
-/// As [`query_as`], for statements that find one row or none; of more, the first.
+/// Like [`query_as`], for at most one row; ignores further rows.
 pub fn query_one<T: FromRow>(sql: &str, params: Vec<Value>) -> Result<Option<T>, Error> {
     query(sql, params)?.rows.into_iter().next().map(T::from_row).transpose()
 }
 
-/// Statements that take effect together or not at all; rows changed by each.
+/// Runs the statements in one transaction. Returns the changed rows of each.
 pub fn execute(statements: &[Statement]) -> Result<Vec<u64>, Error> {
     wit::execute(statements)
 }
 
-/// The values of a statement's parameters: anything that [`Value`] can be made from.
+/// The parameters of a statement: anything that converts to [`Value`].
 #[macro_export]
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
@@ -46,24 +46,24 @@ macro_rules! params {
 }
 
 impl Statement {
-    /// A statement with `?1`, `?2`, … for its parameters.
+    /// A statement with placeholders `?1`, `?2`, …
     pub fn new(sql: impl Into<String>, params: Vec<Value>) -> Self {
         Self { sql: sql.into(), params }
     }
 }
 
 impl Value {
-    /// The number, where it is one.
+    /// The value if it is an integer.
     pub fn as_integer(&self) -> Option<i64> {
         if let Self::Integer(number) = self { Some(*number) } else { None }
     }
 
-    /// The text, where it is one.
+    /// The value if it is a text.
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// What kind of value it is, for messages.
+    /// The name of the value's type, for messages.
     fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -75,15 +75,15 @@ impl Value {
     }
 }
 
-/// What a column's value can be read as.
+/// A type that a column's value converts to.
 pub trait FromValue: Sized {
-    /// Reads it, or gives it back.
+    /// Converts the value, or returns it unchanged.
     fn from_value(value: Value) -> Result<Self, Value>;
 }
 
-/// What a row can be read as: a tuple with something for each column.
+/// A type that a row converts to: a tuple with one element per column.
 pub trait FromRow: Sized {
-    /// Reads it. A column that is something else is an error of the kind `failed`, with its place.
+    /// Converts the row. A column of another type is an error of the kind `failed` that names the column.
     fn from_row(row: Vec<Value>) -> Result<Self, Error>;
 }
 
@@ -170,7 +170,7 @@ into_value! {
 }
 
 impl From<u64> for Value {
-    /// SQLite has signed numbers only: what is larger becomes the largest.
+    /// SQLite has only signed integers: larger values become the largest one.
     fn from(value: u64) -> Self {
         Self::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
@@ -188,14 +188,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_read_as_what_was_put_into_it() {
+    fn a_row_converts_to_the_stored_values() {
         let row = params![7_u64, "tea", None::<i64>, 0.5, true, vec![1_u8]];
         let read = <(u64, String, Option<i64>, f64, bool, Vec<u8>)>::from_row(row).unwrap();
         assert_eq!(read, (7, "tea".to_owned(), None, 0.5, true, vec![1]));
     }
 
     #[test]
-    fn what_is_something_else_is_told_by_its_column() {
+    fn an_error_names_the_column_of_another_type() {
         let error = <(i64, u32)>::from_row(params![1, -1]).unwrap_err();
         assert!(error.message.contains("column 2") && error.message.contains("u32"), "{error}");
         assert!(<(i64,)>::from_row(params!["text"]).unwrap_err().message.contains("a text"));

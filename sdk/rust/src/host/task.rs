@@ -1,8 +1,8 @@
-//! What the call at hand may still do.
+//! The state of the current call.
 
 use crate::imports::task as wit;
 
-/// The user no longer waits for it.
+/// Whether the user stopped waiting for the call.
 pub fn cancelled() -> bool {
     wit::cancelled()
 }
@@ -12,7 +12,7 @@ pub fn time_left() -> u32 {
     wit::time_left()
 }
 
-/// One line for the user while a call takes long.
+/// Shows one line to the user during a long call.
 pub fn progress(text: &str) {
     wit::progress(text);
 }

@@ -1,24 +1,24 @@
-//! What is folded, and into what: plain functions, which `cargo test` runs natively.
+//! Decides which messages to fold, and writes their digest. Plain functions, which `cargo test` runs natively.
 
 use hermes_plugin::{Header, Message, Role};
 
-/// Characters that are left of a message.
+/// Characters kept of each message.
 const LINE: usize = 80;
-/// Lines of a digest: of what is older only the number is told.
+/// Most lines of a digest. Of older messages it gives only the number.
 const LINES: usize = 200;
 
-/// How many messages are folded, so that the newest turns stay. Whole turns only: then no call is parted from its results.
+/// The number of messages to fold, so that the newest turns stay. It folds whole turns, which keeps calls with their results.
 pub fn folded(headers: &[Header], keep_turns: u32) -> usize {
     let Some(newest) = headers.last() else { return 0 };
     headers.iter().take_while(|header| header.turn.saturating_add(keep_turns) <= newest.turn).count()
 }
 
-/// A line for each message.
+/// A digest with one line per message.
 pub fn text(messages: &[Message]) -> String {
-    let told = &messages[messages.len().saturating_sub(LINES)..];
-    let left_out = messages.len() - told.len();
+    let listed = &messages[messages.len().saturating_sub(LINES)..];
+    let left_out = messages.len() - listed.len();
     let begin = if left_out > 0 { format!("({left_out} earlier messages)\n") } else { String::new() };
-    begin + &told.iter().map(line).collect::<Vec<_>>().join("\n")
+    begin + &listed.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn line(message: &Message) -> String {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_line_with_its_calls() {
+    fn a_message_becomes_a_line_with_its_calls() {
         let mut caller = message(7, Role::Assistant, "I read\n\nit.");
         caller.tool_calls = vec![ToolCall { id: "a".into(), name: "read_file".into(), arguments: "{}".into() }];
         let long = message(8, Role::User, &"ü".repeat(500));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_digest_tells_of_the_newest() {
+    fn a_long_digest_lists_only_the_newest_messages() {
         let messages: Vec<Message> = (0..300).map(|id| message(id, Role::User, "x")).collect();
         let text = text(&messages);
         assert!(text.starts_with("(100 earlier messages)\n#100 user: x\n") && text.ends_with("#299 user: x"));

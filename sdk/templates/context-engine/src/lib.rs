@@ -1,7 +1,7 @@
-//! A context engine that keeps the last turns as they were said and folds what is older into one line a message.
+//! A context engine that keeps the last turns in full and folds older messages into one line each.
 //!
-//! The host owns the conversation. An engine learns of each message by its header, and answers `propose` with a plan: a new
-//! view over the ids of the messages. The host checks it, so a mistake here costs a refused plan and never a message.
+//! The host owns the conversation. The engine receives the header of each message and answers `propose` with a plan: a new
+//! view over message ids. The host checks the plan, so a bug here costs a refused plan and never a message.
 
 mod digest;
 
@@ -9,7 +9,7 @@ use hermes_plugin::context_engine::{Advice, Item, Moment, Outcome, Plan, Pressur
 use hermes_plugin::{ContextEngine, Error, Header, MessageId, MessageRange, Model, Plugin, history};
 use serde::Deserialize;
 
-/// The plugin's section of the user's configuration; the same keys and defaults stand in plugin.yaml.
+/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
 #[derive(Deserialize)]
 #[serde(default)]
 struct Config {
@@ -27,7 +27,7 @@ struct Engine {
     config: Config,
     /// Every message of the conversation, oldest first.
     headers: Vec<Header>,
-    /// The key that was proposed last, and the one that the host refused last.
+    /// The key of the last proposal, and the key that the host refused last.
     proposed: Option<String>,
     refused: Option<String>,
 }
@@ -44,7 +44,7 @@ impl Plugin for Engine {
 
 impl ContextEngine for Engine {
     fn model_changed(&mut self, _: Model) -> Result<(), Error> {
-        // The window comes with every question.
+        // Nothing to store: every call brings the window's size.
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl ContextEngine for Engine {
         let propose = match pressure.moment {
             Moment::Manual | Moment::Overflow => Timing::Now,
             _ if full >= 0.95 => Timing::Now,
-            // The host does the sum, and takes the plan when it pays.
+            // The host weighs the gain against the cache, and adopts the plan when it pays.
             _ if full >= self.config.full_at => Timing::Boundary,
             _ => Timing::NotNow,
         };
@@ -76,7 +76,7 @@ impl ContextEngine for Engine {
         let folded = digest::folded(&self.headers, keep);
         let (Some(first), Some(last_folded)) = (self.headers.first(), folded.checked_sub(1)) else { return Ok(None) };
         let covers = MessageRange::new(first.id, self.headers[last_folded].id);
-        // Under one key, text and cover must never change: both follow from the messages alone.
+        // Text and covers under a key must never change. Both depend only on the messages.
         let key = format!("{{name}}:{}-{}", covers.first, covers.last);
         let is_shown = request.view.iter().any(|item| matches!(item, Item::Summary(shown) if shown.key == key));
         if is_shown || self.refused.as_ref() == Some(&key) {
@@ -88,14 +88,14 @@ impl ContextEngine for Engine {
         self.proposed = Some(key);
         Ok(Some(Plan {
             segments: vec![Segment::Summary(summary), Segment::Restore(rest)],
-            reason: format!("folded {folded} messages into a line each"),
+            reason: format!("folded {folded} messages into one line each"),
             extra: Vec::new(),
         }))
     }
 
     fn settled(&mut self, outcome: &Outcome) -> Result<(), Error> {
         if let Outcome::Refused(_) = outcome {
-            // The same plan again would be refused again.
+            // The host would refuse the same plan again.
             self.refused = self.proposed.take();
         }
         Ok(())

@@ -1,14 +1,13 @@
-//! Hooks: the user is asked before a tool is called with words that delete, and what fails is logged.
+//! Hooks that ask for approval before a tool call with words that delete, and log failed calls.
 //!
-//! Hooks see what the loop does and may stop a tool's call; they can never change the prompt. Only `before-tool` is
-//! waited for.
+//! Hooks observe the agent loop and can stop a tool call, but never change the prompt. The host waits only for `before-tool`.
 
 use hermes_plugin::hooks::{Event, Verdict, interest};
 use hermes_plugin::{Error, Hooks, Plugin, log};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The plugin's section of the user's configuration; the same keys and defaults stand in plugin.yaml.
+/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
 #[derive(Deserialize)]
 #[serde(default)]
 struct Config {
@@ -30,14 +29,14 @@ impl Plugin for Guard {
     fn configure(config: &str) -> Result<Self, Error> {
         let config: Config = serde_json::from_str(config)?;
         if config.ask_for.iter().any(String::is_empty) {
-            return Err(Error::invalid("ask_for holds an empty text, which would be found everywhere"));
+            return Err(Error::invalid("ask_for contains an empty text, which would match every call"));
         }
         Ok(Self { config, failed: 0 })
     }
 }
 
 impl Guard {
-    /// The words before which the user is asked, where they stand in the arguments.
+    /// The first configured text that occurs in the arguments.
     fn found(&self, arguments: &str) -> Option<&str> {
         self.config.ask_for.iter().find(|words| arguments.contains(words.as_str())).map(String::as_str)
     }
@@ -57,7 +56,7 @@ impl Hooks for Guard {
             Event::AfterTool(done) => {
                 if done.failed {
                     self.failed += 1;
-                    // A JSON object becomes the fields of its line in the plugin's log.
+                    // A JSON object becomes the fields of a line in the plugin's log.
                     log::info(json!({ "tool": done.event.name, "failed_so_far": self.failed }));
                 }
                 Verdict::Proceed
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_delete_are_asked_about() {
+    fn words_that_delete_need_approval() {
         assert_eq!(before(r#"{"command":"ls"}"#), Verdict::Proceed);
         assert!(matches!(before(r#"{"command":"rm -rf /tmp/x"}"#), Verdict::Ask(text) if text.contains("rm -rf")));
     }

@@ -1,8 +1,8 @@
-//! A memory: lines of the user that begin with `remember` are kept, and come back when a later question shares a word with
-//! them.
+//! A memory provider that stores lines of the user beginning with `remember`, and recalls those that share a word with a later
+//! question.
 //!
-//! The notes lie in a document of the plugin's own, `notes.md`, which needs no permission. An instance may be dropped at
-//! any time, so nothing is kept in memory.
+//! The notes are stored in the plugin's own document `notes.md`, which needs no permission. An instance can be dropped at any
+//! time, so it keeps no notes in memory.
 
 mod notes;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 const NOTES: &str = "notes.md";
 
-/// The plugin's section of the user's configuration; the same keys and defaults stand in plugin.yaml.
+/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
 #[derive(Deserialize)]
 #[serde(default)]
 struct Config {
@@ -45,7 +45,7 @@ impl MemoryProvider for Memory {
         let mut left = query.budget;
         let mut found = Vec::new();
         for note in notes::about(&notes, &query.text) {
-            // Estimated as the host does it; needs no permission.
+            // The host's own estimate; needs no permission.
             let tokens = llm::count_tokens(note);
             if tokens <= left {
                 left -= tokens;
@@ -60,7 +60,7 @@ impl MemoryProvider for Memory {
         if new.is_empty() {
             return Ok(());
         }
-        // Starts again where another session wrote meanwhile. A turn may come twice, and is kept once.
+        // Runs again if another session wrote in between. A turn can arrive twice, but each note is stored once.
         documents::update(NOTES, |notes| Ok((notes::added(notes, &new), ())))
     }
 }

@@ -1,13 +1,13 @@
-//! Notes in a text, a line each: plain functions, which `cargo test` runs natively.
+//! Notes in a text, one per line. Plain functions, which `cargo test` runs natively.
 
 use std::collections::BTreeSet;
 
-/// Characters of a note.
+/// Most characters of a note.
 const NOTE: usize = 300;
-/// Characters of a word that tells something.
+/// Least characters of a word that counts.
 const WORD: usize = 3;
 
-/// What a text asks to keep: the rest of each line that begins with the keyword.
+/// The notes in a text: the rest of each line that begins with the keyword.
 pub fn in_text(text: &str, keyword: &str) -> Vec<String> {
     let keyword = keyword.to_lowercase();
     let notes = text.lines().filter_map(|line| {
@@ -20,7 +20,7 @@ pub fn in_text(text: &str, keyword: &str) -> Vec<String> {
     notes.collect()
 }
 
-/// The text with what is new at its end; none where it knows everything.
+/// The notes with new ones appended, or `None` if all are known already.
 pub fn added(notes: &str, new: &[String]) -> Option<String> {
     let mut all: Vec<&str> = notes.lines().collect();
     let before = all.len();
@@ -32,7 +32,7 @@ pub fn added(notes: &str, new: &[String]) -> Option<String> {
     (all.len() > before).then(|| all.join("\n") + "\n")
 }
 
-/// Notes that share a word with a question, those that share most first, of equals the newest.
+/// Notes that share a word with the question. Most shared words first, then newest first.
 pub fn about<'a>(notes: &'a str, question: &str) -> Vec<&'a str> {
     let asked = words(question);
     let mut found: Vec<(usize, usize, &str)> = notes
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_begins_with_the_keyword_is_kept() {
+    fn a_line_that_begins_with_the_keyword_is_stored() {
         let text = "Hello.\nRemember: the ferry  leaves at 07:45\nI remember nothing\nremember\n";
         assert_eq!(in_text(text, "remember"), ["the ferry leaves at 07:45"]);
     }
 
     #[test]
-    fn a_note_is_kept_once() {
+    fn a_note_is_stored_once() {
         let new = ["the ferry is late".to_owned()];
         let once = added("", &new);
         assert_eq!(once.as_deref(), Some("the ferry is late\n"));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_most_words_comes_first() {
+    fn notes_that_share_most_words_come_first() {
         let notes = "tea at four\nthe ferry leaves at noon\nthe ferry is red\n";
         assert_eq!(
             about(notes, "When does the Ferry leave? It leaves soon."),

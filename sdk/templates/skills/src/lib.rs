@@ -1,21 +1,20 @@
-//! Skills that come with the plugin: what lies in `skills/` is built into the component.
+//! Skills embedded in the plugin: the files in `skills/` are part of the component.
 //!
-//! The model sees the index in its prompt, asks for a skill when it needs one, and for a file of it when the skill names
-//! it.
+//! The model sees the index in its prompt. It opens a skill when needed, and files that the skill mentions.
 
 use hermes_plugin::skills::{Document, Skill};
 use hermes_plugin::{Error, Plugin, Skills};
 
-/// A skill with its files, by their paths.
+/// An embedded skill with its files by path.
 struct Known {
     name: &'static str,
-    /// When it helps, in one line: all that the model sees of it at first.
+    /// When to use it, in one line: all that the model sees at first.
     description: &'static str,
     content: &'static str,
     files: &'static [(&'static str, &'static str)],
 }
 
-/// One more skill is one more entry.
+/// To add a skill, add an entry.
 const SKILLS: &[Known] = &[Known {
     name: "tea",
     description: "Brewing tea: how hot, how long, how much.",
@@ -23,15 +22,15 @@ const SKILLS: &[Known] = &[Known {
     files: &[("references/temperatures.md", include_str!("../skills/tea/references/temperatures.md"))],
 }];
 
-struct Shelf;
+struct EmbeddedSkills;
 
-impl Plugin for Shelf {
+impl Plugin for EmbeddedSkills {
     fn configure(_config: &str) -> Result<Self, Error> {
         Ok(Self)
     }
 }
 
-impl Skills for Shelf {
+impl Skills for EmbeddedSkills {
     fn index(&mut self) -> Result<Vec<Skill>, Error> {
         let skill = |known: &Known| Skill {
             name: known.name.to_owned(),
@@ -55,7 +54,7 @@ impl Skills for Shelf {
         let Some(path) = path else {
             return Ok(Document { content: known.content.to_owned(), files: paths });
         };
-        // Paths are compared and never opened, so none leads anywhere else.
+        // Paths are only compared, never opened, so they cannot lead outside.
         match known.files.iter().find(|(known, _)| *known == path) {
             Some((_, content)) => Ok(Document { content: (*content).to_owned(), files: Vec::new() }),
             None => Err(Error::invalid(format!("`{name}` has no such file; it has: {}", paths.join(", ")))),
@@ -63,27 +62,31 @@ impl Skills for Shelf {
     }
 }
 
-hermes_plugin::export!(Shelf: Skills);
+hermes_plugin::export!(EmbeddedSkills: Skills);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_skill_and_every_file_of_it_can_be_read() -> Result<(), Error> {
-        for skill in Shelf.index()? {
-            let document = Shelf.view(&skill.name, None)?;
+    fn every_skill_and_its_files_can_be_read() -> Result<(), Error> {
+        for skill in EmbeddedSkills.index()? {
+            let document = EmbeddedSkills.view(&skill.name, None)?;
             assert!(!document.content.is_empty() && !skill.description.contains('\n'));
             for file in document.files {
-                assert!(!Shelf.view(&skill.name, Some(&file))?.content.is_empty());
+                assert!(!EmbeddedSkills.view(&skill.name, Some(&file))?.content.is_empty());
             }
         }
         Ok(())
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
-        assert!(Shelf.view("coffee", None).is_err_and(|error| error.message.contains("tea")));
-        assert!(Shelf.view("tea", Some("../Cargo.toml")).is_err_and(|error| error.message.contains("temperatures")));
+    fn an_error_lists_what_exists() {
+        assert!(EmbeddedSkills.view("coffee", None).is_err_and(|error| error.message.contains("tea")));
+        assert!(
+            EmbeddedSkills
+                .view("tea", Some("../Cargo.toml"))
+                .is_err_and(|error| error.message.contains("temperatures"))
+        );
     }
 }

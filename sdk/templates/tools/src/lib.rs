@@ -1,6 +1,6 @@
-//! A tool for the model: counts what a text has.
+//! A tool that counts lines, words or characters of a text.
 //!
-//! The schema that the model sees is read off the type of the arguments, and their doc comments are its descriptions.
+//! The SDK derives the schema that the model sees from the type of the arguments; doc comments become descriptions.
 
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
 use hermes_plugin::{Error, Plugin, Toolbox, Tools, arguments};
@@ -18,7 +18,7 @@ impl Plugin for Counter {
 struct Count {
     /// The text.
     text: String,
-    /// What is counted; words where it is left out.
+    /// What to count; words by default.
     unit: Option<Unit>,
 }
 
@@ -32,13 +32,13 @@ enum Unit {
 
 impl Counter {
     fn tools() -> Toolbox<Self> {
-        // One more tool is one more line. It runs in parallel with others, since it changes nothing.
+        // To add a tool, add a line. This one has no side effects, so it may run in parallel with others.
         Toolbox::new("text").tool("count", Self::count).effect(Effect::Reads).parallel(true)
     }
 
     fn count(&mut self, arguments: Count) -> Result<String, Error> {
         if arguments.text.is_empty() {
-            // Goes to the model, so it says how to do better.
+            // The model sees this message, so it suggests a fix.
             return Err(Error::invalid("text is empty: give the text itself, not a file's name"));
         }
         let (number, unit) = match arguments.unit.unwrap_or(Unit::Words) {
@@ -73,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn it_counts_what_it_is_asked_for() {
+    fn each_unit_is_counted() {
         assert_eq!(call(r#"{"text":"two lamps\nünlit"}"#), Ok("3 words".to_owned()));
         assert_eq!(call(r#"{"text":"two lamps\nünlit","unit":"lines"}"#), Ok("2 lines".to_owned()));
         assert_eq!(call(r#"{"text":"ünlit","unit":"characters"}"#), Ok("5 characters".to_owned()));
     }
 
     #[test]
-    fn what_does_not_fit_is_told_to_the_model() {
+    fn invalid_arguments_are_reported_to_the_model() {
         for (arguments, part) in
             [("{}", "text"), (r#"{"text":""}"#, "empty"), (r#"{"text":"x","unit":"feet"}"#, "feet")]
         {

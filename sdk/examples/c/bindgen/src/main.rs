@@ -1,5 +1,5 @@
-//! `bindgen header WIT WORLD FOLDER` writes the C header, its source and the object with the component's type.
-//! `bindgen component MODULE COMPONENT` makes a component of the core module that was linked with them.
+//! `bindgen header WIT WORLD FOLDER` writes the C header, its source and the object file with the component's type.
+//! `bindgen component MODULE COMPONENT` turns the linked core module into a component.
 
 use std::path::Path;
 
