@@ -1,7 +1,7 @@
 //! A grant, another one and an address of the web, each on a line; and an address by its numbers.
 #![no_main]
 
-use hermes_runtime::invariants;
+use hermes_capabilities::invariants;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let mut lines = text.split('\n');

@@ -26,17 +26,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-models",
             "hermes-store",
             "hermes-runtime",
+            "hermes-capabilities",
             "hermes-conversation",
         ],
     ),
-    // It makes conversations of its own, and proves engines as the laboratory does.
-    (
-        "hermes-conformance",
-        &["hermes-lab", "hermes-plugin-host", "hermes-runtime", "hermes-bindings", "hermes-conversation"],
-    ),
-    // Its benchmark starts components by itself.
-    ("hermes-lab", &["hermes-agent", "hermes-plugin-host", "hermes-store", "hermes-runtime", "hermes-conversation"]),
-    ("hermes-agent", &["hermes-plugin-host", "hermes-prompt", "hermes-models", "hermes-store", "hermes-conversation"]),
     (
         "hermes-app",
         &[
@@ -48,20 +41,51 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-models",
             "hermes-store",
             "hermes-runtime",
+            "hermes-capabilities",
             "hermes-conversation",
             "hermes-diagnostic",
         ],
     ),
+    // It makes conversations of its own, and proves engines as the laboratory does.
+    (
+        "hermes-conformance",
+        &[
+            "hermes-lab",
+            "hermes-plugin-host",
+            "hermes-runtime",
+            "hermes-bindings",
+            "hermes-capabilities",
+            "hermes-conversation",
+        ],
+    ),
+    // Its benchmark starts components by itself.
+    ("hermes-lab", &["hermes-agent", "hermes-plugin-host", "hermes-store", "hermes-runtime", "hermes-conversation"]),
+    (
+        "hermes-agent",
+        &[
+            "hermes-plugin-host",
+            "hermes-prompt",
+            "hermes-models",
+            "hermes-store",
+            "hermes-capabilities",
+            "hermes-conversation",
+        ],
+    ),
     ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic"]),
     ("hermes-install", &["hermes-plugin-host", "hermes-runtime", "hermes-conversation"]),
-    ("hermes-plugin-host", &["hermes-runtime", "hermes-conversation"]),
+    ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
     ("hermes-store", &["hermes-conversation"]),
-    ("hermes-runtime", &["hermes-zoo", "hermes-bindings", "hermes-plugin-abi", "hermes-conversation"]),
+    (
+        "hermes-runtime",
+        &["hermes-zoo", "hermes-bindings", "hermes-capabilities", "hermes-plugin-abi", "hermes-conversation"],
+    ),
     // Hostile plugins for the tests of both; it knows the contract and nothing of the host.
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
+    // It must know neither wasmtime nor the bindings, so it depends on no crate of this workspace.
+    ("hermes-capabilities", &[]),
     // The other side of it is the SDK's.
     ("hermes-plugin-abi", &[]),
     ("hermes-conversation", &[]),

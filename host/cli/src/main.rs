@@ -92,6 +92,6 @@ fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCod
     // A thread that still waits for input must not keep the process.
     runtime.shutdown_background();
     // Nor must a program outlive it that somebody ran for a plugin.
-    hermes_runtime::process::end_all();
+    hermes_capabilities::process::end_all();
     ended
 }

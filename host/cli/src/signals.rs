@@ -45,7 +45,7 @@ impl CtrlC {
                     TURN if !heard.interrupt.is_triggered() => heard.interrupt.trigger(),
                     // What was said is stored already, and the next process closes what is open.
                     _ => {
-                        hermes_runtime::process::end_all();
+                        hermes_capabilities::process::end_all();
                         std::process::exit(Kind::Interrupted as i32)
                     }
                 }

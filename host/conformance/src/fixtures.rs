@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::sql::Database;
 use hermes_conversation::{Model, Usage, tokens};
 use hermes_lab::{StandIn, Temper, Terms};
 use hermes_plugin_host::services::{Clock, Finish, ModelReply, ModelRequest, Models};
 use hermes_plugin_host::{Fault, FaultKind};
-use hermes_runtime::documents::Documents;
-use hermes_runtime::sql::Database;
 
 use crate::conversation::START_MS;
 use crate::error::ConformanceError;

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use hermes_capabilities::files::{Root, Roots};
+use hermes_capabilities::http::Http;
 use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
-use hermes_runtime::files::{Root, Roots};
-use hermes_runtime::http::Http;
 use hermes_runtime::services::Nobody;
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services};
 

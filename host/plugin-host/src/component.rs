@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
+use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageRange, Model, Plan};
-use hermes_runtime::process::Programs;
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Lanes, Outcome, Output, PlanRequest, Pressure,
     Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,

@@ -29,7 +29,7 @@ pub fn manifest(text: &str) {
     for secret in &manifest.permissions.secrets {
         assert!(!manifest.permissions.env.contains(&secret.env), "{} is a secret and is not", secret.env);
         let near = secret.audience.host().is_some_and(|host| {
-            host == "localhost" || host.parse().is_ok_and(|address| !hermes_runtime::http::is_public(address))
+            host == "localhost" || host.parse().is_ok_and(|address| !hermes_capabilities::http::is_public(address))
         });
         assert!(secret.audience.is_encrypted() || near, "a secret would travel in the clear to {}", secret.audience);
     }

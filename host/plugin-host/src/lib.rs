@@ -37,7 +37,6 @@ pub use catalog::{
 };
 pub use digest::Digest;
 pub use error::PluginsError;
-pub use hermes_runtime::process;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,

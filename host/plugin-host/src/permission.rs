@@ -6,7 +6,7 @@
 mod reading;
 mod right;
 
-use hermes_runtime::http::Site;
+use hermes_capabilities::http::Site;
 use serde::{Deserialize, Serialize};
 
 pub use reading::{EnvironmentName, Program};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hermes_runtime::sql::Database;
+use hermes_capabilities::sql::Database;
 use hermes_runtime::{CallError, Cause, Exports, Instance, Limits, Loaded, Recipe, Services, Tool};
 
 /// What a plugin turned out to be.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_runtime::documents::Documents;
-use hermes_runtime::files::{Root as OpenRoot, Roots};
-use hermes_runtime::process::{Folder, ProgramGrant, Programs};
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::files::{Root as OpenRoot, Roots};
+use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
+use hermes_capabilities::sql::Database;
 use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
-use hermes_runtime::sql::Database;
 use hermes_runtime::{Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tally};
 
 use crate::catalog::{Catalog, Found, Origin, made};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermes_runtime::documents::Documents;
-use hermes_runtime::sql::Database;
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::sql::Database;
 
 /// Where plugins keep documents and databases of their own.
 #[derive(Debug, Clone)]

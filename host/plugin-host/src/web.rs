@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_runtime::http::{Grant, Http, Redaction, Rights, Secret, SystemResolver};
+use hermes_capabilities::http::{Grant, Http, Redaction, Rights, Secret, SystemResolver};
 use hermes_runtime::services::{Level, Reporter};
 
 use crate::permission::{Permissions, Right};

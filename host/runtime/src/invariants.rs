@@ -1,15 +1,9 @@
-//! What holds whatever comes in. The property tests of this crate and the targets in `fuzz/` ask the same functions;
-//! each panics where a promise is broken.
+//! Rules that hold for any input. The property tests of this crate and the targets in `fuzz/` call the same functions;
+//! each panics if its rule is broken.
 #![allow(clippy::unwrap_used)]
-
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use percent_encoding::percent_decode_str;
-use url::Url;
 
 pub use crate::code_cache::invariants::compiled_code;
 use crate::error::LoadError;
-use crate::http::{self, Site};
 use crate::stamp;
 
 /// What an error may say of a stranger's file and still be read by a person.
@@ -30,99 +24,6 @@ pub fn stamped(bytes: &[u8]) {
             }
         }
     }
-}
-
-/// An address of the web, held against a grant and another one: what is admitted is of the scheme, host, port and path
-/// that the grant's text names, and two grants agree on it.
-pub fn granted(grant: &str, other: &str, address: &str) {
-    let Ok(site) = grant.parse::<Site>() else { return };
-    assert_eq!(site.to_string().parse::<Site>().as_ref(), Ok(&site), "what {grant:?} means is not read back");
-    assert!(site.covers(&site), "{site} does not cover itself");
-    let Ok(address) = Url::parse(address) else { return };
-    if site.admits(&address) {
-        names(grant, &address);
-    }
-    let Ok(other) = other.parse::<Site>() else { return };
-    if site.covers(&other) && other.admits(&address) {
-        assert!(site.admits(&address), "{site} covers {other}, which admits {address}");
-    }
-    let both = site.admits(&address) && other.admits(&address);
-    let shared = site.meet(&other);
-    assert_eq!(shared.as_ref().is_some_and(|shared| shared.admits(&address)), both, "{site}, {other}: {address}");
-    assert!(shared.is_none_or(|shared| site.covers(&shared) && other.covers(&shared)), "{site}, {other}");
-}
-
-/// Reads the text of a grant by itself, not as [`Site`] does, and holds an address that it admitted to it.
-fn names(grant: &str, address: &Url) {
-    let (scheme, rest) = grant.split_once("://").expect("a grant has a scheme");
-    let below = rest.strip_prefix("*.");
-    let named = Url::parse(&format!("{scheme}://{}", below.unwrap_or(rest))).expect("a grant is an address");
-    assert!(matches!(address.scheme(), "https" | "http"), "{address}");
-    assert_eq!((named.scheme(), named.port_or_known_default()), (address.scheme(), address.port_or_known_default()));
-    assert!(address.username().is_empty() && address.password().is_none(), "{address} names a user");
-    let (own, asked) = (named.host_str().unwrap(), address.host_str().unwrap());
-    match below {
-        None => assert_eq!(own, asked),
-        Some(_) => assert!(asked.ends_with(&format!(".{own}")), "{asked} is not below {own}"),
-    }
-    let (mut own, mut asked) = (named.path().to_owned(), address.path().to_owned());
-    if own.trim_end_matches('/').is_empty() {
-        return;
-    }
-    // A server may decode as often as it likes.
-    for _ in 0..8 {
-        let (prefix, path) = (segments(&own), segments(&asked));
-        assert!(path.starts_with(&prefix), "{address} can be read as {path:?}, which is not below {prefix:?}");
-        own = percent_decode_str(&own).decode_utf8_lossy().into_owned();
-        asked = percent_decode_str(&asked).decode_utf8_lossy().into_owned();
-    }
-}
-
-/// A path as the least careful server resolves it.
-fn segments(path: &str) -> Vec<&str> {
-    let mut segments = Vec::new();
-    for segment in path.split(['/', '\\']).filter(|segment| !segment.is_empty()) {
-        match segment.split(';').next().unwrap_or(segment).trim() {
-            "." => {}
-            ".." => drop(segments.pop()),
-            _ => segments.push(segment),
-        }
-    }
-    segments
-}
-
-/// An address by its numbers: what the standard library knows for somebody's own is not public, in no notation.
-pub fn public(address: u128) {
-    let v4 = Ipv4Addr::from_bits(u32::try_from(address & u128::from(u32::MAX)).unwrap());
-    let own = v4.is_private()
-        || v4.is_loopback()
-        || v4.is_link_local()
-        || v4.is_broadcast()
-        || v4.is_documentation()
-        || v4.is_multicast()
-        || v4.is_unspecified();
-    assert!(!(own && http::is_public(v4.into())), "{v4}");
-    let v6 = Ipv6Addr::from_bits(address);
-    let own = v6.is_loopback()
-        || v6.is_unspecified()
-        || v6.is_multicast()
-        || v6.is_unique_local()
-        || v6.is_unicast_link_local()
-        || v6.to_ipv4_mapped().is_some();
-    assert!(!(own && http::is_public(v6.into())), "{v6}");
-    for carrier in [v4.to_ipv6_mapped(), v4.to_ipv6_compatible(), sixtofour(v4), translated(v4)] {
-        assert!(!http::is_public(carrier.into()), "{carrier} carries {v4}");
-        assert!(!http::is_loopback(carrier.into()) || v4.is_loopback() || carrier == Ipv6Addr::LOCALHOST);
-    }
-    assert!(!(http::is_public(IpAddr::V4(v4)) && http::is_loopback(IpAddr::V4(v4))), "{v4}");
-}
-
-fn sixtofour(v4: Ipv4Addr) -> Ipv6Addr {
-    Ipv6Addr::from_bits((0x2002 << 112) | (u128::from(v4.to_bits()) << 80))
-}
-
-fn translated(v4: Ipv4Addr) -> Ipv6Addr {
-    Ipv6Addr::from_bits((0x0064_ff9b << 96) | u128::from(v4.to_bits()))
 }
 
 #[cfg(test)]

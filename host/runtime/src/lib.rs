@@ -1,7 +1,7 @@
 //! Runs plugins: components compiled once, an instance each in a task of its own, calls with deadlines.
 //!
 //! The crate knows wasmtime and nothing of agents. What an import needs of the rest of the house is named as a
-//! trait in [`services`] and handed in. No call here can hang or take the process with it: a trap, a
+//! trait in [`services`] and handed in; what a plugin may be granted of this machine is `hermes-capabilities`. No call here can hang or take the process with it: a trap, a
 //! missed deadline or a cancelled call ends the instance, and the next call gets a fresh one.
 
 #![deny(unsafe_code)]
@@ -12,11 +12,8 @@ pub mod compiler;
 mod component;
 mod context;
 mod convert;
-pub mod documents;
 mod engine;
 mod error;
-pub mod files;
-pub mod http;
 mod imports;
 mod instance;
 #[cfg(any(test, fuzzing))]
@@ -26,10 +23,8 @@ mod limits;
 mod live;
 mod loaded;
 mod native;
-pub mod process;
 pub mod services;
 mod size;
-pub mod sql;
 mod stamp;
 mod tally;
 mod types;

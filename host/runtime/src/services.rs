@@ -7,13 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, Role, Usage};
 
-use crate::documents::Documents;
-use crate::error::Fault;
-use crate::files::Roots;
-use crate::http::Http;
-use crate::process::{Programs, Run};
-use crate::sql::Database;
+use hermes_capabilities::Fault;
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::files::Roots;
+use hermes_capabilities::http::Http;
+use hermes_capabilities::process::Programs;
+use hermes_capabilities::sql::Database;
 
+pub use hermes_capabilities::process::{Approval, Refusal};
 pub use nobody::Nobody;
 
 /// How serious a line of a plugin's log is.
@@ -163,36 +164,6 @@ pub struct HistoryHit {
     pub excerpt: String,
     /// Higher is better; of one search only.
     pub score: f64,
-}
-
-/// Why a plugin was not let to do something that it was granted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The user said no.
-    User,
-    /// The configuration says no.
-    Configuration,
-    /// Nobody could be asked.
-    Unattended,
-}
-
-impl Refusal {
-    /// The code of the error that the plugin gets.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::User => "refused",
-            Self::Configuration => "forbidden",
-            Self::Unattended => "unattended",
-        }
-    }
-}
-
-/// Whether the user lets a plugin run a program, for the import `process`.
-#[async_trait]
-pub trait Approval: Send + Sync {
-    /// Waits for the user where that is needed and, with `attended`, possible. An error has the kind `denied` and the
-    /// code of a [`Refusal`]; dropping the future withdraws the question.
-    async fn process(&self, run: &Run, attended: bool) -> Result<(), Fault>;
 }
 
 /// Everything that the instances of one plugin may reach in one session.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_runtime::process::{Folder, ProgramGrant, Programs, Run};
+use hermes_capabilities::process::{Folder, ProgramGrant, Programs, Run};
 use hermes_runtime::services::{Approval, Refusal};
 use hermes_runtime::{
     CallError, Cause, Fault, FaultKind, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services,

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hermes_capabilities::sql::Database;
 use hermes_conversation::{Header, Message, MessageId, MessageRange};
 use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Matching};
-use hermes_runtime::sql::Database;
 use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 use serde_json::{Value, json};
 
@@ -120,8 +120,8 @@ async fn a_call_that_nobody_waits_for_stops_its_statement() {
         assert!(tokio::time::timeout(Duration::from_millis(500), running).await.is_err());
     }
     // There are four connections: one is had only when a statement has ended, long before its own time was up.
-    let budget = hermes_runtime::sql::Budget::of(Duration::from_secs(20));
-    let one = hermes_runtime::sql::Statement::new("SELECT 1", []);
+    let budget = hermes_capabilities::sql::Budget::of(Duration::from_secs(20));
+    let one = hermes_capabilities::sql::Statement::new("SELECT 1", []);
     tokio::task::spawn_blocking(move || database.query(&one, &budget)).await.unwrap().unwrap();
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
-use hermes_plugin_host::process::Run;
 use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Fault, FaultKind, Identity};
 

@@ -1,7 +1,7 @@
 //! What a user is asked before a plugin does something, and the answers.
 
 use async_trait::async_trait;
-use hermes_plugin_host::process::Run;
+use hermes_capabilities::process::Run;
 
 /// Asks the user.
 #[async_trait]

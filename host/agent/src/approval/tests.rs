@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::Identity;
-use hermes_plugin_host::process::Run;
 use hermes_plugin_host::services::Refusal;
 
 use crate::event::{Event, Observer};

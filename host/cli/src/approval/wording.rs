@@ -2,7 +2,7 @@
 //! what is left out counted.
 
 use hermes_agent::approval::{Decision, Question, Subject};
-use hermes_plugin_host::process::Run;
+use hermes_capabilities::process::Run;
 
 use crate::text::{counted, grouped};
 

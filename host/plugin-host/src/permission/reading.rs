@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hermes_runtime::http::Site;
+use hermes_capabilities::http::Site;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
@@ -40,7 +40,7 @@ pub(super) mod audience {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Site, D::Error> {
         let site: Site = text::deserialize(deserializer)?;
         let near = site.host().is_some_and(|host| {
-            host == "localhost" || host.parse().is_ok_and(|address| !hermes_runtime::http::is_public(address))
+            host == "localhost" || host.parse().is_ok_and(|address| !hermes_capabilities::http::is_public(address))
         });
         if site.is_encrypted() || near {
             return Ok(site);
@@ -166,7 +166,7 @@ pub(super) fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<
     if methods.is_empty() {
         return Err(de::Error::custom("`methods` names none: leave it out for GET"));
     }
-    match methods.iter().find(|method| !hermes_runtime::http::is_method(method)) {
+    match methods.iter().find(|method| !hermes_capabilities::http::is_method(method)) {
         Some(method) => Err(de::Error::custom(format!(
             "`{}` is no method such as GET or POST, in capitals; CONNECT and TRACE are none for plugins",
             method.escape_debug()

@@ -248,8 +248,8 @@ fn http(http: &Http) -> String {
     };
     let place = match http.url.host().map(|host| (host, host.parse())) {
         Some(("localhost", _)) => ", on this machine",
-        Some((_, Ok(address))) if hermes_runtime::http::is_loopback(address) => ", on this machine",
-        Some((_, Ok(address))) if !hermes_runtime::http::is_public(address) => ", in your own network",
+        Some((_, Ok(address))) if hermes_capabilities::http::is_loopback(address) => ", on this machine",
+        Some((_, Ok(address))) if !hermes_capabilities::http::is_public(address) => ", in your own network",
         _ => "",
     };
     format!("send {methods} requests to {} and below{place}", http.url)

@@ -6,11 +6,10 @@ use hermes_bindings::hermes::plugin as imported;
 use imported::documents as wit;
 use imported::types::Error;
 
-use super::kind;
 use crate::context::Context;
 use crate::convert::fault;
-use crate::documents::{Document, Documents, DocumentsError, Written};
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
+use hermes_capabilities::documents::{Document, Documents, DocumentsError, Written};
 
 impl Context {
     /// Runs work on the set of documents that a name belongs to.
@@ -23,19 +22,10 @@ impl Context {
         let Some(set) = sets.iter().find(|set| set.admits(&name)).or(sets.last()).map(Arc::clone) else {
             return Err(fault(Fault::denied("documents")));
         };
-        let told = |error: DocumentsError| fault(Fault::new(kind(error.kind()), error.code(), error.to_string()));
         if !set.may_wait() {
-            return work(&set, &name).map_err(told);
+            return work(&set, &name).map_err(|error| fault(error.into()));
         }
-        // A lock may have to be waited for.
-        let work = tokio::task::spawn_blocking(move || work(&set, &name));
-        self.call
-            .bounded(async {
-                let done = work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))?;
-                done.map_err(|error| Fault::new(kind(error.kind()), error.code(), error.to_string()))
-            })
-            .await
-            .map_err(fault)
+        self.off_thread(move || Ok(work(&set, &name)?)).await.map_err(fault)
     }
 }
 

@@ -6,14 +6,12 @@ use hermes_bindings::hermes::plugin as imported;
 use imported::files as wit;
 use imported::types::Error;
 
-use super::kind;
 use crate::context::Context;
 use crate::convert::fault;
-use crate::error::Fault;
-use crate::files::{Entry, FilesError, Kind, Pattern, Roots};
+use hermes_capabilities::files::{Entry, FilesError, Kind, Pattern, Roots};
 
 impl Context {
-    /// Runs work on the folders; `cancelled` is true for it as soon as nobody waits any more.
+    /// Runs work on the folders; its second argument tells whether the caller has stopped waiting.
     async fn on_files<T, F>(&mut self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -21,15 +19,8 @@ impl Context {
     {
         let roots = Arc::clone(&self.services.files);
         let call = self.call.clone();
-        let work =
-            tokio::task::spawn_blocking(move || work(&roots, &|| call.is_cancelled() || call.time_left().is_zero()));
-        self.call
-            .bounded(async {
-                let done = work.await.map_err(|error| Fault::new(crate::FaultKind::Failed, "io", error.to_string()))?;
-                done.map_err(|error| Fault::new(kind(error.kind()), error.code(), error.to_string()))
-            })
-            .await
-            .map_err(fault)
+        let work = move || Ok(work(&roots, &|| call.is_cancelled() || call.time_left().is_zero())?);
+        self.off_thread(work).await.map_err(fault)
     }
 }
 

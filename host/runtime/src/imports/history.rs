@@ -22,16 +22,6 @@ impl Context {
     fn may_read(&self) -> Result<(), Error> {
         if self.services.may_read { Ok(()) } else { Err(fault(Fault::denied("history"))) }
     }
-
-    /// What the log has to be read for, off the thread that drives the guest.
-    async fn on_history<T: Send + 'static>(
-        &mut self,
-        work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, Error> {
-        let work = tokio::task::spawn_blocking(work);
-        let done = async { work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))? };
-        self.call.bounded(done).await.map_err(fault)
-    }
 }
 
 impl wit::Host for Context {
@@ -57,7 +47,7 @@ impl wit::Host for Context {
     async fn summary(&mut self, key: String) -> Result<String, Error> {
         self.may_read()?;
         let (history, asked) = (self.services.history.clone(), key.clone());
-        self.on_history(move || history.summary(&asked)).await?.ok_or_else(|| {
+        self.off_thread(move || history.summary(&asked)).await.map_err(fault)?.ok_or_else(|| {
             fault(Fault::new(FaultKind::InvalidInput, "not-found", format!("no view has or had the summary `{key}`")))
         })
     }
@@ -82,7 +72,7 @@ impl wit::Host for Context {
             return Err(fault(Fault::new(FaultKind::InvalidInput, "too-long", why)));
         }
         let history = self.services.history.clone();
-        let found = self.on_history(move || history.search(&query)).await?;
+        let found = self.off_thread(move || history.search(&query)).await.map_err(fault)?;
         Ok(found
             .into_iter()
             .map(|hit| wit::Hit { id: hit.id.0, session_id: hit.session, excerpt: hit.excerpt, score: hit.score })

@@ -6,7 +6,7 @@ use imported::types::Error;
 
 use crate::context::Context;
 use crate::convert::fault;
-use crate::http::{Request, Value};
+use hermes_capabilities::http::{Request, Value};
 
 impl wit::Host for Context {
     async fn send(&mut self, request: wit::Request) -> Result<wit::Response, Error> {

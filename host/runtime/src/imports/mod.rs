@@ -1,4 +1,5 @@
-//! What plugins may import. Nothing here traps: what can fail answers with an error of the contract.
+//! Adapts the host's services and capabilities to the imports of the contract. No import traps: every expected failure
+//! is an error of the contract.
 
 mod basics;
 mod documents;
@@ -16,7 +17,7 @@ use wasmtime_wasi::p2::{self, bindings::cli};
 use wasmtime_wasi::random::WasiRandom;
 
 use crate::context::Context;
-use crate::error::FaultKind;
+use crate::error::{Fault, FaultKind};
 
 impl imported::types::Host for Context {}
 
@@ -43,6 +44,18 @@ pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
     Ok(())
 }
 
+impl Context {
+    /// Runs blocking work on another thread than the one that drives the guest, and waits for it within the call's time.
+    async fn off_thread<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let work = tokio::task::spawn_blocking(work);
+        let done = async { work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))? };
+        self.call.bounded(done).await
+    }
+}
+
 fn random(context: &mut Context) -> &mut wasmtime_wasi::random::WasiRandomCtx {
     use wasmtime_wasi::WasiView;
     context.ctx().ctx.random()
@@ -52,18 +65,4 @@ fn random(context: &mut Context) -> &mut wasmtime_wasi::random::WasiRandomCtx {
 pub(crate) fn offers(import: &str) -> bool {
     const OFFERED: &[&str] = &["hermes:plugin/", "wasi:io/", "wasi:cli/", "wasi:clocks/", "wasi:random/"];
     OFFERED.iter().any(|package| import.starts_with(package))
-}
-
-/// The contract's kinds by name, as the services name them.
-fn kind(name: &str) -> FaultKind {
-    match name {
-        "invalid-input" => FaultKind::InvalidInput,
-        "unavailable" => FaultKind::Unavailable,
-        "denied" => FaultKind::Denied,
-        "timeout" => FaultKind::Timeout,
-        "cancelled" => FaultKind::Cancelled,
-        "conflict" => FaultKind::Conflict,
-        "exhausted" => FaultKind::Exhausted,
-        _ => FaultKind::Failed,
-    }
 }

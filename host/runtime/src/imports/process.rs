@@ -9,8 +9,8 @@ use imported::types::Error;
 use crate::context::{Context, margin};
 use crate::convert::fault;
 use crate::error::{Fault, FaultKind};
-use crate::process::{self, End, Exit, GRACE, Host, Order};
 use crate::services::Refusal;
+use hermes_capabilities::process::{self, End, Exit, GRACE, Host, Order};
 
 /// What it takes at most to end a program and to read the last it wrote.
 const ENDING: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
@@ -21,10 +21,7 @@ impl Context {
         let wit::Command { program, arguments, root, folder, input, timeout_ms } = command;
         let order = Order { program, arguments, root, folder, input };
         let finder = programs.clone();
-        let finding =
-            tokio::task::spawn_blocking(move || finder.find(order, &Host::new(&|name| std::env::var_os(name))));
-        let found = async { finding.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))? };
-        let run = self.call.bounded(found).await?;
+        let run = self.off_thread(move || finder.find(order, &Host::new(&|name| std::env::var_os(name)))).await?;
         // A plugin that does not take no for an answer would else put the same question again and again.
         let may_ask = !self.call.refused;
         if let Err(refusal) = self.call.asking(programs.approve(&run, may_ask)).await {

@@ -6,14 +6,10 @@ use hermes_bindings::hermes::plugin as imported;
 use imported::sql as wit;
 use imported::types::Error;
 
-use super::kind;
 use crate::context::Context;
 use crate::convert::fault;
-use crate::error::{Fault, FaultKind};
-use crate::sql::{Budget, Database, SqlError, Statement, Value};
-
-/// When somebody who found the database busy may try again, in milliseconds.
-const BUSY: u32 = 100;
+use crate::error::Fault;
+use hermes_capabilities::sql::{Budget, Database, SqlError, Statement, Value};
 
 impl Context {
     async fn on_database<T, F>(&mut self, work: F) -> Result<T, Error>
@@ -24,22 +20,11 @@ impl Context {
         let Some(database) = self.services.database.clone() else { return Err(fault(Fault::denied("sql"))) };
         let call = self.call.clone();
         let budget = Budget { until: call.work_until(), cancelled: Arc::new(move || call.is_cancelled()) };
-        let told = |error: SqlError| {
-            let told = Fault::new(kind(error.kind()), error.code(), error.to_string());
-            Fault { retry_after_ms: (error == SqlError::Busy).then_some(BUSY), ..told }
-        };
         if database.path().is_none() {
             // In memory there is no disk to wait for; a statement that runs on ends itself when its time is up.
-            return work(&database, &budget).map_err(told).map_err(fault);
+            return work(&database, &budget).map_err(|error| fault(error.into()));
         }
-        let work = tokio::task::spawn_blocking(move || work(&database, &budget));
-        self.call
-            .bounded(async {
-                let done = work.await.map_err(|error| Fault::new(FaultKind::Failed, "io", error.to_string()))?;
-                done.map_err(told)
-            })
-            .await
-            .map_err(fault)
+        self.off_thread(move || Ok(work(&database, &budget)?)).await.map_err(fault)
     }
 }
 

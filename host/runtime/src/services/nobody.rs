@@ -10,15 +10,15 @@ use super::{
     Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
     Services,
 };
-use crate::documents::Documents;
 use crate::error::{Fault, FaultKind};
-use crate::files::Roots;
-use crate::http::Http;
 use crate::instance::{Lanes, Recipe};
 use crate::limits::Limits;
 use crate::loaded::Loaded;
-use crate::process::Run;
 use crate::types::{SessionInfo, Start};
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::files::Roots;
+use hermes_capabilities::http::Http;
+use hermes_capabilities::process::Run;
 
 /// Stands for everybody that a session would have: for rehearsals, laboratories and tests, which put in their place
 /// what they are about. Only the time is told as it is.

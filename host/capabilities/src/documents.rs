@@ -14,7 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use super::files::replace::{self, Mode};
+use crate::fault::{Fault, FaultKind};
+use crate::files::replace::{self, Mode};
 
 /// The most bytes of a document.
 pub const MAX_DOCUMENT: usize = 1 << 20;
@@ -116,13 +117,13 @@ pub enum DocumentsError {
 
 impl DocumentsError {
     /// The `error-kind` of the contract.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> FaultKind {
         match self {
-            Self::BadName { .. } => "invalid-input",
-            Self::Denied { .. } | Self::Protected { .. } => "denied",
-            Self::TooLarge { .. } => "exhausted",
-            Self::Busy { .. } => "unavailable",
-            Self::NotText { .. } | Self::NotAFile { .. } | Self::Io { .. } => "failed",
+            Self::BadName { .. } => FaultKind::InvalidInput,
+            Self::Denied { .. } | Self::Protected { .. } => FaultKind::Denied,
+            Self::TooLarge { .. } => FaultKind::Exhausted,
+            Self::Busy { .. } => FaultKind::Unavailable,
+            Self::NotText { .. } | Self::NotAFile { .. } | Self::Io { .. } => FaultKind::Failed,
         }
     }
 
@@ -138,6 +139,12 @@ impl DocumentsError {
             Self::Busy { .. } => "locked",
             Self::Io { .. } => "io",
         }
+    }
+}
+
+impl From<DocumentsError> for Fault {
+    fn from(error: DocumentsError) -> Self {
+        Self::new(error.kind(), error.code(), error.to_string())
     }
 }
 
@@ -526,8 +533,8 @@ mod tests {
         }
         let few = Documents::new(home.path().join("memories"), Some(vec![NAME.to_owned()]));
         assert_eq!(few.read(NAME).unwrap(), None);
-        assert_eq!(few.read("a").unwrap_err().kind(), "denied");
-        assert_eq!(few.write("memory.md", "x", None).unwrap_err().kind(), "denied");
+        assert_eq!(few.read("a").unwrap_err().kind(), FaultKind::Denied);
+        assert_eq!(few.write("memory.md", "x", None).unwrap_err().kind(), FaultKind::Denied);
     }
 
     #[test]
@@ -539,7 +546,7 @@ mod tests {
         let held = fs::File::open(&lock).unwrap();
         held.lock().unwrap();
         let error = documents.write(NAME, "two", Some(&version)).unwrap_err();
-        assert_eq!(error.kind(), "unavailable");
+        assert_eq!(error.kind(), FaultKind::Unavailable);
         assert!(error.to_string().contains(&lock.display().to_string()));
         assert_eq!(documents.read(NAME).unwrap().unwrap().content, "one");
         drop(held);

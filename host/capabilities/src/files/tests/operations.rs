@@ -6,6 +6,7 @@ use std::thread;
 
 use super::super::*;
 use super::Ground;
+use crate::FaultKind;
 
 #[test]
 fn a_read_answers_a_slice_the_whole_size_and_the_version_that_stat_and_entries_answer() {
@@ -36,7 +37,7 @@ fn a_read_answers_a_slice_the_whole_size_and_the_version_that_stat_and_entries_a
     assert_ne!(next, slice.version);
     assert_eq!(ground.roots.stat("workspace", "large").unwrap().version, next);
     let conflict = ground.roots.write("workspace", "large", b"x", Some(&slice.version)).unwrap_err();
-    assert_eq!(conflict.kind(), "conflict");
+    assert_eq!(conflict.kind(), FaultKind::Conflict);
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn a_write_makes_directories_keeps_permissions_and_leaves_nothing_else_behind() 
     assert_eq!(ground.roots.remove("workspace", "a/b/run.sh").unwrap_err().code(), "protected");
     assert_eq!(ground.names("a/b"), ["a/b/run.sh"]);
     let too_large = vec![0; MAX_WRITE + 1];
-    assert_eq!(ground.roots.write("workspace", "x", &too_large, None).unwrap_err().kind(), "exhausted");
+    assert_eq!(ground.roots.write("workspace", "x", &too_large, None).unwrap_err().kind(), FaultKind::Exhausted);
 }
 
 #[test]
@@ -68,8 +69,8 @@ fn a_write_at_another_version_is_a_conflict_that_changes_nothing() {
     }
     assert_eq!(ground.read("notes").unwrap(), "two");
     for path in ["gone", "no/folder/gone"] {
-        assert_eq!(ground.write(path, "x", Some(&first)).unwrap_err().kind(), "conflict");
-        assert_eq!(ground.write(path, "x", Some("")).unwrap_err().kind(), "conflict");
+        assert_eq!(ground.write(path, "x", Some(&first)).unwrap_err().kind(), FaultKind::Conflict);
+        assert_eq!(ground.write(path, "x", Some("")).unwrap_err().kind(), FaultKind::Conflict);
     }
     assert!(!ground.at("root/no").exists());
 }
@@ -87,7 +88,9 @@ fn of_writers_that_compare_first_none_loses_what_another_wrote() {
                         let count: u32 = String::from_utf8(slice.content).unwrap().parse().unwrap();
                         match ground.write("count", &(count + 1).to_string(), Some(&slice.version)) {
                             Ok(_) => break,
-                            Err(error) => assert!(matches!(error.kind(), "conflict" | "unavailable"), "{error}"),
+                            Err(error) => {
+                                assert!(matches!(error.kind(), FaultKind::Conflict | FaultKind::Unavailable), "{error}")
+                            }
                         }
                     }
                 }
@@ -127,7 +130,7 @@ fn a_root_for_reading_is_read_and_an_unknown_one_named() {
         roots.remove("frozen", "src/main.rs"),
     ] {
         let error = result.unwrap_err();
-        assert_eq!((error.kind(), error.code()), ("denied", "read-only"));
+        assert_eq!((error.kind(), error.code()), (FaultKind::Denied, "read-only"));
     }
     let error = roots.stat("skills", "").unwrap_err();
     assert!(error.to_string().contains("`skills`") && error.to_string().contains("`workspace`, `frozen`"));
@@ -148,6 +151,6 @@ fn a_listing_that_is_too_long_says_to_search() {
     assert_eq!(ground.names("many").len(), MAX_ENTRIES);
     fs::File::create(ground.at("root/many/last")).unwrap();
     let error = ground.roots.entries("workspace", "many").unwrap_err();
-    assert_eq!(error.kind(), "exhausted");
+    assert_eq!(error.kind(), FaultKind::Exhausted);
     assert!(error.to_string().contains("search"));
 }

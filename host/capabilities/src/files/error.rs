@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::fault::{Fault, FaultKind};
+
 /// What went wrong below a root. Every message names the path, the root and the way out.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
@@ -187,25 +189,25 @@ pub enum FilesError {
 
 impl FilesError {
     /// The `error-kind` of the contract.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> FaultKind {
         match self {
             Self::BadPath { .. }
             | Self::NotFound { .. }
             | Self::NotEmpty { .. }
             | Self::NotAFile { .. }
             | Self::NotADirectory { .. }
-            | Self::BadPattern { .. } => "invalid-input",
+            | Self::BadPattern { .. } => FaultKind::InvalidInput,
             Self::NoSuchRoot { .. }
             | Self::Outside { .. }
             | Self::Denied { .. }
             | Self::ReadOnly { .. }
-            | Self::Protected { .. } => "denied",
-            Self::Conflict { .. } | Self::Exists { .. } => "conflict",
-            Self::TooMany { .. } | Self::TooLarge { .. } => "exhausted",
-            Self::Busy { .. } => "unavailable",
-            Self::Cancelled { .. } => "cancelled",
-            Self::Io { source, .. } if is_full(source) => "exhausted",
-            Self::Unopened { .. } | Self::Io { .. } => "failed",
+            | Self::Protected { .. } => FaultKind::Denied,
+            Self::Conflict { .. } | Self::Exists { .. } => FaultKind::Conflict,
+            Self::TooMany { .. } | Self::TooLarge { .. } => FaultKind::Exhausted,
+            Self::Busy { .. } => FaultKind::Unavailable,
+            Self::Cancelled { .. } => FaultKind::Cancelled,
+            Self::Io { source, .. } if is_full(source) => FaultKind::Exhausted,
+            Self::Unopened { .. } | Self::Io { .. } => FaultKind::Failed,
         }
     }
 
@@ -234,6 +236,12 @@ impl FilesError {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => "permission",
             Self::Io { .. } => "io",
         }
+    }
+}
+
+impl From<FilesError> for Fault {
+    fn from(error: FilesError) -> Self {
+        Self::new(error.kind(), error.code(), error.to_string())
     }
 }
 

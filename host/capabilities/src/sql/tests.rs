@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs, thread};
 
 use super::*;
+use crate::FaultKind;
 
 fn long() -> Budget {
     Budget::of(Duration::from_secs(60))
@@ -83,7 +84,7 @@ fn statements_take_effect_together_or_not_at_all() {
     let (_home, database) = with_a_row();
     for bad in ["INSERT INTO kept VALUES (2, 'a'), (2, 'b')", "INSERT INTO missing VALUES (1)", "nonsense", ""] {
         let error = execute(&database, &["CREATE TABLE half (id)", "DELETE FROM kept", bad]).unwrap_err();
-        assert_eq!((error.kind(), error.code()), ("invalid-input", "sql"), "{bad}: {error}");
+        assert_eq!((error.kind(), error.code()), (FaultKind::InvalidInput, "sql"), "{bad}: {error}");
         assert_eq!(number(&database, "SELECT count(*) FROM kept"), 1, "{bad}");
         assert_eq!(number(&database, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'"), 0, "{bad}");
     }
@@ -320,7 +321,7 @@ fn what_takes_too_much_is_stopped_and_the_next_call_works() {
     }
     let grown = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) INSERT INTO kept SELECT randomblob(10000) FROM n";
     let error = execute(&database, &["INSERT INTO kept VALUES (1)", grown]).unwrap_err();
-    assert_eq!((error.kind(), error.code()), ("exhausted", "quota"), "{error}");
+    assert_eq!((error.kind(), error.code()), (FaultKind::Exhausted, "quota"), "{error}");
     assert!(error.to_string().contains("4 MiB"), "{error}");
     assert_eq!(number(&database, "SELECT count(*) FROM kept"), 0);
     execute(&database, &["INSERT INTO kept VALUES (randomblob(1000000))"]).unwrap();
@@ -352,7 +353,7 @@ fn a_statement_without_end_ends_with_its_time_or_its_user() {
     let endless = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n";
     let short = Budget::of(Duration::from_millis(100));
     let error = database.query(&Statement::new(endless, []), &short).unwrap_err();
-    assert_eq!((error.kind(), error.code()), ("timeout", "quota"));
+    assert_eq!((error.kind(), error.code()), (FaultKind::Timeout, "quota"));
 
     let gone = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&gone);
@@ -375,7 +376,7 @@ fn readers_go_on_while_somebody_writes_and_writers_wait_as_long_as_they_may() {
     assert_eq!(number(&database, "SELECT count(*) FROM kept"), 1);
     let put = [Statement::new("INSERT INTO kept (text) VALUES ('two')", [])];
     let error = database.execute(&put, &Budget::of(Duration::from_millis(120))).unwrap_err();
-    assert_eq!((error.kind(), error.code()), ("unavailable", "busy"));
+    assert_eq!((error.kind(), error.code()), (FaultKind::Unavailable, "busy"));
     thread::scope(|scope| {
         let writer = scope.spawn(|| database.execute(&put, &long()));
         thread::sleep(Duration::from_millis(50));
@@ -436,7 +437,7 @@ fn a_damaged_file_is_told_and_works_again_once_it_is_moved_away() {
     fs::write(&path, "this is no database. ".repeat(1000)).unwrap();
     let database = Database::at(&path);
     for error in [query(&database, "SELECT 1").unwrap_err(), execute(&database, &["CREATE TABLE a (b)"]).unwrap_err()] {
-        assert_eq!((error.kind(), error.code()), ("failed", "damaged"));
+        assert_eq!((error.kind(), error.code()), (FaultKind::Failed, "damaged"));
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     }
     fs::remove_file(&path).unwrap();
@@ -461,7 +462,7 @@ fn a_place_that_cannot_be_used_is_told() {
     fs::create_dir(home.path().join("folder")).unwrap();
     for place in ["file/plugin.db", "folder"] {
         let error = query(&Database::at(home.path().join(place)), "SELECT 1").unwrap_err();
-        assert_eq!((error.kind(), error.code()), ("failed", "io"), "{place}: {error}");
+        assert_eq!((error.kind(), error.code()), (FaultKind::Failed, "io"), "{place}: {error}");
         assert!(error.to_string().contains(place), "{error}");
     }
 }
@@ -606,7 +607,7 @@ fn a_link_in_the_place_of_the_file_is_not_followed() {
     for target in [others.path().unwrap().to_owned(), home.path().join("nowhere")] {
         std::os::unix::fs::symlink(&target, &path).unwrap();
         let error = query(&Database::at(&path), "SELECT count(*) FROM kept").unwrap_err();
-        assert_eq!((error.kind(), error.code()), ("failed", "io"));
+        assert_eq!((error.kind(), error.code()), (FaultKind::Failed, "io"));
         assert!(error.to_string().contains("it is a link"), "{error}");
         assert!(!home.path().join("nowhere").exists());
         fs::remove_file(&path).unwrap();

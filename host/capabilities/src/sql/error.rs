@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use super::{MAX_VALUE, Quota};
+use crate::fault::{Fault, FaultKind};
+
+/// How long a caller should wait before it tries a busy database again, in milliseconds.
+const BUSY: u32 = 100;
 
 /// Why a call had no effect. The kind and the code are those of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,14 +86,18 @@ pub enum SqlError {
 
 impl SqlError {
     /// The `error-kind` of the contract.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> FaultKind {
         match self {
-            Self::Statement(_) | Self::Refused(_) | Self::Writes | Self::Several | Self::Empty => "invalid-input",
-            Self::TooLong | Self::Rows { .. } | Self::Answer { .. } | Self::Full { .. } | Self::Memory => "exhausted",
-            Self::Time => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Busy => "unavailable",
-            Self::Damaged { .. } | Self::File { .. } => "failed",
+            Self::Statement(_) | Self::Refused(_) | Self::Writes | Self::Several | Self::Empty => {
+                FaultKind::InvalidInput
+            }
+            Self::TooLong | Self::Rows { .. } | Self::Answer { .. } | Self::Full { .. } | Self::Memory => {
+                FaultKind::Exhausted
+            }
+            Self::Time => FaultKind::Timeout,
+            Self::Cancelled => FaultKind::Cancelled,
+            Self::Busy => FaultKind::Unavailable,
+            Self::Damaged { .. } | Self::File { .. } => FaultKind::Failed,
         }
     }
 
@@ -105,6 +113,13 @@ impl SqlError {
             Self::Damaged { .. } => "damaged",
             Self::File { .. } => "io",
         }
+    }
+}
+
+impl From<SqlError> for Fault {
+    fn from(error: SqlError) -> Self {
+        let fault = Self::new(error.kind(), error.code(), error.to_string());
+        Self { retry_after_ms: (error == SqlError::Busy).then_some(BUSY), ..fault }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a request of a plugin brought no answer.
 
-use crate::error::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind};
 
 /// Bytes that a body may have, either way.
 pub(crate) const BODY: usize = 8 << 20;

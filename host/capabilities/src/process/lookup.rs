@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::{Folder, Host, invalid, shown};
-use crate::error::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind};
 
 /// A name is looked up in the host's `PATH`; a path counts as it stands. The grant was looked at before.
 pub(super) fn program(program: &str, host: &Host<'_>) -> Result<PathBuf, Fault> {

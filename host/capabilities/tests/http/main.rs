@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_runtime::http::{Grant, Http, HttpError, Request, Resolver, Response, Rights, Secret, Traffic, Value};
-use hermes_runtime::{Fault, FaultKind};
+use hermes_capabilities::http::{Grant, Http, HttpError, Request, Resolver, Response, Rights, Secret, Traffic, Value};
+use hermes_capabilities::{Fault, FaultKind};
 
 use server::{HANG, Server, answer, redirect};
 

@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 use super::group::Group;
 use super::kept::Kept;
 use super::{End, Exit, GRACE, Run, shown};
-use crate::error::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind};
 
 /// Runs it, for so long at most. When the future is dropped, the program and its group are ended.
-pub(crate) async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
+pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
     let (reply, answer) = oneshot::channel();
     tokio::spawn(async move { attend(run, time, reply).await });
     let lost = || Fault::new(FaultKind::Failed, "io", "the program was lost: this process is about to end");

@@ -4,6 +4,7 @@
 //! the user's to say ([`Approval`]). A program and all that it leaves in its process group end with the call
 //! that started it. What leaves the group on purpose is out of reach: whoever is granted a program grants what it does.
 
+mod approval;
 mod child;
 mod group;
 mod kept;
@@ -16,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{Fault, FaultKind};
-use crate::services::Approval;
+use crate::fault::{Fault, FaultKind};
 
-pub(crate) use child::run;
+pub use approval::{Approval, Refusal};
+pub use child::run;
 pub use group::end_all;
 
 /// The most arguments of a program.
@@ -134,12 +135,12 @@ impl Programs {
     }
 
     /// Waits for the user's word, if they may be asked.
-    pub(crate) async fn approve(&self, run: &Run, may_ask: bool) -> Result<(), Fault> {
+    pub async fn approve(&self, run: &Run, may_ask: bool) -> Result<(), Fault> {
         self.approval.process(run, self.attended && may_ask).await
     }
 
     /// Looks whether the order keeps to the grant, and finds the program. Reads the file system.
-    pub(crate) fn find(&self, order: Order, host: &Host) -> Result<Run, Fault> {
+    pub fn find(&self, order: Order, host: &Host) -> Result<Run, Fault> {
         let Order { program, arguments, root, folder, input } = order;
         if !self.grant.programs.contains(&program) {
             return Err(not_granted(&program, &self.grant.programs));
@@ -154,12 +155,13 @@ impl Programs {
 }
 
 /// What the host's own environment gives.
-pub(crate) struct Host<'a> {
+pub struct Host<'a> {
     variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
 }
 
 impl<'a> Host<'a> {
-    pub(crate) fn new(variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync)) -> Self {
+    /// Reads environment variables with `variable`.
+    pub fn new(variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync)) -> Self {
         Self { variable }
     }
 

@@ -1,0 +1,19 @@
+//! What a plugin may be granted of this machine: files, documents, a database, the web and programs.
+//!
+//! Each module is one capability. It receives its grant when it is built, enforces that grant and its limits on every
+//! call, and answers with [`Fault`], the error of the contract. This crate knows neither wasmtime nor the generated
+//! bindings: `hermes-runtime` adapts it to the imports of `wit/`.
+
+#![forbid(unsafe_code)]
+
+pub mod documents;
+mod fault;
+pub mod files;
+pub mod http;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod invariants;
+pub mod process;
+pub mod sql;
+
+pub use fault::{Fault, FaultKind};
