@@ -1,4 +1,4 @@
-//! What became of a frozen prompt's inputs since: which layers a prompt built today would have otherwise.
+//! Compares a frozen prompt with the prompt that its inputs would give today, layer by layer.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,27 +8,27 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::system_prompt::{DATE, Layer, MODEL, SystemPrompt, Tier};
 
-/// A layer that two prompts do not share.
+/// A layer that differs between two prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Its tier; where it changed that, the new one.
+    /// The layer's tier; the new one if that changed.
     pub tier: Tier,
-    /// Its name.
+    /// The layer's name.
     pub layer: String,
-    /// What became of it.
+    /// How the layer changed.
     pub kind: ChangeKind,
 }
 
-/// What became of a layer.
+/// How a layer changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
+    /// The layer is new.
     Added,
-    /// It is gone.
+    /// The layer was removed.
     Removed,
-    /// It has another text.
+    /// The text changed.
     Changed,
-    /// It has the same text at another place.
+    /// The layer moved, with the same text.
     Moved,
 }
 
@@ -44,15 +44,15 @@ impl fmt::Display for Change {
     }
 }
 
-/// What a rebuilt prompt would have otherwise. The date is left out, since every session outlives its first day,
-/// and so is the model, whose line is kept up by [`SystemPrompt::with_model`].
+/// The changes that a rebuild would bring. Ignores the date, because every session outlives its first day, and the model,
+/// because [`SystemPrompt::with_model`] keeps its line current.
 pub fn drift(stored: &SystemPrompt, now: &SystemPrompt) -> Vec<Change> {
     let mut changes = changes(stored, now);
     changes.retain(|change| change.layer != DATE && change.layer != MODEL);
     changes
 }
 
-/// All that differs, date and model included: first what is there now, in its order, then what is gone.
+/// All differences, including date and model: first the layers of `now` in order, then removed layers.
 pub fn changes(stored: &SystemPrompt, now: &SystemPrompt) -> Vec<Change> {
     compared(stored, now).into_iter().map(|(change, ..)| change).collect()
 }
@@ -62,29 +62,29 @@ pub fn described(changes: &[Change]) -> String {
     changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A changed layer, line by line.
+/// The line diff of a changed layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerDiff {
-    /// Which one, and what became of it.
+    /// The layer and how it changed.
     pub change: Change,
-    /// What differs, with a few lines around it; empty for a layer that only moved.
+    /// The changed lines with some context; empty if the layer only moved.
     pub lines: Vec<DiffLine>,
 }
 
-/// A line of a difference.
+/// A line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffLine {
-    /// In both.
+    /// A line of both prompts.
     Same(String),
-    /// Only in the stored prompt.
+    /// A line of the stored prompt only.
     Old(String),
-    /// Only in the new one.
+    /// A line of the new prompt only.
     New(String),
-    /// Lines that both share are left out here.
+    /// Stands for equal lines that are left out.
     Gap,
 }
 
-/// What differs between two prompts, layer by layer.
+/// The diff of two prompts, layer by layer.
 pub fn diff(stored: &SystemPrompt, now: &SystemPrompt) -> Vec<LayerDiff> {
     let text = |layer: Option<&Layer>| layer.map_or_else(String::new, |layer| layer.text.clone());
     compared(stored, now)
@@ -110,7 +110,7 @@ impl fmt::Display for LayerDiff {
 
 fn lines(old: &str, new: &str) -> Vec<DiffLine> {
     const AROUND: usize = 2;
-    // Two large files without a line in common: a coarser difference is better than none for minutes.
+    // For two large files without common lines, a coarse diff is better than minutes of waiting.
     const PATIENCE: Duration = Duration::from_secs(2);
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     let mut lines = Vec::new();
@@ -138,7 +138,7 @@ fn lines(old: &str, new: &str) -> Vec<DiffLine> {
 
 type Compared<'a> = (Change, Option<&'a Layer>, Option<&'a Layer>);
 
-/// Layers of one name are told apart by their order.
+/// A layer's name and its position among layers of that name.
 type Key<'a> = (&'a str, usize);
 
 fn compared<'a>(stored: &'a SystemPrompt, now: &'a SystemPrompt) -> Vec<Compared<'a>> {
@@ -147,7 +147,7 @@ fn compared<'a>(stored: &'a SystemPrompt, now: &'a SystemPrompt) -> Vec<Compared
     let new_keys: HashMap<Key<'_>, ()> = new.iter().map(|(key, ..)| (*key, ())).collect();
     let change = |tier, layer: &Layer, kind| Change { tier, layer: layer.name.clone(), kind };
 
-    // What both have, in the stored order: where the new order departs from it, something was moved.
+    // Walk the common layers in the stored order; a layer out of this order was moved.
     let mut kept = old.iter().filter(|(key, ..)| new_keys.contains_key(key)).map(|(key, ..)| *key);
     let mut compared: Vec<Compared<'a>> = Vec::new();
     for (key, tier, layer) in &new {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_day_and_another_model_are_no_drift() {
+    fn a_new_day_and_another_model_are_not_drift() {
         let mut now = prompt();
         now.volatile[1].text = "Tuesday".into();
         now.volatile[2].text = "Model: b".into();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_told_on_one_line() {
+    fn a_drift_is_described_on_one_line() {
         let mut now = prompt();
         now.stable[1].text.push_str("\nseven");
         now.context[0].name = "CLAUDE.md".into();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn another_order_is_a_drift_too() {
+    fn another_order_is_drift() {
         let mut now = prompt();
         now.stable.swap(0, 1);
         assert_eq!(described(&drift(&prompt(), &now)), "skills (moved), identity (moved)");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_shows_what_changed_with_a_few_lines_around_it() {
+    fn a_diff_shows_changed_lines_with_context() {
         let mut now = prompt();
         now.stable[1].text = "one\ntwo\nthree\nfour\nfive\nsix, and more".into();
         now.context.clear();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_one_name_are_told_apart() {
+    fn layers_of_one_name_are_matched_by_position() {
         let mut stored = prompt();
         stored.volatile.insert(1, layer("memory: builtin", "has a cat"));
         let mut now = stored.clone();
@@ -255,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prompts_without_a_change_are_the_same_text(
+        fn prompts_without_changes_have_the_same_text(
             old in prop::collection::vec(("[ab]", "[xy]"), 0..4),
             new in prop::collection::vec(("[ab]", "[xy]"), 0..4),
         ) {

@@ -1,20 +1,19 @@
-//! What can be wrong with a stored prompt.
+//! Errors of a stored prompt.
 
-/// A stored text and its outline do not belong together, so that its layers cannot be told apart. The text itself
-/// can still be sent.
+/// A stored text and its outline do not match, so its layers cannot be identified. The text itself can still be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
-    /// The layers end elsewhere than the text.
+    /// The layers do not end with the text.
     #[error(
         "the stored system prompt has {text} bytes, but its outline {outline}; rebuild the prompt to see it by layers"
     )]
     Length {
         /// Bytes of the text.
         text: usize,
-        /// Bytes that the outline accounts for.
+        /// Bytes according to the outline.
         outline: usize,
     },
-    /// A layer of no length, one that ends within a character, or one without a blank line in front.
+    /// A layer is empty, ends inside a character, or has no blank line before it.
     #[error(
         "the stored system prompt has no layer `{layer}` where its outline says; rebuild the prompt to see it by layers"
     )]
@@ -22,7 +21,7 @@ pub enum PromptError {
         /// The layer's name.
         layer: String,
     },
-    /// A tier begins anew after another one.
+    /// A tier continues after a later tier.
     #[error(
         "the outline of the stored system prompt has its layer `{layer}` in the wrong tier; rebuild the prompt to see it by layers"
     )]

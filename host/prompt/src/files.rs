@@ -1,7 +1,6 @@
-//! The files that become part of the prompt: SOUL.md of the home and the project's context files.
+//! Files that become part of the prompt: SOUL.md in the home, and the project's context files.
 //!
-//! A file that cannot be used never stops a session: each of them is named in a [`Notice`], and the next kind
-//! of file is looked for.
+//! An unusable file never stops a session. A [`Notice`] names it, and the next kind of file is tried.
 
 mod project;
 pub(crate) mod reading;
@@ -16,7 +15,7 @@ use crate::shape;
 
 const READ_ON: &str = "read_file shows the rest";
 
-/// A file of the project as it enters the prompt: scanned, and not longer than its limit.
+/// A project file in its form for the prompt: scanned, and within its size limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextFile {
     name: String,
@@ -24,12 +23,12 @@ pub struct ContextFile {
 }
 
 impl ContextFile {
-    /// A file of that text, and what is to be told about it; none where nothing is left to say.
+    /// Scans and shortens a text. Returns `None` if nothing is left, and notices about what was removed.
     pub fn new(name: &str, text: &str, limit: usize) -> (Option<Self>, Vec<Notice>) {
         Self::from_line(1, name, text, limit)
     }
 
-    /// The same for a text that begins further down in its file.
+    /// Like `new`, for a text that starts at a later line of its file.
     fn from_line(first_line: usize, name: &str, text: &str, limit: usize) -> (Option<Self>, Vec<Notice>) {
         let cleaned = scan::cleaned(name, text, Scope::Context, first_line);
         let mut notices: Vec<Notice> = cleaned.notice.into_iter().collect();
@@ -42,18 +41,18 @@ impl ContextFile {
         (!text.is_empty()).then(|| Self { name: name.to_owned(), text: text.to_owned() })
     }
 
-    /// The file's path in the project.
+    /// The file's path within the project.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What enters the prompt.
+    /// The text for the prompt.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// The text within its limit.
+/// The text, cut to its limit.
 fn fitted(source: &str, text: String, limit: usize, remedy: &'static str, notices: &mut Vec<Notice>) -> String {
     match shape::around(source, text.trim(), limit, remedy) {
         None => text,

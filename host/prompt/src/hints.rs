@@ -1,7 +1,6 @@
-//! Context files of folders below the workspace, shown when the model first goes there.
+//! Context files of folders below the workspace, shown when a tool call first leads there.
 //!
-//! They ride on the result of the tool call that led there, before that is stored, so that the prompt stays as it is
-//! and nothing that was sent changes.
+//! They are added to the result of that tool call before it is stored, so neither the prompt nor earlier bytes change.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,22 +15,22 @@ use crate::scan::{self, Scope};
 use crate::{shape, wording};
 
 const NAMES: [&str; 5] = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
-/// Characters of a file that are shown.
+/// Characters shown of a file.
 pub const LIMIT: usize = 8_000;
-/// How far up from the place of a call is looked.
+/// Number of folder levels searched upwards from a path.
 const LEVELS: usize = 5;
-/// Files that one result carries at most; the others come with a later call.
+/// Most files added to one result. Later calls can add the others.
 const MOST_FILES: usize = 4;
-/// Words of a command that are looked at.
+/// Words of a command that are examined.
 const MOST_WORDS: usize = 64;
-/// A longer command carries a text, not more places.
+/// Only this many bytes of a command are examined: a longer one contains text rather than paths.
 const MOST_COMMAND: usize = 16 * 1024;
 const MARKER: &str = "[Subdirectory context discovered: ";
 
-/// What a session was shown of its workspace's folders.
+/// Keeps track of the folders whose context files the session has seen.
 pub struct SubdirectoryHints {
     workspace: Folder,
-    /// Folders that were looked into or shown, relative to the workspace and as the marker names them.
+    /// Folders already visited or shown, relative to the workspace, in the form of the marker line.
     seen: HashSet<String>,
     notices: Vec<Notice>,
 }
@@ -46,12 +45,12 @@ struct Arguments {
 }
 
 impl SubdirectoryHints {
-    /// For the workspace of a session. The workspace itself and the folders given count as shown: their files are in
-    /// the prompt.
+    /// Creates the state for a workspace. The workspace itself and the folders in `loaded` count as shown, because their files
+    /// are in the prompt.
     ///
     /// # Errors
     ///
-    /// When the workspace cannot be opened.
+    /// If the workspace cannot be opened.
     pub fn new(workspace: &Path, loaded: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let workspace = Folder::open(workspace)?;
         let mut hints = Self { workspace, seen: HashSet::new(), notices: Vec::new() };
@@ -66,7 +65,7 @@ impl SubdirectoryHints {
         Ok(hints)
     }
 
-    /// Takes note of what an earlier result already showed, so that a resumed session does not show it again.
+    /// Records what an earlier result already showed, so that a resumed session does not show it again.
     pub fn learn(&mut self, result: &str) {
         for line in result.lines() {
             if let Some(file) = line.strip_prefix(MARKER).and_then(|rest| rest.strip_suffix(']'))
@@ -77,7 +76,7 @@ impl SubdirectoryHints {
         }
     }
 
-    /// What a call with these arguments (a JSON object) is the first to lead to, to stand behind its result.
+    /// The context files of folders that these arguments (a JSON object) reach for the first time, to be added to the result.
     pub fn for_call(&mut self, arguments: &str) -> Option<String> {
         let arguments: Arguments = serde_json::from_str(arguments).ok()?;
         let mut shown = Vec::new();
@@ -92,12 +91,12 @@ impl SubdirectoryHints {
         (!shown.is_empty()).then(|| shown.join("\n\n"))
     }
 
-    /// What the user is to be told of files that were not shown as they are, since this was last asked.
+    /// Notices about files that were changed or skipped, since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// The paths that a call names.
+    /// The paths in a call's arguments.
     fn places(&self, arguments: &Arguments) -> Vec<PathBuf> {
         let root = self.workspace.path();
         let base = arguments.workdir.as_str().map_or_else(|| root.to_owned(), |workdir| root.join(workdir));
@@ -111,10 +110,10 @@ impl SubdirectoryHints {
         places
     }
 
-    /// The folder that a path leads to and those above it that were not seen, outermost first, so that what is
-    /// said for the narrowest place stands last.
+    /// The folder of a path and the folders above it that were not seen yet, outermost first, so that the most specific hint
+    /// comes last.
     fn unseen_above(&self, place: &Path) -> Vec<PathBuf> {
-        // What a call is about to create lies in the next folder above that exists.
+        // If the path does not exist yet, use the nearest existing folder above it.
         let Some(real) = place.ancestors().take(LEVELS).find_map(|path| path.canonicalize().ok()) else {
             return Vec::new();
         };
@@ -132,7 +131,7 @@ impl SubdirectoryHints {
         unseen
     }
 
-    /// The context file of a folder, framed; from now on the folder is seen.
+    /// Marks the folder as seen and returns its context file with a frame.
     fn visit(&mut self, folder: &Path) -> Option<String> {
         let inside = wording::shown(folder.strip_prefix(self.workspace.path()).ok()?);
         self.seen.insert(inside.clone());
@@ -171,12 +170,12 @@ impl SubdirectoryHints {
     }
 }
 
-/// The words of a shell command that may be paths.
+/// The words of a shell command that can be paths.
 fn words(command: &str) -> Vec<String> {
     if command.len() > MOST_COMMAND {
         return Vec::new();
     }
-    // A command with an open quote is still a command that the model is going to run.
+    // A command with an unclosed quote may still be run, so fall back to splitting at spaces.
     let words = shlex::split(command).unwrap_or_else(|| command.split_whitespace().map(str::to_owned).collect());
     let mut places: Vec<String> = Vec::new();
     for word in words.iter().flat_map(|word| word.split(['&', '|', ';', '(', ')', '<', '>'])) {

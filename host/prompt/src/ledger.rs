@@ -1,32 +1,32 @@
-//! The ledger of the prompt cache: what two requests in a row have in common, and why it is not more.
+//! The ledger of the prompt cache: compares consecutive requests, and explains a broken prefix.
 //!
-//! A provider can only have kept what it was sent, byte for byte from the beginning. So the bytes tell how much of a
-//! request it can hold, and the place where they part tells what moved. What the provider reports tells the rest: bytes
-//! that stayed and were not read again have expired, or the provider lost them.
+//! A provider can cache only a prefix of exactly the bytes it was sent. So the first differing byte tells how much of a
+//! request can come from the cache, and what changed. The provider's usage report adds the rest: bytes that stayed but were
+//! not read from the cache have expired, or the provider lost them.
 
 use std::fmt;
 use std::time::Duration;
 
 use hermes_conversation::Usage;
 
-/// Why less than the whole request before could be read from the cache.
+/// Why a request could not reuse the whole previous request from the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// There was none before.
+    /// There was no previous request.
     FirstRequest,
-    /// The conversation was compacted: another view is shown.
+    /// The conversation was compacted: the view changed.
     Compaction,
-    /// Another model or wire format, whose cache knows nothing of it.
+    /// The model or wire format changed; the new one has no cache of the conversation.
     ModelChange,
-    /// The list of tools is another one.
+    /// The tool list changed.
     ToolsChanged,
-    /// The system prompt was built anew.
+    /// The system prompt was rebuilt.
     PromptRebuilt,
-    /// More time went by than the provider keeps a prefix.
+    /// More time passed than the provider keeps a prefix.
     Expired,
-    /// A layer of a single call came, went or changed.
+    /// An ephemeral layer was added, removed or changed.
     EphemeralLayer,
-    /// None of these.
+    /// No known cause.
     Unknown,
 }
 
@@ -42,7 +42,7 @@ impl Cause {
         Self::Unknown,
     ];
 
-    /// Its name in the store and in JSON.
+    /// The name used in the store and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FirstRequest => "first-request",
@@ -68,46 +68,46 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A request as it is compared with its neighbour.
+/// A request, prepared for comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'a> {
-    /// Tools, system prompt and messages in the order in which the provider reads them, without cache marks.
+    /// Tools, system prompt and messages in the provider's order, without cache marks.
     pub bytes: &'a [u8],
-    /// Where the tools end in them.
+    /// Length of the tools in `bytes`.
     pub tools: usize,
-    /// Where the system prompt ends, before any layer of the call alone.
+    /// End of the system prompt in `bytes`, before ephemeral layers.
     pub system: usize,
-    /// Provider, model and wire format in one text.
+    /// Provider, model and wire format as one text.
     pub model: &'a str,
-    /// The number of its view.
+    /// Number of the view.
     pub view: u64,
-    /// The layers of the call alone.
+    /// The ephemeral layers.
     pub ephemeral: Option<&'a str>,
 }
 
-/// Whom a break can be blamed on.
+/// Possible culprits for a break.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Suspects<'a> {
     /// Who made the view.
     pub view: &'a str,
-    /// Why the prompt was built anew.
+    /// Why the prompt was rebuilt.
     pub prompt: &'a str,
-    /// Which layer belongs to the call alone.
+    /// Name of the ephemeral layer.
     pub ephemeral: &'a str,
 }
 
-/// What the bytes say.
+/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Bytes that the two requests have in common from the beginning.
+    /// Length of the common prefix in bytes.
     pub prefix: usize,
-    /// None where the whole request before is the beginning of this one.
+    /// `None` if this request begins with the whole previous one.
     pub cause: Option<Cause>,
-    /// Who is to blame, where that can be told.
+    /// The culprit, if known.
     pub culprit: Option<String>,
 }
 
-/// Compares a request with the one before it.
+/// Compares a request with the previous one.
 pub fn compare(before: Option<&Sent<'_>>, now: &Sent<'_>, suspects: &Suspects<'_>) -> Finding {
     let Some(before) = before else {
         return Finding { prefix: 0, cause: Some(Cause::FirstRequest), culprit: None };
@@ -127,7 +127,7 @@ pub fn compare(before: Option<&Sent<'_>>, now: &Sent<'_>, suspects: &Suspects<'_
     let tools_differ = before.tools != now.tools || prefix < now.tools;
     let in_the_opening = tools_differ || prefix < before.system.min(now.system);
     if in_the_opening && before.view != now.view {
-        // A compaction takes up what has changed, since it breaks the prefix in any case.
+        // A compaction breaks the prefix anyway, so the prompt is rebuilt with it if inputs changed.
         finding(Cause::Compaction, format!("{}; the prompt was rebuilt with it: {}", suspects.view, suspects.prompt))
     } else if tools_differ {
         finding(Cause::ToolsChanged, suspects.prompt.to_owned())
@@ -142,9 +142,9 @@ pub fn compare(before: Option<&Sent<'_>>, now: &Sent<'_>, suspects: &Suspects<'_
     }
 }
 
-/// How many bytes two texts have in common from the beginning.
+/// Length of the common prefix of two byte strings.
 pub fn common(a: &[u8], b: &[u8]) -> usize {
-    /// Compared at once, which is much faster than byte by byte.
+    /// Compare blocks of this size first, which is much faster than single bytes.
     const STRIDE: usize = 4096;
     let most = a.len().min(b.len());
     if std::ptr::eq(a.as_ptr(), b.as_ptr()) {
@@ -154,7 +154,7 @@ pub fn common(a: &[u8], b: &[u8]) -> usize {
     whole + a[whole..].iter().zip(&b[whole..]).take_while(|(a, b)| a == b).count()
 }
 
-/// A hash over bytes that only grow: what was hashed before is not hashed again.
+/// An incremental hash over bytes that only grow at the end.
 #[derive(Debug, Clone, Default)]
 pub struct Fingerprint {
     hasher: blake3::Hasher,
@@ -162,7 +162,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The hash of all bytes; they must begin with those of the call before.
+    /// The hash of all bytes. They must begin with the bytes of the previous call.
     pub fn of(&mut self, bytes: &[u8]) -> String {
         self.hasher.update(bytes.get(self.taken..).unwrap_or_default());
         self.taken = bytes.len();
@@ -170,18 +170,19 @@ impl Fingerprint {
     }
 }
 
-/// What a provider is known to do with prefixes.
+/// What is known about a provider's cache.
 #[derive(Debug, Clone, Copy)]
 pub struct Keeping {
-    /// How long it keeps one that is not used.
+    /// How long it keeps an unused prefix.
     pub ttl: Duration,
-    /// Whether it ever reported a read or a write of its cache in this session.
+    /// Whether it reported any cache read or write in this session.
     pub reports: bool,
 }
 
-/// Judges bytes that stayed by what the provider reported: none where it read them, or where nobody can tell.
+/// Judges a request whose bytes are an extension of the previous one by the provider's report. `None` if the prefix was read
+/// from the cache, or if that cannot be told.
 pub fn missed(before: &Usage, now: &Usage, elapsed: Duration, keeping: Keeping) -> Option<(Cause, Option<String>)> {
-    /// Providers cache nothing below about this many tokens, and in steps above it.
+    /// Providers do not cache shorter prefixes, and cache longer ones in steps.
     const LEAST: u32 = 2_048;
     let expected = held(before).min(now.input);
     let is_known_to_be_held = before.cache_read > 0 || before.cache_write > 0;
@@ -195,12 +196,12 @@ pub fn missed(before: &Usage, now: &Usage, elapsed: Duration, keeping: Keeping) 
     Some((Cause::Unknown, Some("the provider read less than it was sent before".to_owned())))
 }
 
-/// Tokens that a provider can have kept of a request: all of it, or what it says where it is asked to keep.
+/// Tokens of a request that the provider can have cached: all, or the number it reports where caching is explicit.
 fn held(usage: &Usage) -> u32 {
     if usage.cache_write > 0 { usage.cache_read.saturating_add(usage.cache_write) } else { usage.input }
 }
 
-/// Tokens that would have been read from the cache, had nothing moved: what a break costs is their price.
+/// Tokens that would have come from the cache without the break; their price is the cost of the break.
 pub fn lost_tokens(before: &Usage, now: &Usage) -> u32 {
     held(before).min(now.input).saturating_sub(now.cache_read)
 }
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_where_bytes_part_tells_the_cause() {
+    fn the_position_of_the_first_difference_tells_the_cause() {
         let before = sent(b"ttssmmm");
         let culprit = |text: &str| Some(text.to_owned());
         assert_eq!(cause(&before, &sent(b"ttssmmmmm")), (7, None, None));
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_reports_tells_whether_it_kept_the_prefix() {
+    fn a_usage_report_tells_whether_the_prefix_was_cached() {
         let keeping = Keeping { ttl: Duration::from_secs(300), reports: true };
         let silent = Keeping { reports: false, ..keeping };
         let usage = |input, cache_read| Usage { input, cache_read, ..Usage::default() };
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_found_by_their_names() {
+    fn causes_parse_back_from_their_names() {
         for cause in Cause::ALL {
             assert_eq!(Cause::parse(cause.as_str()), Some(cause));
         }
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_does_not_depend_on_the_steps_it_was_taken_in() {
+    fn a_fingerprint_does_not_depend_on_the_steps() {
         let mut steps = Fingerprint::default();
         let first = steps.of(b"tools");
         assert_eq!(steps.of(b"tools"), first);
@@ -290,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_common_is_all_up_to_the_first_difference(
+        fn the_common_prefix_ends_at_the_first_difference(
             head in prop::collection::vec(any::<u8>(), 0..20_000),
             a in prop::collection::vec(any::<u8>(), 0..5),
             b in prop::collection::vec(any::<u8>(), 0..5),

@@ -1,7 +1,7 @@
-//! The system prompt: built once for a session, stored with it, and sent byte for byte ever after.
+//! The system prompt: built once per session, stored with it, and sent byte for byte from then on.
 //!
-//! [`build`] is a pure function of [`Inputs`]: the same inputs give the same bytes. What reads the disk is apart, in
-//! [`files`] and [`hints`], and all that comes from there has been through the [`scan`].
+//! [`build`] is a pure function of [`Inputs`]: equal inputs give equal bytes. Only [`files`] and [`hints`] read the disk, and
+//! everything they return has passed the [`scan`].
 //!
 //! ```
 //! use hermes_conversation::Model;
@@ -25,7 +25,7 @@
 //! });
 //! assert!(prompt.text().ends_with("\n\nModel: offline (provider: offline)"));
 //!
-//! // Stored as a text and an outline, it comes back layer by layer.
+//! // The stored text and outline restore the layers.
 //! assert_eq!(SystemPrompt::restore(&prompt.text(), &prompt.outline())?, prompt);
 //! # Ok::<(), hermes_prompt::PromptError>(())
 //! ```

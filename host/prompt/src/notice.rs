@@ -1,98 +1,98 @@
-//! What the user is told about texts that did not enter the prompt as they stand on the disk.
+//! Notices for the user about texts that are missing from the prompt or were changed for it.
 
 use std::fmt;
 
-/// A text, or a part of one, that is not in the prompt as its author wrote it.
+/// A text that did not enter the prompt as its author wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
-    /// Nothing of it is in the prompt.
+    /// The whole text is missing.
     #[error("{source_name} cannot be read ({reason}) and is left out")]
     Unreadable {
         /// The file or folder.
         source_name: String,
-        /// As the system says it.
+        /// The system's error message.
         reason: String,
     },
-    /// A folder, a pipe or a device in the place of a file.
+    /// The path is a folder, a pipe or a device instead of a file.
     #[error("{source_name} is no regular file and is left out")]
     NotAFile {
         /// The file.
         source_name: String,
     },
-    /// A link to somewhere else.
+    /// A link leads outside its folder.
     #[error("{source_name} is a link that leads out of {root}, and is left out; copy the file there instead")]
     Outside {
         /// The file.
         source_name: String,
-        /// The folder that it may not leave.
+        /// The folder that the link may not leave.
         root: String,
     },
-    /// Binary, or in another encoding.
+    /// The file is binary or in another encoding.
     #[error("{source_name} is no UTF-8 text without NUL bytes and is left out; save it as UTF-8 text")]
     NotText {
         /// The file.
         source_name: String,
     },
-    /// More than is ever read of a file.
+    /// The file is larger than the read limit.
     #[error("{source_name} has more than {limit} bytes and is left out; make it shorter")]
     TooLarge {
         /// The file.
         source_name: String,
-        /// In bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A name that would itself be an instruction.
+    /// The file's name itself looks like an instruction.
     #[error("a context file is left out, since its name looks like an injected instruction: {source_name}")]
     Name {
         /// The file.
         source_name: String,
     },
-    /// More files than are read of a folder.
+    /// The folder has more files than are read.
     #[error("{source_name} has more than {limit} files of rules; those behind them are left out")]
     TooMany {
         /// The folder.
         source_name: String,
-        /// How many are read.
+        /// Number of files read.
         limit: usize,
     },
-    /// The built-in identity is used, and will be tried to be written again.
+    /// SOUL.md could not be written. The built-in identity is used, and the next start tries again.
     #[error("{source_name} cannot be created ({reason}); the built-in identity is used")]
     NotCreated {
         /// The file.
         source_name: String,
-        /// As the system says it.
+        /// The system's error message.
         reason: String,
     },
-    /// Passages that look like an attack.
+    /// Passages were blocked because they look like an attack.
     #[error("{source_name}: {} left out as possible injected instructions: {}; reword what is meant well", count(.passages), listed(.passages))]
     Blocked {
         /// The file or the memory provider.
         source_name: String,
-        /// In their order, at least one.
+        /// The passages in order; at least one.
         passages: Vec<Passage>,
     },
-    /// The middle is missing.
+    /// The text was too long, so its middle was cut.
     #[error("{source_name} is cut: the model is shown {kept} of {total} characters; {remedy}")]
     Truncated {
         /// The file.
         source_name: String,
         /// Characters in the prompt.
         kept: usize,
-        /// Characters there are.
+        /// Characters of the whole text.
         total: usize,
-        /// How more of it can be had.
+        /// How to include more of it.
         remedy: &'static str,
     },
 }
 
-/// A passage that was replaced by a line that says so.
+/// A blocked passage. A marker line replaces it in the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
     /// Its first line, counted from 1.
     pub first_line: usize,
     /// Its last line.
     pub last_line: usize,
-    /// The ids of the patterns that it matches, sorted.
+    /// Ids of the matching patterns, sorted.
     pub patterns: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ fn count(passages: &[Passage]) -> String {
 }
 
 fn listed(passages: &[Passage]) -> String {
-    // A hostile file may have thousands, and a person reads this.
+    // A hostile file can have thousands; list only a few for the reader.
     const MOST: usize = 5;
     let mut names: Vec<String> = passages.iter().take(MOST).map(Passage::to_string).collect();
     if passages.len() > MOST {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notice_of_many_passages_stays_readable() {
+    fn a_notice_about_many_passages_stays_readable() {
         let passage = |line| Passage { first_line: line, last_line: line, patterns: vec!["c2_explicit".into()] };
         let notice = Notice::Blocked { source_name: "AGENTS.md".into(), passages: (1..=2_000).map(passage).collect() };
         let text = notice.to_string();

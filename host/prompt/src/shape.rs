@@ -1,12 +1,12 @@
-//! How much of a context file enters the prompt, and which part.
+//! Cuts context files to the length allowed in the prompt.
 
-/// Characters of a context file where nothing says otherwise.
+/// Default limit in characters.
 pub const LEAST: usize = 20_000;
-/// Characters of a context file for the largest window.
+/// Limit in characters for the largest window.
 pub const MOST: usize = 500_000;
 
-/// The limit in characters for a context file: what the user set, else six percent of the window at four characters
-/// a token, within [`LEAST`] and [`MOST`]; [`LEAST`] where the window is not known.
+/// The limit in characters of a context file: the user's setting, else six percent of the window at four characters per token,
+/// between [`LEAST`] and [`MOST`]; [`LEAST`] if the window is unknown.
 pub fn limit(configured: Option<usize>, context_length: Option<u32>) -> usize {
     configured.unwrap_or_else(|| {
         let of_window = context_length.map_or(0, |tokens| u64::from(tokens) * 24 / 100);
@@ -14,31 +14,31 @@ pub fn limit(configured: Option<usize>, context_length: Option<u32>) -> usize {
     })
 }
 
-/// A text that was too long.
+/// A shortened text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// Its beginning, a marker, and its end.
+    /// The beginning, a marker line, and the end.
     pub text: String,
-    /// Characters from the beginning.
+    /// Characters kept of the beginning.
     pub head: usize,
-    /// Characters from the end.
+    /// Characters kept of the end.
     pub tail: usize,
-    /// Characters there are.
+    /// Characters of the whole text.
     pub total: usize,
 }
 
-/// The first 70 and the last 20 percent of the limit around a line that says so; none for a text that fits.
+/// Keeps the first 70 and the last 20 percent of the limit, around a marker line. `None` if the text fits.
 pub fn around(source: &str, text: &str, limit: usize, remedy: &str) -> Option<Cut> {
     cut(source, text, limit, limit / 10 * 7 + limit % 10 * 7 / 10, limit / 5, remedy)
 }
 
-/// The beginning alone, with a line behind it that says so; none for a text that fits.
+/// Keeps the beginning, followed by a marker line. `None` if the text fits.
 pub fn beginning(source: &str, text: &str, limit: usize, remedy: &str) -> Option<Cut> {
     cut(source, text, limit, limit, 0, remedy)
 }
 
 fn cut(source: &str, text: &str, limit: usize, head: usize, tail: usize, remedy: &str) -> Option<Cut> {
-    // Bytes are never fewer than characters.
+    // A text has at least as many bytes as characters.
     let total = if text.len() > limit { text.chars().count() } else { return None };
     if total <= limit {
         return None;
@@ -51,7 +51,7 @@ fn cut(source: &str, text: &str, limit: usize, head: usize, tail: usize, remedy:
     Some(Cut { text, head, tail, total })
 }
 
-/// The text behind YAML front matter, and the lines that it took; the whole text where there is none.
+/// The text after YAML front matter, and the number of lines removed; the whole text if it has no front matter.
 pub fn without_front_matter(text: &str) -> (&str, usize) {
     let mut lines = text.split_inclusive('\n');
     let mut behind = match lines.next() {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_keeps_its_head_and_its_tail_around_a_line_that_names_it() {
+    fn a_long_text_keeps_both_ends_around_a_marker_with_its_name() {
         let cut = around("AGENTS.md", "0123456789abcdefghij", 10, "read_file shows the rest").unwrap();
         assert_eq!(
             cut.text,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_goes_when_it_is_closed() {
+    fn only_closed_front_matter_is_removed() {
         let cases = [
             ("---\na: 1\n---\nbody\n---\n", ("body\n---\n", 3)),
             ("---\r\n---\r\nbody", ("body", 2)),
@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_keeps_whole_characters_of_both_ends(text in "[aé错👨]{0,40}", limit in 0..40usize) {
+        fn a_cut_never_splits_characters(text in "[aé错👨]{0,40}", limit in 0..40usize) {
             match around("x", &text, limit, "rest") {
                 None => prop_assert!(text.chars().count() <= limit),
                 Some(cut) => {

@@ -1,5 +1,4 @@
-//! A built prompt: layers in three tiers, the text that they make, and the outline by which a stored text gives its
-//! layers back.
+//! A built prompt: layers in three tiers, their joined text, and the outline that splits a stored text into layers again.
 
 use std::fmt;
 
@@ -13,15 +12,15 @@ pub(crate) const DATE: &str = "date";
 pub(crate) const MODEL: &str = "model";
 const BETWEEN: &str = "\n\n";
 
-/// How long a layer is likely to stay as it is.
+/// How stable a layer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// The same for all sessions of an installation.
+    /// Equal for all sessions of an installation.
     Stable,
-    /// The same for all sessions of a project.
+    /// Equal for all sessions of a project.
     Context,
-    /// Different from day to day.
+    /// Changes from day to day.
     Volatile,
 }
 
@@ -35,64 +34,64 @@ impl fmt::Display for Tier {
     }
 }
 
-/// A part of the prompt, by name, so that it can be shown what takes how much room.
+/// A named part of the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// What it is.
+    /// The layer's name.
     pub name: String,
-    /// Never blank, and without blanks around it.
+    /// The text, trimmed and never blank.
     pub text: String,
 }
 
 impl Layer {
-    /// An estimate, with the ruler that is used for messages too.
+    /// Estimated tokens, by the same estimate as for messages.
     pub fn tokens(&self) -> u32 {
         tokens::of_text(&self.text)
     }
 }
 
-/// A system prompt in three tiers, from what changes least to what changes most.
+/// A system prompt in three tiers, the most stable first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemPrompt {
-    /// Identity, guidance for tools, the index of skills, the platform, the environment, the workspace.
+    /// Identity, guidance for tools, skills index, platform, environment, workspace.
     pub stable: Vec<Layer>,
     /// The project's context files and the user's instructions for the session.
     pub context: Vec<Layer>,
-    /// What providers remember, the date, the model.
+    /// Memory, date, model.
     pub volatile: Vec<Layer>,
 }
 
 impl SystemPrompt {
-    /// All layers in their order, each with its tier.
+    /// All layers in order, each with its tier.
     pub fn layers(&self) -> impl Iterator<Item = (Tier, &Layer)> {
         let tiers = [(Tier::Stable, &self.stable), (Tier::Context, &self.context), (Tier::Volatile, &self.volatile)];
         tiers.into_iter().flat_map(|(tier, layers)| layers.iter().map(move |layer| (tier, layer)))
     }
 
-    /// What the model is sent: the layers, a blank line between each two.
+    /// The text for the model: the layers, separated by blank lines.
     pub fn text(&self) -> String {
         self.layers().map(|(_, layer)| layer.text.as_str()).collect::<Vec<_>>().join(BETWEEN)
     }
 
-    /// Bytes of [`SystemPrompt::text`] up to the end of the stable tier, without the blank line behind it: where
-    /// a cache breakpoint serves the next sessions too.
+    /// Bytes of [`SystemPrompt::text`] up to the end of the stable tier, without the blank line after it. A cache breakpoint
+    /// there serves other sessions too.
     pub fn stable_len(&self) -> usize {
         let bytes: usize = self.stable.iter().map(|layer| layer.text.len()).sum();
         bytes + BETWEEN.len() * self.stable.len().saturating_sub(1)
     }
 
-    /// What is stored beside the text, to tell its layers apart again.
+    /// The outline that is stored with the text, to split it into layers again.
     pub fn outline(&self) -> Outline {
         let entry =
             |(tier, layer): (Tier, &Layer)| OutlineEntry { tier, name: layer.name.clone(), bytes: layer.text.len() };
         Outline(self.layers().map(entry).collect())
     }
 
-    /// The prompt that a text and an outline were stored from; its text is the one given, byte for byte.
+    /// Restores the prompt from its stored text and outline. Its text is `text`, byte for byte.
     ///
     /// # Errors
     ///
-    /// When they do not fit each other.
+    /// If they do not match.
     pub fn restore(text: &str, outline: &Outline) -> Result<Self, PromptError> {
         let lengths = outline.0.iter().map(|entry| entry.bytes);
         let between = BETWEEN.len() * outline.0.len().saturating_sub(1);
@@ -122,7 +121,7 @@ impl SystemPrompt {
         Ok(prompt)
     }
 
-    /// The same prompt for another model: only the last line differs, so that all before it stays in the cache.
+    /// The same prompt for another model: only the last line changes, so everything before it stays cached.
     #[must_use]
     pub fn with_model(&self, model: &Model) -> Self {
         let mut prompt = self.clone();
@@ -142,7 +141,7 @@ impl SystemPrompt {
         }
     }
 
-    /// Adds a layer behind those of its tier, unless it would be blank.
+    /// Appends a layer to its tier, unless the text is blank.
     pub(crate) fn push(&mut self, tier: Tier, name: &str, text: &str) {
         let text = text.trim();
         if !text.is_empty() {
@@ -151,19 +150,19 @@ impl SystemPrompt {
     }
 }
 
-/// Where the layers of a stored text stand.
+/// Positions of the layers in a stored text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Outline(pub Vec<OutlineEntry>);
 
-/// A layer of a stored text.
+/// A layer in a stored text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutlineEntry {
     /// Its tier.
     pub tier: Tier,
     /// Its name.
     pub name: String,
-    /// Its length in the text.
+    /// Length in the text.
     pub bytes: usize,
 }
 
@@ -189,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stored_prompt_comes_back_layer_by_layer(prompt in any_prompt()) {
+        fn a_stored_prompt_is_restored_layer_by_layer(prompt in any_prompt()) {
             let stored = serde_json::to_string(&prompt.outline()).unwrap();
             let outline = serde_json::from_str(&stored).unwrap();
             let restored = SystemPrompt::restore(&prompt.text(), &outline).unwrap();
@@ -198,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn the_stable_tier_ends_where_it_is_said_to(prompt in any_prompt()) {
+        fn stable_len_is_the_end_of_the_stable_tier(prompt in any_prompt()) {
             let alone = SystemPrompt { stable: prompt.stable.clone(), ..SystemPrompt::default() };
             prop_assert_eq!(&prompt.text()[..prompt.stable_len()], alone.text());
         }

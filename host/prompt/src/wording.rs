@@ -1,11 +1,11 @@
-//! The built-in texts. Every word of them is paid for in every session, so each has to change what a model does.
+//! The built-in texts. Every session pays for each word, so each must change what a model does.
 
 use std::path::Path;
 
 use hermes_conversation::Model;
 use jiff::civil::Date;
 
-/// Who the model is, where the user has not said.
+/// The built-in identity.
 pub(crate) const IDENTITY: &str = "You are Hermes, an assistant that works with its user in conversation and gets things done \
     with tools. Be exact and direct. Tell apart what you know, what you assume and what you could not find out. Answer in the \
     language of the user, as briefly as the matter allows.";
@@ -18,7 +18,7 @@ const TOOLS: &str = "# Tools\n\
 
 const FILE_TOOLS: [&str; 3] = ["read_file", "write_file", "search_files"];
 
-/// Guidance for a tool that is there, in the order in which it stands.
+/// Guidance for individual tools, in the order of the prompt.
 const GUIDANCE: [(&str, &str); 3] = [
     (
         "memory",
@@ -43,7 +43,7 @@ const SERVE: &str = "You are reached through an API, and what shows your answers
 const CRON: &str = "You run on a schedule, with nobody there: ask nothing, decide yourself and finish. Your last message \
     is what is delivered.";
 
-/// How to work with the tools that there are; empty where there are none.
+/// Guidance for the available tools; empty if there are none.
 pub(crate) fn tools(names: &[String]) -> String {
     if names.is_empty() {
         return String::new();
@@ -62,7 +62,7 @@ pub(crate) fn tools(names: &[String]) -> String {
     paragraphs.join("\n")
 }
 
-/// How answers are read there.
+/// How answers are displayed on the platform.
 pub(crate) fn platform(name: &str) -> String {
     match name {
         "cli" => CLI.to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn platform(name: &str) -> String {
     }
 }
 
-/// Where the model is, save for the folder.
+/// The environment, without the working directory.
 pub(crate) fn environment(os: &str, home: Option<&Path>, hint: Option<&str>) -> String {
     let mut lines = vec![format!("# Environment\nSystem: {os}")];
     lines.extend(home.map(|home| format!("Home: {}", shown(home))));
@@ -81,22 +81,22 @@ pub(crate) fn environment(os: &str, home: Option<&Path>, hint: Option<&str>) -> 
     lines.join("\n")
 }
 
-/// The folder that the session works in.
+/// The working directory.
 pub(crate) fn workspace(folder: &Path) -> String {
     format!("Workspace: {}", shown(folder))
 }
 
-/// A path on one line: a folder's name may hold line breaks, and must not pass for lines of the prompt.
+/// A path on one line: a folder's name can contain line breaks, which must not look like lines of the prompt.
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string().replace(char::is_control, "\u{fffd}")
 }
 
-/// What a context file stands under.
+/// A context file under its heading.
 pub(crate) fn context_file(name: &str, text: &str) -> String {
     format!("# Project context: {name}\n\n{text}")
 }
 
-/// Names are in English whatever the user's language, since prompts are.
+/// The date in English, like the rest of the prompt.
 pub(crate) fn date(date: Date) -> String {
     format!("Conversation started: {}", date.strftime("%A, %-d %B %Y"))
 }

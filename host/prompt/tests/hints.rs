@@ -1,4 +1,4 @@
-//! Context files of subdirectories, as a session comes by them.
+//! Context files of subfolders, as a session discovers them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn put(root: &Path, name: &str, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
-/// A workspace with a hint in each folder named, that says the folder's name.
+/// A workspace with a hint in each named folder that contains the folder's name.
 fn workspace(folders: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for folder in folders {
@@ -32,7 +32,7 @@ fn shown(folder: &str) -> String {
 }
 
 #[test]
-fn a_folder_is_shown_with_the_first_call_that_leads_there() {
+fn a_folders_hint_is_shown_with_the_first_call_that_leads_there() {
     let calls = [
         r#"{"path": "a/file.txt"}"#.to_owned(),
         r#"{"path": "a"}"#.to_owned(),
@@ -54,7 +54,7 @@ fn a_folder_is_shown_with_the_first_call_that_leads_there() {
 }
 
 #[test]
-fn what_names_no_place_of_the_workspace_shows_nothing() {
+fn arguments_without_a_workspace_path_show_nothing() {
     let root = workspace(&["", "a"]);
     let outside = workspace(&["a"]);
     let absolute = serde_json::json!({ "path": outside.path().join("a") }).to_string();
@@ -80,7 +80,7 @@ fn what_names_no_place_of_the_workspace_shows_nothing() {
 }
 
 #[test]
-fn folders_above_are_shown_too_outermost_first_and_five_levels_up() {
+fn parent_folders_are_shown_outermost_first_up_to_five_levels() {
     let root = workspace(&["1", "1/2", "1/2/3", "1/2/3/4", "1/2/3/4/5/6"]);
     let mut hints = hints(&root);
     let expected = ["1/2", "1/2/3", "1/2/3/4", "1/2/3/4/5/6"].map(shown).join("\n\n");
@@ -90,7 +90,7 @@ fn folders_above_are_shown_too_outermost_first_and_five_levels_up() {
 }
 
 #[test]
-fn a_call_that_names_many_folders_shows_a_few_and_the_next_one_goes_on() {
+fn a_call_with_many_folders_shows_a_few_and_the_next_continues() {
     let folders = ["a", "b", "c", "d", "e"];
     let root = workspace(&folders);
     let mut hints = hints(&root);
@@ -100,7 +100,7 @@ fn a_call_that_names_many_folders_shows_a_few_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_resumed_session_does_not_repeat_itself() {
+fn a_resumed_session_does_not_repeat_hints() {
     let root = workspace(&["a", "a/b", "c"]);
     let mut first = hints(&root);
     let result = format!("file.txt\n\n{}", first.for_call(r#"{"path": "a/b"}"#).unwrap());
@@ -115,7 +115,7 @@ fn a_resumed_session_does_not_repeat_itself() {
 }
 
 #[test]
-fn one_file_a_folder_scanned_and_cut() {
+fn each_folder_gives_one_file_scanned_and_cut() {
     let root = workspace(&[]);
     put(root.path(), "a/CLAUDE.md", "second");
     put(root.path(), "a/agents.md", " \n");
@@ -140,7 +140,7 @@ fn one_file_a_folder_scanned_and_cut() {
 }
 
 #[test]
-fn a_hostile_call_is_answered_soon() {
+fn a_hostile_call_is_answered_quickly() {
     let root = workspace(&["a"]);
     let mut hints = hints(&root);
     let many: String = (0..100_000).map(|n| format!("x{n}/y ")).collect();
@@ -158,7 +158,7 @@ fn a_hostile_call_is_answered_soon() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_leads_nowhere_outside_the_workspace() {
+fn a_link_cannot_lead_outside_the_workspace() {
     use std::os::unix::fs::symlink;
     let outside = workspace(&["a"]);
     let root = workspace(&["real"]);

@@ -1,4 +1,4 @@
-//! The recorded cases of context files: how they are scanned, and how they are shaped.
+//! The recorded cases of context files: scanning and shortening.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap()
 }
 
-/// What we find where we differ, at the scopes all, context and strict, and why.
+/// Our results where they differ, in the scopes all, context and strict, with the reason.
 const DIFFERING: &[(&str, [&str; 3], &str)] = &[
     ("plain/emoji-zwj", ["", "", ""], "a joiner inside an emoji is part of it"),
     ("plain/past-limit", ["prompt_injection"; 3], "the whole text is scanned"),
@@ -53,13 +53,13 @@ fn context_scan() {
             assert_eq!(case["expected"]["memory_write_blocked"], !expected[2].is_empty(), "{name}");
         }
 
-        // One byte order mark is dropped when a file is read.
+        // Reading a file drops one byte order mark.
         let whole = text(&case["input"], "text");
         let read = whole.strip_prefix('\u{feff}').unwrap_or(whole);
         let found = [Scope::All, Scope::Context, Scope::Strict].map(|scope| findings(read, scope));
         assert_eq!(found, expected, "{name}");
 
-        // A hit blocks its passage and not the file, so that there is a text in any case.
+        // A match blocks its passage, not the whole file, so a text always remains.
         let (file, notices) = ContextFile::new("AGENTS.md", read, usize::MAX);
         assert_eq!(notices.len(), usize::from(!expected[1].is_empty()), "{name}");
         assert_eq!(file.is_some(), !read.is_empty(), "{name}");

@@ -1,4 +1,4 @@
-//! The project's context files: the first kind that is there counts, and only that one.
+//! The project's context files. Only the first kind that exists is used.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ const OWN: [&str; 2] = [".hermes.md", "HERMES.md"];
 const SHARED: [&str; 4] = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md"];
 const CURSOR: &str = ".cursorrules";
 const CURSOR_RULES: &str = ".cursor/rules";
-/// A folder with more rules than this is not meant to be read whole in every session.
+/// Most rule files. A larger folder is not meant to be read in full in every session.
 const MOST_RULES: usize = 128;
 
-/// What was found.
+/// The project files that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Project {
-    /// The files, in the order in which they are to stand.
+    /// The files in the order of the prompt.
     pub files: Vec<ContextFile>,
-    /// What is to be told about them.
+    /// Notices about them.
     pub notices: Vec<Notice>,
 }
 
-/// Reads the context files of a workspace, each within a limit of characters.
+/// Reads the context files of a workspace, each up to `limit` characters.
 ///
-/// `.hermes.md` or `HERMES.md`, from the workspace up to the root of its git repository, goes before `AGENTS.md`, that before
-/// `CLAUDE.md`, and that before `.cursorrules` with the rules in `.cursor/rules`.
+/// The order is: `.hermes.md` or `HERMES.md` (from the workspace up to the root of its git repository), `AGENTS.md`, `CLAUDE.md`,
+/// and `.cursorrules` with the rules in `.cursor/rules`.
 pub fn project(workspace: &Path, limit: usize) -> Project {
     let mut search = match Search::new(workspace, limit) {
         Ok(search) => search,
@@ -40,9 +40,9 @@ pub fn project(workspace: &Path, limit: usize) -> Project {
 }
 
 struct Search {
-    /// Without links.
+    /// Canonical path.
     workspace: PathBuf,
-    /// Where links may lead: the repository, or the workspace.
+    /// Links may lead anywhere inside: the repository, or the workspace.
     root: Folder,
     limit: usize,
     notices: Vec<Notice>,
@@ -102,7 +102,7 @@ impl Search {
         ContextFile::of(CURSOR, &text)
     }
 
-    /// Files of rules, by name.
+    /// Rule files, sorted by name.
     fn rules(&mut self) -> Vec<PathBuf> {
         let folder = self.workspace.join(CURSOR_RULES);
         let entries = match folder.read_dir() {
@@ -130,7 +130,7 @@ impl Search {
             self.notices.push(notice);
             None
         })?;
-        // Names enter the prompt too.
+        // Names become part of the prompt too.
         if !scan::findings(&name, Scope::Context).is_empty() {
             self.notices.push(Notice::Name { source_name: name });
             return None;
@@ -145,14 +145,14 @@ impl Search {
         prepared
     }
 
-    /// As the model would name it: relative to the workspace, or whole where it lies above it.
+    /// The file's name for the model: relative to the workspace, or absolute if it lies above.
     fn name(&self, file: &Path) -> String {
         wording::shown(file.strip_prefix(&self.workspace).unwrap_or(file))
     }
 }
 
-/// The root of the repository that a folder lies in. One that belongs to somebody else does not count: whoever may write to a
-/// folder above ours, such as that for temporary files, could otherwise instruct us.
+/// The root of the repository that contains a folder. A repository of another user does not count: otherwise anyone who can write
+/// to a parent folder, such as `/tmp`, could instruct the model.
 fn repository(folder: &Path) -> Option<&Path> {
     let root = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())?;
     #[cfg(unix)]

@@ -1,5 +1,4 @@
-//! Reading a file that anyone may have put there: only regular ones, of a bounded size, and none that a link
-//! leads to outside its folder.
+//! Reads files that anyone may have placed: only regular files of limited size, and no links that leave their folder.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,10 +10,10 @@ use cap_std::fs::{Dir, OpenOptions};
 use crate::notice::Notice;
 use crate::wording::shown;
 
-/// Bytes that are read of a file at most: more than any limit in characters would let into the prompt.
+/// Most bytes read of a file: more than any character limit lets into the prompt.
 pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A folder that reading does not leave.
+/// A folder that file access cannot leave.
 pub(crate) struct Folder {
     path: PathBuf,
     dir: Dir,
@@ -27,12 +26,12 @@ impl Folder {
         Ok(Self { path, dir })
     }
 
-    /// Without links.
+    /// The canonical path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The text of a file of the folder, without a byte order mark; none where there is no such file.
+    /// The text of a file in the folder, without a byte order mark. `None` if the file does not exist.
     pub(crate) fn text(&self, file: &Path, source: &str) -> Result<Option<String>, Notice> {
         let real = match file.canonicalize() {
             Ok(real) => real,
@@ -42,14 +41,14 @@ impl Folder {
         let Ok(inside) = real.strip_prefix(&self.path) else {
             return Err(Notice::Outside { source_name: source.to_owned(), root: shown(&self.path) });
         };
-        // Opened below the folder, so that what is swapped for a link meanwhile does not lead out either.
+        // Open relative to the folder handle, so that a file swapped for a link in between cannot lead outside.
         let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
         let mut options = OpenOptions::new();
         options.read(true);
         #[cfg(unix)]
         {
             use cap_std::fs::OpenOptionsExt as _;
-            // A pipe must not make us wait for its writer.
+            // Do not block on a pipe without a writer.
             options.custom_flags(libc::O_NONBLOCK);
         }
         let opened = self.dir.open_with(inside, &options).map_err(|error| unreadable(source, &error))?;
@@ -57,7 +56,7 @@ impl Folder {
     }
 }
 
-/// The text of a file in a place of the user's own, where links may lead anywhere.
+/// The text of a file in one of the user's own folders, where links may lead anywhere.
 pub(crate) fn text_at(file: &Path, source: &str) -> Result<Option<String>, Notice> {
     let mut options = File::options();
     options.read(true);

@@ -1,5 +1,5 @@
-//! SOUL.md: who the model is to be, in the user's words. It is read from the home and from nowhere else, since a
-//! project that could say who the model is could say anything.
+//! SOUL.md: the model's identity in the user's words. It is read only from the home: a project that could set the identity could
+//! make the model say anything.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -11,17 +11,17 @@ use crate::notice::Notice;
 use crate::scan::{self, Scope};
 use crate::wording;
 
-/// What was read.
+/// The identity that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Soul {
-    /// None for a blank or unusable file, which leaves the built-in identity in force.
+    /// `None` if the file is blank or unusable; the built-in identity applies then.
     pub text: Option<String>,
-    /// What is to be told about it.
+    /// Notices about the file.
     pub notices: Vec<Notice>,
 }
 
-/// Reads SOUL.md of that home, within a limit of characters. Where there is none, one with the built-in identity is
-/// written, to be edited; one that is there is never touched.
+/// Reads SOUL.md in a home, up to `limit` characters. If it does not exist, writes one with the built-in identity for the user to
+/// edit. An existing file is never changed.
 pub fn soul(home: &Path, limit: usize) -> Soul {
     let path = home.join("SOUL.md");
     let source = wording::shown(&path);
@@ -29,7 +29,7 @@ pub fn soul(home: &Path, limit: usize) -> Soul {
     match created(&path) {
         Ok(()) => return Soul { text: Some(wording::IDENTITY.to_owned()), notices },
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        // A home that cannot be written to may still hold one.
+        // A read-only home can still contain the file.
         Err(error) if path.symlink_metadata().is_err() => {
             notices.push(Notice::NotCreated { source_name: source, reason: error.to_string() });
             return Soul { text: None, notices };
@@ -61,6 +61,6 @@ fn created(path: &Path) -> io::Result<()> {
         options.mode(0o600);
     }
     let written = writeln!(options.open(path)?, "{}", wording::IDENTITY);
-    // An empty file would be taken for the user's wish from now on; a full disk is no wish.
+    // Remove the file after a failed write: an empty one would count as the user's choice from then on.
     written.inspect_err(|_| drop(std::fs::remove_file(path)))
 }

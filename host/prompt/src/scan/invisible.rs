@@ -1,18 +1,18 @@
-//! Characters that a reader cannot see and a model can.
+//! Characters that a reader cannot see but a model can.
 //!
-//! What writing needs is let pass: joiners inside emoji and behind letters of scripts that join, a flag's tags behind its
-//! emoji, a variation selector behind a character. All else of the kind is a hit.
+//! Legitimate uses pass: joiners inside emoji and after letters of scripts that join, the tags of a flag after its emoji, and one
+//! variation selector after a character. Every other use is a match.
 
 use std::collections::BTreeSet;
 
 use icu_properties::props::{BinaryProperty, EmojiModifier, EnumeratedProperty, ExtendedPictographic, Script};
 
-/// As reports name it.
+/// The id used in reports.
 pub(super) fn id(character: char) -> String {
     format!("invisible_unicode_U+{:04X}", u32::from(character))
 }
 
-/// Those that have no business where they stand.
+/// The invisible characters that have no legitimate use at their position.
 pub(super) fn characters(text: &str) -> BTreeSet<char> {
     let mut found = BTreeSet::new();
     if text.is_ascii() {
@@ -31,11 +31,11 @@ pub(super) fn characters(text: &str) -> BTreeSet<char> {
                 !in_emoji && !before.is_some_and(joins)
             }
             '\u{2060}' | '\u{2062}'..='\u{2064}' | '\u{feff}' => true,
-            // What changes the order in which a text is shown.
+            // Changes the display order of the text.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-            // A copy of ASCII that nothing shows.
+            // An invisible copy of ASCII.
             '\u{e0000}'..='\u{e007f}' => !in_flag,
-            // One chooses a glyph; a row of them can only be a hidden text.
+            // One selector chooses a glyph; several in a row can only hide text.
             '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => before.is_some_and(is_selector),
             _ => false,
         };
@@ -59,8 +59,8 @@ fn is_emoji(character: char) -> bool {
     character == '\u{fe0f}' || EmojiModifier::for_char(character) || ExtendedPictographic::for_char(character)
 }
 
-/// Whether a letter is of a script in which joiners and breaks without width are part of the spelling: those of the Arabic
-/// family, of India and of South-East Asia. In others they only cut words in two.
+/// Whether the letter belongs to a script whose spelling uses joiners and zero-width breaks: the Arabic family, and scripts of
+/// India and South-East Asia. In other scripts they only split words.
 fn joins(character: char) -> bool {
     let plain = [
         Script::Common,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writing_needs_passes() {
+    fn legitimate_uses_pass() {
         let texts = [
             "family \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}, dark \u{1f469}\u{1f3ff}\u{200d}\u{1f52c}, \u{2764}\u{fe0f}\u{200d}\u{1f525}",
             "Persian می\u{200c}خواهم, Hindi क्\u{200d}ष, Malayalam ന്\u{200d}, Thai ก\u{200b}ข",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_is_named() {
+    fn hidden_characters_are_named() {
         let cases = [
             ("a\u{200d}b", "invisible_unicode_U+200D"),
             ("\u{1f468}\u{200d}b", "invisible_unicode_U+200D"),

@@ -1,12 +1,12 @@
-//! What is blocked as one: the lines between two blank ones, or between two lines with a lone `§`, which divide the
-//! notes of the memory.
+//! Splits a text into passages, the units that are blocked: the lines between two blank lines, or between two lines with a lone
+//! `§`, which separate notes in memory.
 
 /// A stretch of whole lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Lines that say something.
+    /// Lines with content.
     Passage(&'a str),
-    /// A line between passages.
+    /// A separator line.
     Border(&'a str),
 }
 
@@ -25,14 +25,14 @@ impl<'a> Piece<'a> {
         self.text().split_inclusive('\n').count()
     }
 
-    /// The end of its last line.
+    /// The line ending of its last line.
     pub(super) fn ending(&self) -> &'a str {
         let text = self.text();
         &text[text.trim_end_matches(['\r', '\n']).len()..]
     }
 }
 
-/// The pieces in their order; together they are the text.
+/// The pieces in order; joined they give the text.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blank_lines_and_lone_section_signs_divide() {
+    fn blank_lines_and_lone_section_signs_separate_passages() {
         use Piece::{Border, Passage};
         assert_eq!(
             pieces("a\r\nb\n \t\n§\nc\n\n"),
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_are_the_text(text in "[a \r\n§]{0,20}") {
+        fn the_pieces_joined_give_the_text(text in "[a \r\n§]{0,20}") {
             let pieces = pieces(&text);
             prop_assert_eq!(pieces.iter().map(Piece::text).collect::<String>(), text.clone());
             prop_assert_eq!(pieces.iter().map(Piece::lines).sum::<usize>(), text.split_inclusive('\n').count());
