@@ -1,8 +1,8 @@
-//! The gate: what plugins do only with the user's leave.
+//! Approvals: what plugins may do only if the user allows it.
 //!
-//! A tool that is marked dangerous, a call that a hook wants approved and every program that a plugin runs pass through
-//! here. The configuration is asked first, then what the user said before, then the user: one question
-//! after the other, and only where somebody is there to answer. Whatever goes wrong on the way is a no.
+//! The gate checks every call of a dangerous tool, every call that a hook objects to, and every program that a plugin
+//! runs. The configuration decides first, then earlier answers, then the user, who is asked one question at a time
+//! by an event that a command answers. Any failure on the way denies the call.
 
 mod gate;
 mod kept;
@@ -13,7 +13,7 @@ mod rules;
 mod tests;
 
 pub use gate::Approvals;
-pub(crate) use gate::{Gate, PluginGate};
+pub(crate) use gate::{Gate, PluginGate, SessionRights};
 pub use kept::{Kept, KeptApproval, KeptError};
-pub use question::{Approver, Decision, Objection, Question, Subject};
+pub use question::{Decision, Objection, ProgramRun, Question, Subject};
 pub use rules::{ApprovalRules, RuleError};

@@ -18,7 +18,7 @@ use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models};
 use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
-use crate::report::Voice;
+use crate::report::NoticeSender;
 use serving::{Identity, Serving};
 use trouble::Trouble;
 
@@ -120,7 +120,7 @@ pub(crate) struct Auxiliary {
     provider: Arc<dyn Provider>,
     model: Model,
     models: AuxiliaryModels,
-    voice: Voice,
+    notices: NoticeSender,
     /// Tasks of which the user knows that another one served.
     told: Mutex<HashSet<String>>,
 }
@@ -136,8 +136,13 @@ struct Terms {
 
 impl Auxiliary {
     /// `provider` and `model` are the session's.
-    pub(crate) fn new(provider: Arc<dyn Provider>, model: Model, models: AuxiliaryModels, voice: Voice) -> Self {
-        Self { provider, model, models, voice, told: Mutex::default() }
+    pub(crate) fn new(
+        provider: Arc<dyn Provider>,
+        model: Model,
+        models: AuxiliaryModels,
+        notices: NoticeSender,
+    ) -> Self {
+        Self { provider, model, models, notices, told: Mutex::default() }
     }
 
     /// All that may serve a task, in the order in which they are asked.
@@ -222,7 +227,7 @@ impl Auxiliary {
         if told.insert(task.to_owned()) {
             let text = format!("the task `{task}` was served by {} and not as configured: {cause}", who.shown());
             tracing::warn!("{text}");
-            self.voice.notice(text);
+            self.notices.notice(text);
         }
     }
 }

@@ -6,7 +6,7 @@ mod compactor;
 mod desk;
 mod memory;
 pub(crate) mod notify;
-mod outcome;
+pub(crate) mod outcome;
 mod ruler;
 #[cfg(test)]
 mod tests;

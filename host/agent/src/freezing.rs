@@ -109,7 +109,7 @@ pub(crate) async fn thaw(
     let before = session.frozen.as_ref().map(Opening::restore);
     let fresh = build(host, &session.workspace, plugged, before.as_ref()).await;
     let (Some(before), Some(mut frozen)) = (before, session.frozen.clone()) else {
-        fresh.notices.into_iter().for_each(|notice| plugged.voice.notice(notice));
+        fresh.notices.into_iter().for_each(|notice| plugged.notices.notice(notice));
         return Ok((store(host, &session.id, fresh.opening.freeze("a new session"))?, None));
     };
     let drift = before.drift(&fresh.opening).map(|changed| {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use hermes_conversation::Model;
 use hermes_models::{Provider, Ttl};
-use hermes_plugin_host::Plugins;
 use hermes_prompt::PlatformHint;
 use hermes_store::Store;
 
@@ -13,6 +12,7 @@ use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
 use crate::clock::Clock;
 use crate::ephemeral::Ephemeral;
+use crate::plugin_set::PluginSet;
 
 /// What the loop obeys.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub struct Host {
     /// Sessions and messages.
     pub store: Arc<Store>,
     /// The plugins that the configuration selects.
-    pub plugins: Plugins,
+    pub plugins: Box<dyn PluginSet>,
     /// Who answers.
     pub provider: Arc<dyn Provider>,
     /// The model that answers, and its window.

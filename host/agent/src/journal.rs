@@ -28,6 +28,15 @@ impl Journal {
         })
     }
 
+    /// Reads everything anew: messages were taken back.
+    pub(crate) fn reload(&mut self) -> Result<(), StoreError> {
+        let conversation = Conversation::new(self.store.conversation(&self.session)?);
+        self.view = self.store.view_in_force(&self.session)?;
+        self.summaries = self.store.summaries(&self.session)?;
+        *self.conversation.write().unwrap_or_else(PoisonError::into_inner) = conversation;
+        Ok(())
+    }
+
     /// One of a session that is not there, for plugins that are only asked what they have.
     pub(crate) fn empty(store: &Arc<Store>) -> Self {
         Self {

@@ -1,50 +1,74 @@
-//! The agent loop: a turn from what a person types to the answer, through tools, memory and the context engine.
+//! The agent loop: a session from commands to events, through tools, memory and the context engine.
 //!
-//! The loop knows plugins only as the five kinds, models only as [`hermes_models::Provider`], and stores every
-//! message before it takes the next step. It prints nothing: what happens goes to an [`Observer`].
+//! A [`SessionHandle`] drives a session: commands go in, events come out. The loop knows plugins only as the five kinds,
+//! models only as [`hermes_models::Provider`], and stores every message before it takes the next step. It prints nothing
+//! and asks nobody directly: a question is an event that a command answers.
 
 #![forbid(unsafe_code)]
 
-mod agent;
 pub mod approval;
 pub mod assist;
 mod auxiliary;
 mod clock;
+mod command;
 pub mod compaction;
 mod context;
 mod ephemeral;
 mod error;
 mod event;
+mod feed;
+mod fold;
 mod freezing;
+mod front;
 mod host;
-mod interrupt;
+mod host_source;
+mod id;
 mod journal;
 mod live;
 mod log_file;
 mod memory;
 mod opening;
+mod openings;
 mod outgoing;
+mod plugin_set;
+mod problem;
+mod query;
+mod questions;
 mod rebuild;
 mod reload;
 mod report;
 mod room;
+mod session;
+mod sessions;
 mod skills;
+mod snapshot;
+mod stop;
 mod toolbox;
 mod turn;
 mod watchers;
 
-pub use agent::{Agent, Begin, Openings, Status, openings};
-pub use approval::{Approvals, Approver};
+pub use approval::Approvals;
 pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};
 pub use clock::Clock;
+pub use command::{Accepted, Command, CommandError};
 pub use compaction::{Compression, Outlook};
 pub use context::{Context, Faults, Step, Working};
 pub use ephemeral::Ephemeral;
 pub use error::AgentError;
-pub use event::{Event, Observer};
+pub use event::{CompressionEnd, Event, EventKind, Status, TurnEnd};
+pub use feed::{Feed, FeedLimits, Subscription};
 pub use host::{Host, PromptSettings, Settings};
-pub use interrupt::Interrupt;
+pub use host_source::{Choice, HostSource};
+pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
+
 pub use log_file::older_log;
 pub use opening::Opening;
+pub use openings::{Openings, openings};
+pub use plugin_set::PluginSet;
+pub use problem::{Problem, ProblemCode};
+pub use query::{Query, QuestionEnd};
+pub use questions::Attendance;
+pub use session::{Begin, SessionHandle, SessionRules};
+pub use sessions::{OpenNumber, Sessions};
+pub use snapshot::{OpenQuestion, RunningCall, Snapshot};
 pub use toolbox::left_out;
-pub use turn::TurnEnd;

@@ -5,17 +5,19 @@ pub(crate) mod log;
 pub(crate) mod plugins;
 pub(crate) mod prefix;
 
+use std::time::Duration;
+
 use hermes_store::Session;
 
 use crate::compaction::Compactor;
 use crate::error::AgentError;
+use crate::front::Front;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::live::compaction::{SessionCompaction, SessionDesk};
 use crate::live::log::SessionLog;
 use crate::live::plugins::Plugged;
 use crate::live::prefix::SessionPrefix;
-use crate::report::Ear;
 
 /// A session that is ready for a turn.
 pub(crate) struct Live {
@@ -25,15 +27,35 @@ pub(crate) struct Live {
     pub(crate) compaction: SessionCompaction,
     /// That another engine goes on with the conversation; reported with the next turn.
     pub(crate) switched: Option<String>,
-    pub(crate) ear: Ear,
+    pub(crate) front: Front,
 }
 
 impl Live {
-    /// Takes the session for this process and makes everything ready for a turn.
-    pub(crate) async fn start(host: &Host, session: Session, fresh: bool) -> Result<Self, AgentError> {
-        let log = SessionLog::open(host, &session)?;
-        let (plugged, ear) = Plugged::start(host, &session, fresh, log.journal.history()).await?;
-        let prefix = SessionPrefix::open(host, &session, &log, &plugged).await?;
+    /// Makes a session ready for a turn whose log this process owns. On an error the log comes back with it.
+    pub(crate) async fn wake(
+        host: &Host,
+        session: Session,
+        log: SessionLog,
+        fresh: bool,
+        front: &Front,
+    ) -> Result<Self, (Box<SessionLog>, AgentError)> {
+        match Self::parts(host, &session, &log, fresh, front).await {
+            Ok((plugged, prefix, compaction, switched)) => {
+                Ok(Self { log, plugged, prefix, compaction, switched, front: front.clone() })
+            }
+            Err(error) => Err((Box::new(log), error)),
+        }
+    }
+
+    async fn parts(
+        host: &Host,
+        session: &Session,
+        log: &SessionLog,
+        fresh: bool,
+        front: &Front,
+    ) -> Result<(Plugged, SessionPrefix, SessionCompaction, Option<String>), AgentError> {
+        let plugged = Plugged::start(host, session, fresh, log.journal.history(), front).await?;
+        let prefix = SessionPrefix::open(host, session, log, &plugged).await?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model)?;
         }
@@ -41,13 +63,30 @@ impl Live {
         if switched.is_some() {
             host.store.update_engine(&session.id, &host.engine)?;
         }
-        let compaction = SessionCompaction::open(host, &log, &plugged)?;
-        Ok(Self { log, plugged, prefix, compaction, switched, ear })
+        let compaction = SessionCompaction::open(host, log, &plugged)?;
+        Ok((plugged, prefix, compaction, switched))
+    }
+
+    /// Ends the work of plugins in bounded time, drops their instances and the rendered bytes, and keeps the log.
+    pub(crate) async fn retire(mut self, patience: Duration) -> SessionLog {
+        const SETTLING: Duration = Duration::from_secs(2);
+        self.compaction.compactor.finish(patience).await;
+        let _ = tokio::time::timeout(SETTLING, self.plugged.watchers.settle()).await;
+        if let Some(syncing) = self.plugged.syncing.take() {
+            let _ = tokio::time::timeout(SETTLING, syncing).await;
+        }
+        self.log
+    }
+
+    /// Whether a plugin works in the background.
+    pub(crate) fn is_working(&self) -> bool {
+        let syncing = self.plugged.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished());
+        syncing || self.compaction.compactor.is_preparing() || self.compaction.compactor.is_proposing()
     }
 
     /// The compactor, and the session as the compactor works on it.
-    pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionDesk<'a>, &'a mut Ear) {
-        let Self { log, plugged, prefix, compaction, ear, .. } = self;
+    pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionDesk<'a>) {
+        let Self { log, plugged, prefix, compaction, .. } = self;
         let desk = SessionDesk {
             store: &host.store,
             session: &log.session,
@@ -59,18 +98,18 @@ impl Live {
             clock: log.clock,
             faults: &mut compaction.faults,
         };
-        (&mut compaction.compactor, desk, ear)
+        (&mut compaction.compactor, desk)
     }
 
     /// Whether the conversation, as the view shows it, leaves room to go on beside a prompt and tools of that size.
     pub(crate) fn fits_beside(&mut self, host: &Host, fixed: u32) -> bool {
-        let (compactor, desk, _) = self.compactor(host);
+        let (compactor, desk) = self.compactor(host);
         compactor.fits_beside(&desk, fixed)
     }
 
     /// Tokens that the messages of a request may take, by the estimate.
     pub(crate) fn room_for_messages(&mut self, host: &Host) -> u32 {
-        let (compactor, desk, _) = self.compactor(host);
+        let (compactor, desk) = self.compactor(host);
         compactor.limit(&desk)
     }
 

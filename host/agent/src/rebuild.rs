@@ -17,16 +17,16 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
     let before = Opening::restore(&live.prefix.frozen);
     let fresh = build(host, &live.log.workspace, &live.plugged, Some(&before)).await;
     let Some(changed) = before.drift(&fresh.opening) else { return Ok(()) };
-    fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+    fresh.notices.into_iter().for_each(|notice| live.plugged.notices.notice(notice));
     let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
     if !live.fits_beside(host, fixed_tokens(&frozen)) {
-        live.plugged.voice.notice(format!(
+        live.plugged.notices.notice(format!(
             "the system prompt was not rebuilt with the compaction, since it would not leave room beside the conversation; changed: \
              {changed}; `hermes prompt --rebuild {}` takes that up all the same", live.log.session
         ));
         return Ok(());
     }
-    live.plugged.voice.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
+    live.plugged.notices.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
     adopt(host, live, frozen)
 }
 
@@ -37,9 +37,9 @@ pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<Strin
     // It is about to be answered.
     live.prefix.drift = None;
     if let Some(switched) = live.switched.take() {
-        live.plugged.voice.notice(switched);
+        live.plugged.notices.notice(switched);
     }
-    fresh.notices.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+    fresh.notices.into_iter().for_each(|notice| live.plugged.notices.notice(notice));
     let changes = hermes_prompt::changes(&before.prompt, &fresh.opening.prompt);
     if changes.is_empty() && before.tools == fresh.opening.tools {
         return Ok(None);

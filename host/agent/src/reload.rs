@@ -20,10 +20,10 @@ pub(crate) async fn take_over(host: &Host, live: &mut Live) -> Result<(), AgentE
     }
     let session = host.store.session(&live.log.session)?;
     let around =
-        surroundings(host, &session, false, live.log.journal.history(), &live.plugged.voice, &live.plugged.gate);
+        surroundings(host, &session, false, live.log.journal.history(), &live.plugged.notices, &live.plugged.gate);
     let taken = live.plugged.generations.take_over(changes, &around).await;
     live.plugged.gate.renew(taken.identities);
-    taken.lines.into_iter().for_each(|line| live.plugged.voice.notice(line));
+    taken.lines.into_iter().for_each(|line| live.plugged.notices.notice(line));
     if let Some(engine) = taken.engine {
         // It has not failed yet, whatever the one before it did.
         host.store.set_engine_faults(&live.log.session, &engine, 0, "")?;
@@ -34,7 +34,7 @@ pub(crate) async fn take_over(host: &Host, live: &mut Live) -> Result<(), AgentE
     }
     if taken.hooks {
         let (watchers, unwatched) = Watchers::gather(&live.plugged.hooks).await;
-        unwatched.into_iter().for_each(|notice| live.plugged.voice.notice(notice));
+        unwatched.into_iter().for_each(|notice| live.plugged.notices.notice(notice));
         let watchers = Arc::new(watchers);
         live.plugged.toolbox.watch_with(Arc::clone(&watchers));
         // What the old ones have still to tell, they tell.

@@ -1,147 +1,40 @@
-//! What plugins say about themselves: to a log file each, and to the user where it matters; and what the user is asked.
+//! What plugins say about themselves: a log file for each, and notices for the user where it matters.
 
-use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use hermes_plugin_host::services::{Level, Reporter};
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
 
-use crate::approval::question::{Approver, Decision, Question};
-use crate::event::{Event, Observer};
+use crate::event::EventKind;
+use crate::feed::Feed;
 use crate::log_file::{LARGEST, LogFile};
 
-/// Something for the user.
-enum Said {
-    Notice(String),
-    Progress(String),
-    Asked(Box<Asked>),
-}
-
-/// A question on its way.
-struct Asked {
-    question: Question,
-    /// That it is being asked.
-    taken: oneshot::Sender<()>,
-    answer: oneshot::Sender<Decision>,
-}
-
-/// How long a question may lie before somebody takes it: between two steps of a turn nobody does for a moment, and at
-/// the prompt nobody ever does.
-const UNHEARD: Duration = Duration::from_secs(1);
-
-/// The receiving end, and what was said already.
-pub(crate) struct Ear {
-    receiver: mpsc::UnboundedReceiver<Said>,
-    told: HashSet<String>,
-    /// Who asks the user; none where nobody can be asked.
-    approver: Option<Arc<dyn Approver>>,
-}
-
-/// Makes reporters for plugins.
+/// Sends notices to the front ends of a session, and makes the reporters of its plugins.
 #[derive(Clone)]
-pub(crate) struct Voice {
+pub(crate) struct NoticeSender {
     folder: PathBuf,
     session: String,
-    sender: mpsc::UnboundedSender<Said>,
+    feed: Feed,
 }
 
-/// A pair: what plugins speak into, and what the loop hears.
-pub(crate) fn channel(home: &Path, session: &str, approver: Option<Arc<dyn Approver>>) -> (Voice, Ear) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let voice = Voice { folder: home.join("logs"), session: session.to_owned(), sender };
-    (voice, Ear { receiver, told: HashSet::new(), approver })
-}
+impl NoticeSender {
+    pub(crate) fn new(home: &Path, session: &str, feed: Feed) -> Self {
+        Self { folder: home.join("logs"), session: session.to_owned(), feed }
+    }
 
-impl Voice {
     pub(crate) fn for_plugin(&self, plugin: &str) -> Arc<dyn Reporter> {
         Arc::new(PluginLog {
             plugin: plugin.to_owned(),
             session: self.session.clone(),
             file: Mutex::new(LogFile::new(self.folder.join(format!("{plugin}.jsonl")), LARGEST)),
-            sender: self.sender.clone(),
+            feed: self.feed.clone(),
         })
     }
 
     pub(crate) fn notice(&self, text: String) {
-        // Nobody listens any more once the session is closed.
-        let _ = self.sender.send(Said::Notice(text));
-    }
-
-    /// Puts a question to the user and waits for the answer; none where nobody takes it up.
-    pub(crate) async fn ask(&self, question: Question) -> Option<Decision> {
-        let ((taken, is_taken), (answer, answered)) = (oneshot::channel(), oneshot::channel());
-        self.sender.send(Said::Asked(Box::new(Asked { question, taken, answer }))).ok()?;
-        tokio::time::timeout(UNHEARD, is_taken).await.ok()?.ok()?;
-        // A question that was taken and not answered was broken off.
-        Some(answered.await.unwrap_or(Decision::Deny))
-    }
-}
-
-impl Ear {
-    /// Passes on what was said so far.
-    pub(crate) fn drain(&mut self, observer: &mut dyn Observer) {
-        while let Ok(said) = self.receiver.try_recv() {
-            self.pass_on(said, observer);
-        }
-    }
-
-    /// From now on nobody is asked anything.
-    pub(crate) fn ask_no_more(&mut self) {
-        self.approver = None;
-    }
-
-    /// The notices so far, where nobody observes.
-    pub(crate) fn notices(&mut self) -> Vec<String> {
-        let said = std::iter::from_fn(|| self.receiver.try_recv().ok());
-        said.filter_map(|said| if let Said::Notice(text) = said { Some(text) } else { None }).collect()
-    }
-
-    /// Waits for work and passes on what is said meanwhile.
-    pub(crate) async fn attend<T>(&mut self, observer: &mut dyn Observer, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                Some(said) = self.receiver.recv() => match said {
-                    // Meanwhile nothing else is shown, and questions behind it wait.
-                    Said::Asked(asked) => self.put(*asked, observer).await,
-                    said => self.pass_on(said, observer),
-                },
-            }
-        }
-    }
-
-    async fn put(&self, asked: Asked, observer: &mut dyn Observer) {
-        let Asked { question, taken, mut answer } = asked;
-        let Some(approver) = &self.approver else { return };
-        if taken.send(()).is_err() {
-            return;
-        }
-        observer.event(Event::Asking);
-        tokio::select! {
-            biased;
-            () = answer.closed() => {}
-            decision = approver.ask(&question) => drop(answer.send(decision)),
-        }
-    }
-
-    fn pass_on(&mut self, said: Said, observer: &mut dyn Observer) {
-        match said {
-            // Once is enough, or a plugin in a loop would drown the conversation.
-            Said::Notice(text) => {
-                if self.told.insert(text.clone()) {
-                    observer.event(Event::Notice(&text));
-                }
-            }
-            Said::Progress(text) => observer.event(Event::Progress(&text)),
-            // Whoever asked hears that nobody took it up.
-            Said::Asked(asked) => drop(asked),
-        }
+        self.feed.notice(text);
     }
 }
 
@@ -149,13 +42,13 @@ struct PluginLog {
     plugin: String,
     session: String,
     file: Mutex<LogFile>,
-    sender: mpsc::UnboundedSender<Said>,
+    feed: Feed,
 }
 
 impl Reporter for PluginLog {
     fn log(&self, level: Level, text: &str) {
         if level >= Level::Warn {
-            let _ = self.sender.send(Said::Notice(format!("plugin `{}`: {text}", self.plugin)));
+            self.feed.notice(format!("plugin `{}`: {text}", self.plugin));
         }
         if level >= Level::Info
             && let Err(error) = self.write(level, text)
@@ -166,7 +59,7 @@ impl Reporter for PluginLog {
     }
 
     fn progress(&self, text: &str) {
-        let _ = self.sender.send(Said::Progress(format!("{}: {text}", self.plugin)));
+        self.feed.publish(EventKind::Progress { text: format!("{}: {text}", self.plugin) });
     }
 }
 

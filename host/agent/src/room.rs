@@ -3,14 +3,15 @@
 use hermes_conversation::Usage;
 use hermes_conversation::picture;
 use hermes_plugin_host::Moment;
+use tokio_util::sync::CancellationToken;
 
 use crate::compaction::{Compacted, Compression, LEAST_MESSAGES, Outlook, Preview, note_ruler};
 use crate::error::AgentError;
-use crate::event::{Event, Observer};
+use crate::event::EventKind;
 use crate::host::Host;
-use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::rebuild;
+use crate::stop::until_stopped;
 
 /// Takes what a provider counted for a request whose estimate is known.
 pub(crate) fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
@@ -27,25 +28,24 @@ pub(crate) async fn make_room(
     host: &Host,
     live: &mut Live,
     moment: Moment,
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
+    stop: &CancellationToken,
 ) -> Result<bool, AgentError> {
     let mut done = Vec::new();
     let outcome = {
-        let (compactor, mut desk, ear) = live.compactor(host);
-        interrupt.or_done(ear.attend(observer, compactor.make_room(&mut desk, moment, &mut done))).await
+        let (compactor, mut desk) = live.compactor(host);
+        until_stopped(stop, compactor.make_room(&mut desk, moment, &mut done)).await
     };
-    tell(live, &done, observer);
+    report(live, &done);
     let Some(outcome) = outcome else { return Ok(false) };
     outcome?;
     // Where it is stopped, it is made up for before the next request: the view is a new one still.
-    interrupt.or_done(rebuild::after_compaction(host, live)).await.map_or(Ok(false), |done| done.map(|()| true))
+    until_stopped(stop, rebuild::after_compaction(host, live)).await.map_or(Ok(false), |done| done.map(|()| true))
 }
 
 /// After a turn, while the user reads: the engine may work ahead.
-pub(crate) async fn turn_ended(host: &Host, live: &mut Live, observer: &mut dyn Observer) -> Result<(), AgentError> {
-    let (compactor, mut desk, ear) = live.compactor(host);
-    ear.attend(observer, compactor.turn_ended(&mut desk)).await
+pub(crate) async fn turn_ended(host: &Host, live: &mut Live) -> Result<(), AgentError> {
+    let (compactor, mut desk) = live.compactor(host);
+    compactor.turn_ended(&mut desk).await
 }
 
 /// Why `/compress` and its preview need not ask.
@@ -62,8 +62,7 @@ pub(crate) async fn compress(
     host: &Host,
     live: &mut Live,
     focus: Option<&str>,
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
+    stop: &CancellationToken,
 ) -> Result<Compression, AgentError> {
     if let Some(unasked) = unasked(host, live) {
         return Ok(unasked);
@@ -71,16 +70,15 @@ pub(crate) async fn compress(
     let faults = live.compaction.faults;
     let mut done = Vec::new();
     let outcome = {
-        let (compactor, mut desk, ear) = live.compactor(host);
-        interrupt.or_done(ear.attend(observer, compactor.compress(&mut desk, focus, &mut done))).await
+        let (compactor, mut desk) = live.compactor(host);
+        until_stopped(stop, compactor.compress(&mut desk, focus, &mut done)).await
     };
-    tell(live, &done, observer);
+    report(live, &done);
     let Some(outcome) = outcome else {
         return Ok(if done.is_empty() { Compression::Stopped } else { Compression::Adopted });
     };
     let adopted = outcome?;
-    interrupt.or_done(rebuild::after_compaction(host, live)).await.unwrap_or(Ok(()))?;
-    live.ear.drain(observer);
+    until_stopped(stop, rebuild::after_compaction(host, live)).await.unwrap_or(Ok(()))?;
     Ok(match adopted || !done.is_empty() {
         true => Compression::Adopted,
         false if live.compaction.faults > faults => Compression::Failed,
@@ -89,18 +87,12 @@ pub(crate) async fn compress(
 }
 
 /// `/compress --preview`: what that would do, or why nothing. Nothing is changed.
-pub(crate) async fn preview(
-    host: &Host,
-    live: &mut Live,
-    focus: Option<&str>,
-    observer: &mut dyn Observer,
-) -> Result<Outlook, Compression> {
+pub(crate) async fn preview(host: &Host, live: &mut Live, focus: Option<&str>) -> Result<Outlook, Compression> {
     if let Some(unasked) = unasked(host, live) {
         return Err(unasked);
     }
-    let (compactor, desk, ear) = live.compactor(host);
-    let previewed = ear.attend(observer, compactor.preview(&desk, focus)).await;
-    live.ear.drain(observer);
+    let (compactor, desk) = live.compactor(host);
+    let previewed = compactor.preview(&desk, focus).await;
     match previewed {
         Ok(Ok(Some(Preview { reason, view, before, after }))) => {
             let conversation = live.log.journal.conversation();
@@ -109,25 +101,25 @@ pub(crate) async fn preview(
         }
         Ok(Ok(None)) => Err(Compression::Nothing),
         Ok(Err(refusal)) => {
-            observer.event(Event::Notice(&format!(
+            live.front.feed.notice(format!(
                 "the plan of the context engine `{}` would be refused: {refusal}",
                 live.plugged.engine.name()
-            )));
+            ));
             Err(Compression::Failed)
         }
         Err(error) => {
-            observer.event(Event::Notice(&error.to_string()));
+            live.front.feed.notice(error.to_string());
             Err(Compression::Failed)
         }
     }
 }
 
-fn tell(live: &mut Live, done: &[Compacted], observer: &mut dyn Observer) {
-    live.ear.drain(observer);
+fn report(live: &mut Live, done: &[Compacted]) {
     if !done.is_empty() {
         live.compaction.assistant.view_changed();
     }
     for Compacted { reason, by, before, after, .. } in done {
-        observer.event(Event::Compacted { reason, by, before: *before, after: *after });
+        let (reason, by) = (reason.clone(), by.clone());
+        live.front.feed.publish(EventKind::Compacted { reason, by, before: *before, after: *after });
     }
 }

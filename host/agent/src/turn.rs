@@ -7,15 +7,18 @@ use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render,
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::AgentError;
-use crate::event::{Event, Observer};
+use crate::event::{EventKind, TurnEnd};
+use crate::feed::About;
 use crate::host::Host;
-use crate::interrupt::Interrupt;
+use crate::id::TurnNumber;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
 use crate::outgoing::Departed;
-use crate::{assist, compaction, memory, reload, room, toolbox};
+use crate::toolbox::{self, Answer};
+use crate::{assist, compaction, memory, reload, room};
 
 /// How often a request that the provider finds too long is folded and sent again.
 const OVERFLOWS: u32 = 3;
@@ -24,23 +27,6 @@ const STOPPED: &str = "[The user stopped the reply here.]";
 /// A reply that ran into the limit of output in the middle of its calls.
 const CUT_CALLS: &str =
     "[The reply ran into the model's limit of output before its tool calls were complete; none was run.]";
-
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// With an answer.
-    Answered {
-        /// The model's last words.
-        text: String,
-    },
-    /// The user stopped it; the conversation is valid and can go on.
-    Interrupted,
-    /// It took as many requests as a turn may make.
-    OutOfBudget {
-        /// How many that is.
-        steps: u32,
-    },
-}
 
 /// A reply, or why there is none.
 enum Replied {
@@ -53,38 +39,34 @@ pub(crate) async fn run(
     host: &Host,
     live: &mut Live,
     text: &str,
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
+    stop: &CancellationToken,
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
     live.compaction.compactor.turn_begins();
     let changed = [live.switched.take(), live.prefix.drift.take()].into_iter().flatten();
     if let Some(told) = changed.reduce(|engine, prompt| format!("{engine}; {prompt}")) {
-        observer.event(Event::Notice(&told));
+        live.front.feed.notice(told);
     }
     live.log.close_open_turn()?;
-    let said = user_message(host, live, text, observer).await?;
+    let said = user_message(host, live, text).await?;
     let first = live.log.journal.append(&[said])?[0].id;
+    let turn = live.log.journal.conversation().headers().last().map(|header| TurnNumber(header.turn));
+    live.front.feed.set_turn(turn);
+    live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);
 
-    let end = answer(host, live, observer, interrupt).await;
-    live.ear.drain(observer);
+    let end = answer(host, live, stop).await;
     let end = end?;
     if let TurnEnd::Answered { text: answer } = &end {
         hand_to_memories(live, first, text, answer);
         if !host.settings.one_shot {
-            room::turn_ended(host, live, observer).await?;
+            room::turn_ended(host, live).await?;
         }
     }
     Ok(end)
 }
 
 /// The message in its final form, with what was recalled for it.
-async fn user_message(
-    host: &Host,
-    live: &mut Live,
-    text: &str,
-    observer: &mut dyn Observer,
-) -> Result<Draft, AgentError> {
+async fn user_message(host: &Host, live: &mut Live, text: &str) -> Result<Draft, AgentError> {
     let window = host.model.context_length;
     let room = live.room_for_messages(host);
     // A summary of all that was said before has to stand beside it.
@@ -97,10 +79,10 @@ async fn user_message(
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
-    let (recalled, failed) = live.ear.attend(observer, memory::recall(&live.plugged.memories, &query)).await;
+    let (recalled, failed) = memory::recall(&live.plugged.memories, &query).await;
     // That one is suspended was told when it happened.
     for error in failed.into_iter().filter(|error| !matches!(error.cause, Cause::Suspended { .. })) {
-        live.plugged.voice.notice(format!("{error}; the turn goes on without it"));
+        live.plugged.notices.notice(format!("{error}; the turn goes on without it"));
     }
     draft.sent = memory::with_recollections(text, &recalled, budget);
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
@@ -109,7 +91,7 @@ async fn user_message(
         Vec::new()
     } else {
         let quotes = live.compaction.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
-        live.ear.attend(observer, quotes).await
+        quotes.await
     };
     let block =
         live.compaction.assistant.block(&quotes, &live.log.journal.conversation(), live.log.journal.view(), budget);
@@ -119,27 +101,22 @@ async fn user_message(
     Ok(draft)
 }
 
-async fn answer(
-    host: &Host,
-    live: &mut Live,
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
-) -> Result<TurnEnd, AgentError> {
+async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<TurnEnd, AgentError> {
     let mut moment = Moment::TurnStart;
     for _ in 0..host.settings.max_turns.max(1) {
-        let replied = reply(host, live, moment, observer, interrupt).await?;
+        let replied = reply(host, live, moment, stop).await?;
         let reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(live, &partial),
         };
-        observer.event(Event::ReplyDone);
         let (draft, calls) = assistant_message(reply, live.log.clock.now());
         let text = draft.content.clone();
-        live.log.journal.append(&[draft])?;
+        let stored = live.log.journal.append(&[draft])?[0].id;
+        live.front.feed.publish_about(About::message(stored), EventKind::ReplyDone);
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
-        if !run_tools(host, live, &calls, observer, interrupt).await? {
+        if !run_tools(host, live, &calls, stop).await? {
             live.log.close_open_turn()?;
             return Ok(TurnEnd::Interrupted);
         }
@@ -194,16 +171,15 @@ async fn reply(
     host: &Host,
     live: &mut Live,
     mut moment: Moment,
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
+    stop: &CancellationToken,
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
     loop {
         check_halt(host, live)?;
-        if !room::make_room(host, live, moment, observer, interrupt).await? {
+        if !room::make_room(host, live, moment, stop).await? {
             return Ok(Replied::Stopped(String::new()));
         }
-        match ask(host, live, observer, interrupt).await {
+        match ask(host, live, stop).await {
             Ok(Replied::Whole(reply)) if reply.text.trim().is_empty() && reply.tool_calls.is_empty() => {
                 empty += 1;
                 if empty > 1 {
@@ -213,9 +189,9 @@ async fn reply(
             Ok(replied) => return Ok(replied),
             Err(ModelError::TooLong { message }) if overflows < OVERFLOWS && host.settings.compression => {
                 overflows += 1;
-                observer.event(Event::Notice(&format!(
-                    "the provider finds the request too long ({message}); folding and trying again"
-                )));
+                live.front
+                    .feed
+                    .notice(format!("the provider finds the request too long ({message}); folding and trying again"));
                 moment = Moment::Overflow;
             }
             Err(error) => return Err(error.into()),
@@ -224,19 +200,14 @@ async fn reply(
 }
 
 /// One request: the frozen prefix, then the view.
-async fn ask(
-    host: &Host,
-    live: &mut Live,
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
-) -> Result<Replied, ModelError> {
+async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<Replied, ModelError> {
     live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal)?;
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
-        observer.event(Event::Notice(&format!(
+        live.front.feed.notice(format!(
             "the log of this session is damaged or incomplete ({repairs}); the log stays as it is, and the model is sent a \
              valid conversation in which a lost result reads \"{}\"",
             closing::INTERRUPTED_CALL
-        )));
+        ));
     }
     check_validity(live);
     let estimate = live.estimate();
@@ -251,20 +222,20 @@ async fn ask(
     };
     live.plugged.watchers.before_model(&host.model.name);
     let begun = Instant::now();
-    let mut partial = String::new();
+    let (mut partial, feed) = (String::new(), &live.front.feed);
     let reply = {
         let mut on_delta = |delta: Delta<'_>| match delta {
             Delta::Text(text) => {
                 partial.push_str(text);
-                observer.event(Event::Text(text));
+                feed.publish(EventKind::Text { text: text.to_owned() });
             }
-            Delta::Reasoning(text) => observer.event(Event::Reasoning(text)),
+            Delta::Reasoning(text) => feed.publish(EventKind::Reasoning { text: text.to_owned() }),
             Delta::ToolName(_) => {}
-            Delta::Notice(text) => observer.event(Event::Notice(text)),
+            Delta::Notice(text) => feed.notice(text),
         };
         tokio::select! {
             biased;
-            () = interrupt.triggered() => None,
+            () = stop.cancelled() => None,
             reply = host.provider.complete(&request, &mut on_delta) => Some(reply),
         }
     };
@@ -313,46 +284,41 @@ async fn run_tools(
     host: &Host,
     live: &mut Live,
     calls: &[ToolCall],
-    observer: &mut dyn Observer,
-    interrupt: &Interrupt,
+    stop: &CancellationToken,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
-    let Live { log, plugged, prefix, compaction, ear, .. } = live;
+    let Live { log, plugged, prefix, compaction, front, .. } = live;
     let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
     let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugged.toolbox;
     for run in toolbox.runs(calls) {
         for call in run {
-            observer.event(Event::ToolStarted { name: &call.name, arguments: &call.arguments });
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            front.feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name, arguments });
         }
         let mut answers = std::pin::pin!(toolbox.start(run));
         loop {
             let next = tokio::select! {
                 biased;
-                () = interrupt.triggered() => return Ok(false),
-                next = ear.attend(observer, answers.next()) => next,
+                () = stop.cancelled() => return Ok(false),
+                next = answers.next() => next,
             };
             let Some((call, answer)) = next else { break };
             let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
             for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
-                plugged.voice.notice(notice.to_string());
+                plugged.notices.notice(notice.to_string());
             }
             let budget = assist::budget(window);
             let drafted = || AssistDraft::Tool(drafted(call, &answer.content));
-            let quotes = if compactor.is_proposing() {
-                Vec::new()
-            } else {
-                ear.attend(observer, assistant.consult(drafted, budget)).await
-            };
+            let quotes = if compactor.is_proposing() { Vec::new() } else { assistant.consult(drafted, budget).await };
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
             let beside = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
-            journal.append(&[toolbox::result(call, &answer, calls.len(), window, beside, clock.now())])?;
-            observer.event(Event::ToolFinished {
-                name: &call.name,
-                content: &answer.content,
-                failed: answer.failed,
-                elapsed_ms: answer.elapsed_ms,
-            });
+            let result = toolbox::result(call, &answer, calls.len(), window, beside, clock.now());
+            let stored = journal.append(&[result])?[0].id;
+            let about = About { message: Some(stored), ..About::call(&call.id) };
+            let Answer { content, failed, elapsed_ms } = answer;
+            let name = call.name.clone();
+            front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
         }
     }
     Ok(true)
@@ -376,8 +342,8 @@ fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user
             messages: MessageRange::new(first, last.id),
         }
     };
-    let (memories, voice, before) =
-        (live.plugged.memories.clone(), live.plugged.voice.clone(), live.plugged.syncing.take());
+    let (memories, notices, before) =
+        (live.plugged.memories.clone(), live.plugged.notices.clone(), live.plugged.syncing.take());
     live.plugged.syncing = Some(tokio::spawn(async move {
         if let Some(before) = before {
             // Only its order matters here: what it said, it said.
@@ -385,7 +351,7 @@ fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user
         }
         for memory in memories {
             if let Err(error) = memory.sync_turn(&record).await {
-                voice.notice(format!("{error}; this turn is in the log, but not in that memory"));
+                notices.notice(format!("{error}; this turn is in the log, but not in that memory"));
             }
         }
     }));

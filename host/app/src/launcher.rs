@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hermes_agent::{Agent, Approvals, Approver, Begin, Host, Settings};
+use async_trait::async_trait;
+use hermes_agent::{
+    Approvals, Begin, Choice, Host, HostSource, Problem, ProblemCode, SessionHandle, SessionRules, Settings,
+};
+use hermes_conversation::Model;
 use hermes_models::{Provider, Route, Source};
 use hermes_plugin_host::{Catalog, Nursery, Plugins, Selection};
 use hermes_runtime::Runtime;
@@ -47,6 +51,7 @@ pub enum SessionChoice {
 /// Starts sessions that share a store, a runtime and a connection.
 pub struct Launcher {
     setup: Setup,
+    choice: ModelChoice,
     selection: Selection,
     settings: Settings,
     approvals: Approvals,
@@ -90,10 +95,11 @@ impl Launcher {
         Ok(Self {
             selection: setup.selection(&launch.choice),
             settings: setup.settings(&launch.platform, launch.one_shot, &auxiliary)?,
-            approvals: Approvals { rules: setup.approval_rules()?, approver: None },
+            approvals: Approvals { rules: setup.approval_rules()?, can_ask: false },
             runtime: Arc::new(setup.runtime()),
             watches: !launch.one_shot,
             workspace: launch.workspace,
+            choice: launch.choice,
             setup,
             route,
             store,
@@ -102,10 +108,10 @@ impl Launcher {
         })
     }
 
-    /// Sets who answers requests for approval.
+    /// Lets sessions ask the user for approval: a front end is there to answer.
     #[must_use]
-    pub fn asking(mut self, approver: Option<Arc<dyn Approver>>) -> Self {
-        self.approvals.approver = approver;
+    pub fn asking(mut self, can_ask: bool) -> Self {
+        self.approvals.can_ask = can_ask;
         self
     }
 
@@ -129,23 +135,28 @@ impl Launcher {
     /// # Errors
     ///
     /// When a plugin that the session needs is missing or broken, or the session cannot be opened.
-    pub async fn begin(&self, begin: Begin) -> Result<Agent, AppError> {
-        Ok(Agent::begin(self.host()?, begin, self.workspace.clone()).await?)
+    pub async fn begin(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> Result<SessionHandle, AppError> {
+        let chosen = (Arc::clone(self) as Arc<dyn HostSource>, Choice::default());
+        Ok(SessionHandle::open(self.host()?, chosen, begin, self.workspace.clone(), rules).await?)
     }
 
-    /// What an agent works with.
+    /// What a session works with.
     ///
     /// # Errors
     ///
     /// When a plugin that the session needs is missing or broken.
     pub fn host(&self) -> Result<Host, AppError> {
+        self.host_of(&self.selection, Arc::clone(&self.provider), self.route.model.clone())
+    }
+
+    fn host_of(&self, selection: &Selection, provider: Arc<dyn Provider>, model: Model) -> Result<Host, AppError> {
         let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
         // The catalog is read again, so that a new session gets the plugins of this moment.
-        let selected = Plugins::select(&self.runtime, &self.setup.catalog(), &self.selection, &compiling);
+        let selected = Plugins::select(&self.runtime, &self.setup.catalog(), selection, &compiling);
         self.reporter.compiled();
         let mut plugins = selected?;
         if self.watches
-            && let Err(error) = self.watch(&mut plugins)
+            && let Err(error) = self.watch(&mut plugins, selection)
         {
             self.reporter.warning(&error);
         }
@@ -155,27 +166,27 @@ impl Launcher {
         Ok(Host {
             home: self.setup.home.path().to_owned(),
             store: Arc::clone(&self.store),
-            plugins,
-            provider: Arc::clone(&self.provider),
-            model: self.route.model.clone(),
-            engine: self.selection.engine.clone(),
+            plugins: Box::new(plugins),
+            provider,
+            model,
+            engine: selection.engine.clone(),
             settings: self.settings.clone(),
             approvals: self.approvals.clone(),
         })
     }
 
     /// Watches the plugins for changes while the session lasts.
-    fn watch(&self, plugins: &mut Plugins) -> Result<(), String> {
+    fn watch(&self, plugins: &mut Plugins, selection: &Selection) -> Result<(), String> {
         let folder = self.setup.home.plugins();
         create_private(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
         let nursery = Nursery {
             runtime: Arc::clone(&self.runtime),
             find: {
-                let (folder, settings) = (folder.clone(), self.selection.settings.clone());
+                let (folder, settings) = (folder.clone(), selection.settings.clone());
                 Box::new(move || Catalog::find(BUNDLED, &folder, &settings))
             },
             folder,
-            selection: self.selection.clone(),
+            selection: selection.clone(),
         };
         plugins.watch(nursery).map_err(|error| error.to_string())
     }
@@ -195,5 +206,32 @@ impl Launcher {
             }
         };
         Ok(if branch { Begin::Branch(id) } else { Begin::Resume(id) })
+    }
+}
+
+#[async_trait]
+impl HostSource for Launcher {
+    async fn host(&self, choice: &Choice) -> Result<Host, Problem> {
+        let wanted = ModelChoice {
+            model: choice.model.clone().or_else(|| self.choice.model.clone()),
+            engine: choice.engine.clone().or_else(|| self.choice.engine.clone()),
+            ..self.choice.clone()
+        };
+        let failed = |code, what: &str, error: &dyn std::fmt::Display| Problem::new(code, what, error.to_string());
+        let (provider, model) = match &choice.model {
+            None => (Arc::clone(&self.provider), self.route.model.clone()),
+            Some(_) => {
+                let no_model = "the model cannot be chosen";
+                let route = self.setup.route(&wanted);
+                let route = route.map_err(|error| failed(ProblemCode::Configuration, no_model, &error))?;
+                let provider = hermes_models::connect(&route);
+                (provider.map_err(|error| failed(ProblemCode::ModelFailed, no_model, &error))?, route.model)
+            }
+        };
+        let host = match &choice.engine {
+            None => self.host_of(&self.selection, provider, model),
+            Some(_) => self.host_of(&self.setup.selection(&wanted), provider, model),
+        };
+        host.map_err(|error| failed(ProblemCode::PluginUnusable, "the plugins of the session cannot be used", &error))
     }
 }

@@ -8,25 +8,23 @@ pub(crate) mod listing;
 mod wording;
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use hermes_agent::approval::{Decision, Question};
-use hermes_agent::{Approver, Interrupt};
 
 use crate::console::{Console, Tone};
+use crate::signals::StopSwitch;
 
-/// A person at a terminal.
-struct AtTerminal {
+/// Asks the person at the terminal.
+pub(crate) struct AtTerminal {
     console: Console,
-    interrupt: Interrupt,
+    stop: StopSwitch,
 }
 
-/// Who asks, where somebody sees the question and can answer it.
-pub(crate) fn approver(console: Console, interrupt: &Interrupt) -> Option<Arc<dyn Approver>> {
+/// None where nobody sees a question or can answer it.
+pub(crate) fn at_terminal(console: Console, stop: &StopSwitch) -> Option<AtTerminal> {
     let seen = console.screen || io::stderr().is_terminal();
     let answered = cfg!(unix) && io::stdin().is_terminal();
-    (seen && answered).then(|| Arc::new(AtTerminal { console, interrupt: interrupt.clone() }) as Arc<dyn Approver>)
+    (seen && answered).then(|| AtTerminal { console, stop: stop.clone() })
 }
 
 impl AtTerminal {
@@ -37,12 +35,11 @@ impl AtTerminal {
             false => io::stderr().write_all(text.as_bytes()),
         };
     }
-}
 
-#[async_trait]
-impl Approver for AtTerminal {
+    /// Shows the question and waits for a key; anything but a clear yes is a no. Dropping the future withdraws the
+    /// question from the screen.
     #[cfg(unix)]
-    async fn ask(&self, question: &Question) -> Decision {
+    pub(crate) async fn ask(&self, question: &Question) -> Decision {
         use keys::{Answer, Keys};
 
         let Ok(mut keys) = Keys::open() else { return Decision::Deny };
@@ -51,14 +48,15 @@ impl Approver for AtTerminal {
         // What was typed meanwhile stands on the screen, and the question must not stand behind it.
         self.write(&format!("\n{}\n", self.console.paint(Tone::Warning, &title)));
         lines.for_each(|line| self.write(&format!("{line}\n")));
+        let token = self.stop.token();
         let withdrawn = Withdrawn(Some(self));
         let stopped = || {
-            self.interrupt.trigger();
+            self.stop.trigger();
             Decision::Deny
         };
         let decision = tokio::select! {
             biased;
-            () = self.interrupt.triggered() => Decision::Deny,
+            () = token.cancelled() => Decision::Deny,
             decision = async {
                 if keys.settle().await == Answer::Stop {
                     return stopped();
@@ -76,7 +74,7 @@ impl Approver for AtTerminal {
     }
 
     #[cfg(not(unix))]
-    async fn ask(&self, _: &Question) -> Decision {
+    pub(crate) async fn ask(&self, _: &Question) -> Decision {
         Decision::Deny
     }
 }

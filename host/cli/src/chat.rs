@@ -1,13 +1,16 @@
 //! A conversation at a terminal, or one that is piped in line by line.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use hermes_agent::{Agent, Begin, Compression, TurnEnd};
+use hermes_agent::{Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd};
 
+use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
 use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
+use crate::front::FrontEnd;
 use crate::launch::{self, Launcher};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
@@ -21,8 +24,9 @@ enum Next {
 }
 
 struct Chat {
-    launcher: Launcher,
-    agent: Agent,
+    launcher: Arc<Launcher>,
+    front: FrontEnd,
+    person: Option<AtTerminal>,
     screen: Screen,
     console: Console,
     ctrl_c: CtrlC,
@@ -35,18 +39,19 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
     let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
-    let launcher = launch::launcher(setup, &session.model, false, verbose, console)?
-        .asking(approval::approver(console, ctrl_c.interrupt()));
+    let person = approval::at_terminal(console, ctrl_c.switch());
+    let launcher = launch::launcher(setup, &session.model, false, verbose, console)?.asking(person.is_some());
+    let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
-    let agent = launcher.begin(begin).await?;
+    let front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
     let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
         let fix = "check the permissions of the home folder; `hermes -z TEXT` needs no terminal";
         Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
     })?;
     let at_terminal = lines.is_terminal();
-    let screen = Screen::new(console, show, ctrl_c.interrupt());
-    let mut chat = Chat { launcher, agent, screen, console, ctrl_c, failed: None };
-    chat.greet(at_terminal);
+    let screen = Screen::new(console, show, ctrl_c.switch());
+    let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, failed: None };
+    chat.greet(at_terminal).await;
 
     let mut interrupted = false;
     loop {
@@ -106,16 +111,16 @@ fn uncompressed(compression: Compression) -> String {
 }
 
 impl Chat {
-    fn greet(&mut self, at_terminal: bool) {
-        let status = self.agent.status();
+    async fn greet(&mut self, at_terminal: bool) {
         if !at_terminal {
             return;
         }
+        let Ok(status) = self.front.session().status().await else { return };
         let version = env!("CARGO_PKG_VERSION");
         let greeting =
             format!("hermes {version} · {} · {} · /help", text::line(&status.model), text::line(&status.engine));
         self.screen.line(Tone::Faint, &greeting);
-        if let Some(session) = self.agent.session() {
+        if let Some(session) = self.front.session().session() {
             let messages = text::counted(u64::try_from(status.messages).unwrap_or(u64::MAX), "message");
             let told = format!("session {session} · {messages}");
             self.screen.line(Tone::Faint, &told);
@@ -151,19 +156,21 @@ impl Chat {
                 self.screen.line(Tone::Faint, "a backslash at the end of a line asks for the next one");
             }
             Some(Slash::New) => self.new_session().await,
-            Some(Slash::Context) => match self.agent.context().await {
+            Some(Slash::Context) => match self.front.session().context().await {
                 Ok(Some(context)) => {
                     let shown = context::shown(&context, self.console);
                     self.screen.line(Tone::Plain, shown.trim_end());
                 }
                 Ok(None) => {
-                    let line = status::line(&self.agent.status());
-                    self.screen.line(Tone::Faint, &format!("nothing was said yet; {line}"));
+                    if let Ok(status) = self.front.session().status().await {
+                        let line = status::line(&status);
+                        self.screen.line(Tone::Faint, &format!("nothing was said yet; {line}"));
+                    }
                 }
-                Err(error) => self.fail(&error.into()),
+                Err(problem) => self.fail(&problem.into()),
             },
-            Some(Slash::Compress { preview: false, focus }) => self.compress(focus.as_deref()).await,
-            Some(Slash::Compress { preview: true, focus }) => self.preview(focus.as_deref()).await,
+            Some(Slash::Compress { preview: false, focus }) => self.compress(focus).await,
+            Some(Slash::Compress { preview: true, focus }) => self.preview(focus).await,
             Some(Slash::Unknown { name, nearest }) => {
                 let near = nearest.map_or_else(
                     || "/help lists those that there are".to_owned(),
@@ -176,61 +183,79 @@ impl Chat {
         Next::GoOn
     }
 
+    /// Runs a command that Ctrl-C stops.
+    async fn run(&mut self, command: Command) -> Result<EventKind, CommandError> {
+        let _during = self.ctrl_c.stops_the_turn();
+        self.front.run(command, &mut self.screen, self.person.as_ref(), self.ctrl_c.switch()).await
+    }
+
     async fn turn(&mut self, text: &str) {
-        let end = {
-            let _during = self.ctrl_c.stops_the_turn();
-            self.agent.turn(text, &mut self.screen, self.ctrl_c.interrupt()).await
-        };
-        self.screen.end_turn();
+        let ended = self.run(Command::Say { text: text.to_owned() }).await;
         self.failed = None;
-        match end {
-            Ok(TurnEnd::Answered { .. }) => {}
-            Ok(TurnEnd::Interrupted) => self.screen.line(Tone::Faint, "stopped"),
-            Ok(TurnEnd::OutOfBudget { steps }) => self.fail(&oneshot::out_of_budget(steps)),
-            Err(error) => self.fail(&error.into()),
-        }
-        let line = status::line(&self.agent.status());
-        self.screen.line(Tone::Faint, &line);
-    }
-
-    async fn compress(&mut self, focus: Option<&str>) {
-        // A model may take half a minute for the summary, and says nothing meanwhile.
-        self.screen.line(Tone::Faint, COMPACTING);
-        let done = {
-            let _during = self.ctrl_c.stops_the_turn();
-            self.agent.compress(focus, &mut self.screen, self.ctrl_c.interrupt()).await
-        };
-        self.screen.end_turn();
-        match done {
-            Ok(Compression::Adopted) => {
-                let line = status::line(&self.agent.status());
-                self.screen.line(Tone::Faint, &line);
+        let status = match ended {
+            Ok(EventKind::TurnEnded { end, status }) => {
+                match end {
+                    TurnEnd::Answered { .. } => {}
+                    TurnEnd::Interrupted => self.screen.line(Tone::Faint, "stopped"),
+                    TurnEnd::OutOfBudget { steps } => self.fail(&oneshot::out_of_budget(steps)),
+                    TurnEnd::Failed { problem } => self.fail(&problem.into()),
+                }
+                status
             }
-            Ok(other) => self.screen.line(Tone::Faint, &uncompressed(other)),
+            Ok(_) => return,
+            Err(error) => return self.fail(&error.into()),
+        };
+        self.screen.line(Tone::Faint, &status::line(&status));
+    }
+
+    async fn compress(&mut self, focus: Option<String>) {
+        // The summary may take half a minute, without any sign of progress.
+        self.screen.line(Tone::Faint, COMPACTING);
+        match self.run(Command::Compress { focus, preview: false }).await {
+            Ok(EventKind::CompressionEnded { end, status }) => match end {
+                CompressionEnd::Done { compression: Compression::Adopted } => {
+                    self.screen.line(Tone::Faint, &status::line(&status));
+                }
+                CompressionEnd::Done { compression } => self.screen.line(Tone::Faint, &uncompressed(compression)),
+                CompressionEnd::Failed { problem } => self.fail(&problem.into()),
+            },
+            Ok(_) => {}
             Err(error) => self.fail(&error.into()),
         }
     }
 
-    async fn preview(&mut self, focus: Option<&str>) {
-        let outlook = self.agent.preview(focus, &mut self.screen).await;
-        self.screen.end_turn();
-        match outlook {
-            Ok(outlook) => {
+    async fn preview(&mut self, focus: Option<String>) {
+        match self.run(Command::Compress { focus, preview: true }).await {
+            Ok(EventKind::CompressionPreviewed { outlook }) => {
                 let shown = context::outlook(&outlook, self.console);
                 self.screen.line(Tone::Plain, shown.trim_end());
             }
-            Err(other) => self.screen.line(Tone::Faint, &uncompressed(other)),
+            Ok(EventKind::CompressionEnded { end: CompressionEnd::Done { compression }, .. }) => {
+                self.screen.line(Tone::Faint, &uncompressed(compression));
+            }
+            Ok(EventKind::CompressionEnded { end: CompressionEnd::Failed { problem }, .. }) => {
+                self.fail(&problem.into());
+            }
+            Ok(_) => {}
+            Err(error) => self.fail(&error.into()),
         }
     }
 
     async fn new_session(&mut self) {
-        match self.launcher.begin(Begin::New).await {
-            Ok(agent) => {
-                std::mem::replace(&mut self.agent, agent).close(&mut self.screen).await;
+        match self.launcher.begin(Begin::New, SessionRules::SINGLE).await {
+            Ok(session) => {
+                self.close().await;
+                self.front = FrontEnd::new(session);
                 self.screen.line(Tone::Faint, "a new conversation");
             }
             Err(error) => self.fail(&error.into()),
         }
+    }
+
+    /// Closes the session; what plugins say meanwhile is shown.
+    async fn close(&mut self) {
+        // It may have ended by itself.
+        let _ = self.front.run(Command::Close, &mut self.screen, None, self.ctrl_c.switch()).await;
     }
 
     fn fail(&mut self, failure: &Failure) {
@@ -239,9 +264,9 @@ impl Chat {
     }
 
     async fn leave(mut self, at_terminal: bool) {
-        if let Some(session) = self.agent.session().filter(|_| at_terminal) {
+        if let Some(session) = self.front.session().session().filter(|_| at_terminal) {
             self.console.note(&format!("`hermes --resume {session}` goes on from here"));
         }
-        self.agent.close(&mut self.screen).await;
+        self.close().await;
     }
 }

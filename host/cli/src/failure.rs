@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use hermes_agent::AgentError;
+use hermes_agent::{AgentError, CommandError, Problem, ProblemCode};
 use hermes_app::AppError;
 use hermes_diagnostic::{Category, Diagnostic};
 use hermes_models::{ModelError, ResolveError};
@@ -221,24 +221,63 @@ fn choose(kind: &str, found: &[String], folder: &std::path::Path) -> String {
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
-        let (kind, what) = match error {
-            AgentError::Store(error) => return error.into(),
-            AgentError::Model(error) => return error.into(),
-            AgentError::Plugins(error) => return error.into(),
-            AgentError::Halted { plugin, why } => {
+        match error {
+            AgentError::Store(error) => error.into(),
+            AgentError::Model(error) => error.into(),
+            AgentError::Plugins(error) => error.into(),
+            other => Problem::from(&other).into(),
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let kind = match problem.code {
+            ProblemCode::SessionInUse => Kind::InUse,
+            ProblemCode::StoreUnusable | ProblemCode::StoreFailed => Kind::Store,
+            ProblemCode::HomeUnusable | ProblemCode::Configuration => Kind::Configuration,
+            ProblemCode::ModelFailed | ProblemCode::ModelSilent | ProblemCode::WindowFull => Kind::Model,
+            ProblemCode::PluginUnusable | ProblemCode::PluginHalted => Kind::Plugin,
+            ProblemCode::SessionUnknown
+            | ProblemCode::WorkspaceGone
+            | ProblemCode::MessageEmpty
+            | ProblemCode::MessageTooLong
+            | ProblemCode::Other => Kind::General,
+        };
+        let Problem { code, what, why, fix, plugin } = problem;
+        if let Some(fix) = fix {
+            return Self::new(kind, what, why, fix);
+        }
+        match (code, plugin) {
+            (ProblemCode::PluginHalted, Some(plugin)) => {
                 let fix = format!(
                     "correct what `hermes plugins info {plugin}` tells, or set `plugins.settings.{plugin}.on_failure` to \
                      `fallback`"
                 );
-                return Self::new(Kind::Plugin, "the turn was ended", why, fix);
+                Self::new(kind, what, why, fix)
             }
-            AgentError::EmptyReply { .. } | AgentError::WindowFull { .. } => (Kind::Model, "the turn has no answer"),
-            AgentError::Workspace { .. } => (Kind::General, "the session cannot go on"),
-            _ => (Kind::General, "the message was not sent"),
-        };
-        let sentence = error.to_string();
-        let (why, fix) = sentence.split_once(": ").unwrap_or((&sentence, "run `hermes doctor` to see what is wrong"));
-        Self::new(kind, what, why, fix)
+            (ProblemCode::WorkspaceGone, _) => {
+                Self::new(kind, what, why, "make it again, or go on elsewhere with --branch")
+            }
+            (ProblemCode::ModelFailed, _) => {
+                Self::from_sentence(kind, &what, &why, "try again, or choose another model with --model")
+            }
+            _ => Self::from_sentence(kind, &what, &why, "run `hermes doctor` to see what is wrong"),
+        }
+    }
+}
+
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Self {
+        match error {
+            CommandError::Failed { problem } => problem.into(),
+            error => Self::new(
+                Kind::General,
+                "the session refused a command",
+                error.to_string(),
+                "try again when the session is ready",
+            ),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod context;
 mod doctor;
 mod editor;
 mod failure;
+mod front;
 mod lab;
 mod launch;
 mod logging;

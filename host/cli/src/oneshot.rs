@@ -2,13 +2,15 @@
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::TurnEnd;
+use hermes_agent::{Command, CommandError, EventKind, SessionRules, TurnEnd};
 
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
+use crate::front::FrontEnd;
 use crate::launch::{self, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
@@ -58,28 +60,35 @@ async fn turn(
     console: Console,
     ctrl_c: &CtrlC,
 ) -> Result<ExitCode, Failure> {
-    // Whoever asks for the answer alone is a script, even at a terminal.
-    let approver = if show == Show::Answer { None } else { approval::approver(console, ctrl_c.interrupt()) };
-    let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(approver);
+    // A script wants the answer alone, even at a terminal: nobody is asked.
+    let person = if show == Show::Answer { None } else { approval::at_terminal(console, ctrl_c.switch()) };
+    let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some());
+    let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
-    let mut agent = launcher.begin(begin).await?;
-    let mut screen = Screen::new(console, show, ctrl_c.interrupt());
-    let end = {
+    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
+    let mut screen = Screen::new(console, show, ctrl_c.switch());
+    let ended = {
         let _during = ctrl_c.stops_the_turn();
-        agent.turn(text, &mut screen, ctrl_c.interrupt()).await
+        front.run(Command::Say { text: text.to_owned() }, &mut screen, person.as_ref(), ctrl_c.switch()).await
     };
-    screen.end_turn();
-    if show != Show::Answer && matches!(end, Ok(TurnEnd::Answered { .. })) {
-        screen.line(Tone::Faint, &status::line(&agent.status()));
+    if show != Show::Answer
+        && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status }) = &ended
+    {
+        screen.line(Tone::Faint, &status::line(status));
     }
-    agent.close(&mut screen).await;
+    // The session may have ended by itself.
+    let _ = front.run(Command::Close, &mut screen, None, ctrl_c.switch()).await;
     if screen.reader_gone() {
         return Ok(ExitCode::SUCCESS);
     }
-    match end? {
-        TurnEnd::Answered { .. } => Ok(ExitCode::SUCCESS),
-        TurnEnd::Interrupted => Ok(Kind::Interrupted.into()),
-        TurnEnd::OutOfBudget { steps } => Err(out_of_budget(steps)),
+    match ended? {
+        EventKind::TurnEnded { end, .. } => match end {
+            TurnEnd::Answered { .. } => Ok(ExitCode::SUCCESS),
+            TurnEnd::Interrupted => Ok(Kind::Interrupted.into()),
+            TurnEnd::OutOfBudget { steps } => Err(out_of_budget(steps)),
+            TurnEnd::Failed { problem } => Err(problem.into()),
+        },
+        _ => Err(CommandError::Closed.into()),
     }
 }
 

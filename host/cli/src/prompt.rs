@@ -1,8 +1,9 @@
 //! `hermes prompt`: what the requests of a session begin with, by tier and layer, and what would be different today.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use hermes_agent::{Begin, Event, Observer, Openings};
+use hermes_agent::{Begin, Command, EventKind, Openings, SessionRules};
 use hermes_conversation::tokens;
 use hermes_prompt::SystemPrompt;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ pub(crate) async fn run(
     verbose: u8,
     console: Console,
 ) -> Result<ExitCode, Failure> {
-    let launcher = launch::launcher(launch::read()?, model, true, verbose, console)?;
+    let launcher = Arc::new(launch::launcher(launch::read()?, model, true, verbose, console)?);
     if let Some(id) = &arguments.rebuild {
         return rebuild(&launcher, id, console).await;
     }
@@ -54,27 +55,27 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Passes on notices; nothing else happens without a turn.
-struct Notes(Console);
-
-impl Observer for Notes {
-    fn event(&mut self, event: Event<'_>) {
-        if let Event::Notice(text) = event {
-            self.0.note(text);
+async fn rebuild(launcher: &Arc<Launcher>, id: &str, console: Console) -> Result<ExitCode, Failure> {
+    let id = launcher.store().resolve_session(id)?;
+    let session = launcher.begin(Begin::Resume(id.clone()), SessionRules::SINGLE).await?;
+    let mut events = session.subscribe(Some(&session.beginning()));
+    let rebuilt = session.send(Command::RebuildPrompt).await;
+    let closed = session.send(Command::Close).await;
+    while let Some(event) = events.next().await {
+        match &event.kind {
+            EventKind::Notice { text } => console.note(text),
+            EventKind::PromptRebuilt { changed: Some(changed) } => console.note(&format!(
+                "the system prompt of {id} was built anew; changed: {changed}; the next request pays for the whole prefix \
+                 once"
+            )),
+            EventKind::PromptRebuilt { changed: None } => {
+                console.note(&format!("the system prompt of {id} is as it would be built today; nothing was changed"));
+            }
+            _ => {}
         }
     }
-}
-
-async fn rebuild(launcher: &Launcher, id: &str, console: Console) -> Result<ExitCode, Failure> {
-    let id = launcher.store().resolve_session(id)?;
-    let mut agent = launcher.begin(Begin::Resume(id.clone())).await?;
-    match agent.rebuild_prompt(&mut Notes(console)).await? {
-        Some(changed) => console.note(&format!(
-            "the system prompt of {id} was built anew; changed: {changed}; the next request pays for the whole prefix once"
-        )),
-        None => console.note(&format!("the system prompt of {id} is as it would be built today; nothing was changed")),
-    }
-    agent.close(&mut Notes(console)).await;
+    rebuilt?;
+    closed?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,11 +1,11 @@
 //! What happens in a turn, as it is shown.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use hermes_agent::{Event, Interrupt, Observer};
+use hermes_agent::{CallId, Event, EventKind, Snapshot};
 
 use crate::console::{Console, Tone};
+use crate::signals::StopSwitch;
 use crate::text::{self, Cleaner};
 
 /// How much is shown.
@@ -33,22 +33,24 @@ pub(crate) struct Screen<W = io::Stdout> {
     /// A line stands there that the next one overwrites.
     passing: bool,
     in_reasoning: bool,
+    /// The reply that streams, as far as it was shown.
+    reply: String,
     /// Calls that run, with their arguments.
-    running: VecDeque<(String, String)>,
+    running: Vec<(Option<CallId>, String)>,
     /// Stops the turn when nobody reads any more.
-    interrupt: Interrupt,
+    stop: StopSwitch,
     reader_gone: bool,
 }
 
 impl Screen {
     /// On the process's own streams.
-    pub(crate) fn new(console: Console, show: Show, interrupt: &Interrupt) -> Self {
-        Self::on(io::stdout(), console, show, interrupt)
+    pub(crate) fn new(console: Console, show: Show, stop: &StopSwitch) -> Self {
+        Self::on(io::stdout(), console, show, stop)
     }
 }
 
 impl<W: Write + Send> Screen<W> {
-    fn on(out: W, console: Console, show: Show, interrupt: &Interrupt) -> Self {
+    fn on(out: W, console: Console, show: Show, stop: &StopSwitch) -> Self {
         Self {
             out,
             console,
@@ -58,8 +60,9 @@ impl<W: Write + Send> Screen<W> {
             held: String::new(),
             passing: false,
             in_reasoning: false,
-            running: VecDeque::new(),
-            interrupt: interrupt.clone(),
+            reply: String::new(),
+            running: Vec::new(),
+            stop: stop.clone(),
             reader_gone: false,
         }
     }
@@ -73,6 +76,7 @@ impl<W: Write + Send> Screen<W> {
     pub(crate) fn end_turn(&mut self) {
         self.end_line();
         self.running.clear();
+        self.reply.clear();
     }
 
     /// A line of its own.
@@ -89,7 +93,7 @@ impl<W: Write + Send> Screen<W> {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         if written.is_err() {
             self.reader_gone = true;
-            self.interrupt.trigger();
+            self.stop.trigger();
         }
     }
 
@@ -149,15 +153,29 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
-    fn call_ended(&mut self, name: &str, content: &str, failed: bool, elapsed_ms: u64) {
-        let at = self.running.iter().position(|(running, _)| running == name);
-        let arguments = at.and_then(|at| self.running.remove(at)).map(|(_, arguments)| arguments).unwrap_or_default();
+    fn call_ended(&mut self, call: Option<&CallId>, name: &str, content: &str, failed: bool, elapsed_ms: u64) {
+        let at = self.running.iter().position(|(running, _)| running.as_ref() == call);
+        let arguments = at.map(|at| self.running.remove(at).1).unwrap_or_default();
         if self.show == Show::Answer {
             return;
         }
         let failure = failed.then(|| reason(content));
         let told = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
         self.line(if failed { Tone::Bad } else { Tone::Faint }, &told);
+    }
+
+    /// What this screen missed of the reply that streams; replies that are over can be read in the session.
+    fn catch_up(&mut self, snapshot: &Snapshot) {
+        self.running = snapshot.running.iter().map(|call| (Some(call.call.clone()), call.arguments.clone())).collect();
+        let rest = match snapshot.text.strip_prefix(&self.reply) {
+            Some(rest) => rest,
+            None => {
+                self.end_line();
+                &snapshot.text
+            }
+        };
+        self.words(rest);
+        self.reply.clone_from(&snapshot.text);
     }
 }
 
@@ -177,16 +195,18 @@ fn reason(content: &str) -> String {
     told.strip_prefix("error: ").unwrap_or(told).to_owned()
 }
 
-impl<W: Write + Send> Observer for Screen<W> {
-    fn event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Text(text) => {
+impl<W: Write + Send> Screen<W> {
+    /// Shows an event.
+    pub(crate) fn event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Text { text } => {
                 if self.in_reasoning {
                     self.end_line();
                 }
+                self.reply.push_str(text);
                 self.words(text);
             }
-            Event::Reasoning(text) => {
+            EventKind::Reasoning { text } => {
                 if self.show == (Show::Turn { reasoning: true }) {
                     if !self.in_reasoning {
                         self.end_line();
@@ -197,24 +217,39 @@ impl<W: Write + Send> Observer for Screen<W> {
                     self.words(text);
                 }
             }
-            Event::ReplyDone => self.end_line(),
-            Event::ToolStarted { name, arguments } => {
-                self.running.push_back((name.to_owned(), arguments.to_owned()));
+            EventKind::ReplyDone => {
+                self.end_line();
+                self.reply.clear();
+            }
+            EventKind::ToolStarted { name, arguments } => {
+                self.running.push((event.call.clone(), arguments.clone()));
                 self.pass(&format!("· {} {} …", text::line(name), text::arguments(arguments)));
             }
-            Event::ToolFinished { name, content, failed, elapsed_ms } => {
-                self.call_ended(name, content, failed, elapsed_ms);
+            EventKind::ToolFinished { name, content, failed, elapsed_ms } => {
+                self.call_ended(event.call.as_ref(), name, content, *failed, *elapsed_ms);
             }
-            Event::Compacted { reason, by, before, after } => {
+            EventKind::Compacted { reason, by, before, after } => {
                 self.make_way();
-                self.console.note(&compacted(reason, by, before, after));
+                self.console.note(&compacted(reason, by, *before, *after));
             }
-            Event::Notice(text) => {
+            EventKind::Notice { text } => {
                 self.make_way();
                 self.console.note(text);
             }
-            Event::Progress(text) => self.pass(text),
-            Event::Asking => self.end_line(),
+            EventKind::Progress { text } => self.pass(text),
+            EventKind::Asked { .. } => self.end_line(),
+            EventKind::TurnEnded { .. }
+            | EventKind::CompressionEnded { .. }
+            | EventKind::CompressionPreviewed { .. }
+            | EventKind::Ended => self.end_turn(),
+            EventKind::Snapshot(snapshot) => self.catch_up(snapshot),
+            EventKind::Opened { .. }
+            | EventKind::TurnStarted
+            | EventKind::PromptRebuilt { .. }
+            | EventKind::Switched { .. }
+            | EventKind::Rewound { .. }
+            | EventKind::Branched { .. }
+            | EventKind::Closed { .. } => {}
         }
     }
 }
@@ -222,49 +257,74 @@ impl<W: Write + Send> Observer for Screen<W> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_agent::{Epoch, Position, RunningCall};
+
     use super::*;
 
-    fn shown(screen: bool, show: Show, events: Vec<Event<'_>>) -> String {
+    fn event(call: Option<&str>, kind: EventKind) -> Event {
+        let position = Position { epoch: Epoch("e".to_owned()), sequence: 1 };
+        let call = call.map(|call| CallId(call.to_owned()));
+        Event { position, session: None, turn: None, message: None, call, kind }
+    }
+
+    fn text(text: &str) -> Event {
+        event(None, EventKind::Text { text: text.to_owned() })
+    }
+
+    fn done() -> Event {
+        event(None, EventKind::ReplyDone)
+    }
+
+    fn started(call: &str, name: &str, arguments: &str) -> Event {
+        event(Some(call), EventKind::ToolStarted { name: name.to_owned(), arguments: arguments.to_owned() })
+    }
+
+    fn finished(call: &str, name: &str, content: &str, failed: bool, elapsed_ms: u64) -> Event {
+        let (name, content) = (name.to_owned(), content.to_owned());
+        event(Some(call), EventKind::ToolFinished { name, content, failed, elapsed_ms })
+    }
+
+    fn shown(screen: bool, show: Show, events: Vec<Event>) -> String {
         let console = Console::plain(screen);
         let mut out = Vec::new();
-        let mut screen = Screen::on(&mut out, console, show, &Interrupt::default());
+        let mut screen = Screen::on(&mut out, console, show, &StopSwitch::default());
         for event in events {
-            screen.event(event);
+            screen.event(&event);
         }
         screen.end_turn();
         String::from_utf8(out).unwrap()
     }
 
-    fn turn<'a>() -> Vec<Event<'a>> {
+    fn turn() -> Vec<Event> {
         vec![
-            Event::Text("\n\nLooking"),
-            Event::Text(" it up.\n"),
-            Event::ReplyDone,
-            Event::ToolStarted { name: "read_file", arguments: r#"{"path":"a.txt"}"# },
-            Event::ToolStarted { name: "read_file", arguments: r#"{"path":"b.txt"}"# },
-            Event::ToolFinished { name: "read_file", content: "text", failed: false, elapsed_ms: 3 },
-            Event::ToolFinished { name: "read_file", content: r#"{"error":"no b.txt"}"#, failed: true, elapsed_ms: 4 },
-            Event::Text("It says\n\nhello.\n\n"),
-            Event::ReplyDone,
+            text("\n\nLooking"),
+            text(" it up.\n"),
+            done(),
+            started("1", "read_file", r#"{"path":"a.txt"}"#),
+            started("2", "read_file", r#"{"path":"b.txt"}"#),
+            finished("2", "read_file", r#"{"error":"no b.txt"}"#, true, 4),
+            finished("1", "read_file", "text", false, 3),
+            text("It says\n\nhello.\n\n"),
+            done(),
         ]
     }
 
     #[test]
     fn a_script_gets_the_words_alone_and_one_line_feed_behind_each_reply() {
         assert_eq!(shown(false, Show::Answer, turn()), "Looking it up.\nIt says\n\nhello.\n");
-        assert_eq!(shown(false, Show::Answer, vec![Event::Text("a"), Event::ReplyDone]), "a\n");
-        assert_eq!(shown(false, Show::Answer, vec![Event::ReplyDone]), "");
+        assert_eq!(shown(false, Show::Answer, vec![text("a"), done()]), "a\n");
+        assert_eq!(shown(false, Show::Answer, vec![done()]), "");
     }
 
     #[test]
     fn a_chat_has_a_line_for_each_call() {
-        let expected = "Looking it up.\n· read_file a.txt … 3 ms\n× read_file b.txt … failed after 4 ms: no b.txt\nIt says\n\nhello.\n";
+        let expected = "Looking it up.\n× read_file b.txt … failed after 4 ms: no b.txt\n· read_file a.txt … 3 ms\nIt says\n\nhello.\n";
         assert_eq!(shown(false, Show::Turn { reasoning: false }, turn()), expected);
     }
 
     #[test]
     fn a_terminal_gets_no_sequences_of_others_and_a_pipe_gets_the_bytes() {
-        let events = || vec![Event::Text("a\u{1b}"), Event::Text("[31mb\r\u{7}"), Event::ReplyDone];
+        let events = || vec![text("a\u{1b}"), text("[31mb\r\u{7}"), done()];
         assert_eq!(shown(true, Show::Answer, events()), "ab\n");
         assert_eq!(shown(false, Show::Answer, events()), "a\u{1b}[31mb\r\u{7}\n");
     }
@@ -272,9 +332,9 @@ mod tests {
     #[test]
     fn on_a_terminal_a_call_is_announced_and_the_announcement_goes() {
         let events = vec![
-            Event::ToolStarted { name: "find", arguments: "{}" },
-            Event::Progress("files: half way"),
-            Event::ToolFinished { name: "find", content: "", failed: false, elapsed_ms: 1 },
+            started("1", "find", "{}"),
+            event(None, EventKind::Progress { text: "files: half way".to_owned() }),
+            finished("1", "find", "", false, 1),
         ];
         let expected = "· find …\r\u{1b}[Kfiles: half way\r\u{1b}[K· find … 1 ms\n";
         assert_eq!(shown(true, Show::Turn { reasoning: false }, events), expected);
@@ -291,7 +351,7 @@ mod tests {
 
     #[test]
     fn reasoning_is_shown_only_when_wanted() {
-        let events = || vec![Event::Reasoning("Hm."), Event::Text("Yes."), Event::ReplyDone];
+        let events = || vec![event(None, EventKind::Reasoning { text: "Hm.".to_owned() }), text("Yes."), done()];
         assert_eq!(shown(false, Show::Turn { reasoning: false }, events()), "Yes.\n");
         assert_eq!(shown(false, Show::Turn { reasoning: true }, events()), "Hm.\nYes.\n");
         assert_eq!(shown(false, Show::Answer, events()), "Yes.\n");
@@ -308,9 +368,18 @@ mod tests {
                 Ok(())
             }
         }
-        let interrupt = Interrupt::default();
-        let mut screen = Screen::on(Gone, Console::plain(false), Show::Answer, &interrupt);
-        screen.event(Event::Text("a"));
-        assert!(screen.reader_gone() && interrupt.is_triggered());
+        let stop = StopSwitch::default();
+        let mut screen = Screen::on(Gone, Console::plain(false), Show::Answer, &stop);
+        screen.event(&text("a"));
+        assert!(screen.reader_gone() && stop.is_triggered());
+    }
+
+    #[test]
+    fn after_a_gap_the_rest_of_the_reply_is_shown_once() {
+        let running = RunningCall { call: CallId("1".to_owned()), name: "find".to_owned(), arguments: "{}".to_owned() };
+        let snapshot = Snapshot { text: "one two".to_owned(), running: vec![running], ..Snapshot::default() };
+        let gap = event(None, EventKind::Snapshot(Box::new(snapshot)));
+        let events = vec![text("one"), gap, text(" three"), done(), finished("1", "find", "", false, 2)];
+        assert_eq!(shown(false, Show::Turn { reasoning: false }, events), "one two three\n· find … 2 ms\n");
     }
 }

@@ -1,9 +1,9 @@
 //! Ctrl-C: what it means depends on what goes on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hermes_agent::Interrupt;
+use tokio_util::sync::CancellationToken;
 
 use crate::failure::Kind;
 
@@ -14,11 +14,36 @@ const TURN: u8 = 1;
 /// A terminal is read in raw mode, where Ctrl-C is a key.
 const PROMPT: u8 = 2;
 
+/// Stops what the terminal waits for: a turn, a question, a compaction. Clones are the same switch.
+#[derive(Clone, Default)]
+pub(crate) struct StopSwitch(Arc<Mutex<CancellationToken>>);
+
+impl StopSwitch {
+    /// The token of what runs now.
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stops what runs.
+    pub(crate) fn trigger(&self) {
+        self.token().cancel();
+    }
+
+    pub(crate) fn is_triggered(&self) -> bool {
+        self.token().is_cancelled()
+    }
+
+    /// A new token, for what runs next.
+    fn reset(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
+    }
+}
+
 /// Listens for Ctrl-C as long as the process runs.
 #[derive(Clone)]
 pub(crate) struct CtrlC {
     state: Arc<AtomicU8>,
-    interrupt: Interrupt,
+    stop: StopSwitch,
 }
 
 /// The state as it was before, when dropped.
@@ -36,13 +61,13 @@ impl Drop for During<'_> {
 impl CtrlC {
     /// Begins to listen.
     pub(crate) fn listen() -> Self {
-        let listening = Self { state: Arc::new(AtomicU8::new(IDLE)), interrupt: Interrupt::default() };
+        let listening = Self { state: Arc::new(AtomicU8::new(IDLE)), stop: StopSwitch::default() };
         let heard = listening.clone();
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
                 match heard.state.load(Ordering::Relaxed) {
                     PROMPT => {}
-                    TURN if !heard.interrupt.is_triggered() => heard.interrupt.trigger(),
+                    TURN if !heard.stop.is_triggered() => heard.stop.trigger(),
                     // What was said is stored already, and the next process closes what is open.
                     _ => {
                         hermes_capabilities::process::end_all();
@@ -55,13 +80,13 @@ impl CtrlC {
     }
 
     /// The switch that a turn watches.
-    pub(crate) fn interrupt(&self) -> &Interrupt {
-        &self.interrupt
+    pub(crate) fn switch(&self) -> &StopSwitch {
+        &self.stop
     }
 
     /// While it is held, Ctrl-C stops the turn.
     pub(crate) fn stops_the_turn(&self) -> During<'_> {
-        self.interrupt.reset();
+        self.stop.reset();
         self.enter(TURN)
     }
 

@@ -5,10 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Conversation, Item, MessageId, MessageRange, Summary, View};
 
 /// Who put a summary into a view first, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
     /// The engine, or `host`.
     pub by: String,
@@ -17,7 +19,7 @@ pub struct Made {
 }
 
 /// A part of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stretch {
     /// The list of tools.
     Tools {
@@ -182,7 +184,7 @@ impl Picture {
 }
 
 /// A stretch of a new view, and what stands in its place in the old one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Of the new view.
     pub stretch: Stretch,

@@ -333,6 +333,11 @@ pub struct Taken {
 }
 
 impl Generations {
+    /// Of plugins that never change.
+    pub fn fixed(halt: Halt) -> Self {
+        Self { slots: Vec::new(), halt }
+    }
+
     /// Between two turns: lets newer generations take over. What would change the tools of the session waits for the next
     /// one, and so do texts for the system prompt.
     pub async fn take_over(&self, changes: Vec<Change>, around: &Surroundings) -> Taken {

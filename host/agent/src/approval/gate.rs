@@ -11,19 +11,23 @@ use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Fault, FaultKind, Identity};
 
 use super::kept::Kept;
-use super::question::{Approver, Decision, Objection, Question, Subject};
+use super::question::{Decision, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
 use super::rules::ApprovalRules;
-use crate::report::Voice;
+use crate::questions::Questions;
+use crate::report::NoticeSender;
 
-/// What decides before the user is asked, and who asks.
-#[derive(Clone, Default)]
+/// What decides before the user is asked, and whether the user can be asked.
+#[derive(Debug, Clone, Default)]
 pub struct Approvals {
     /// `approvals.allow` and `approvals.deny`.
     pub rules: ApprovalRules,
-    /// None where nobody can be asked.
-    pub approver: Option<Arc<dyn Approver>>,
+    /// Whether a front end of the session may answer questions.
+    pub can_ask: bool,
 }
+
+/// What the user allowed until the session is closed. It outlives the plugins' instances.
+pub(crate) type SessionRights = Arc<Mutex<HashSet<Right>>>;
 
 /// What was refused, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +41,13 @@ pub(crate) struct Refused {
 pub(crate) struct Gate {
     rules: ApprovalRules,
     kept: Kept,
-    for_session: Mutex<HashSet<Right>>,
+    for_session: SessionRights,
     identities: Mutex<HashMap<String, Identity>>,
     /// Held while the user is asked.
     asking: tokio::sync::Mutex<()>,
     pub(super) can_ask: bool,
-    voice: Voice,
+    notices: NoticeSender,
+    questions: Questions,
 }
 
 /// Whom the host's own tools belong to.
@@ -60,16 +65,18 @@ impl Gate {
         approvals: &Approvals,
         home: &Path,
         identities: impl IntoIterator<Item = Identity>,
-        voice: Voice,
+        notices: NoticeSender,
+        (questions, for_session): (Questions, SessionRights),
     ) -> Self {
         Self {
             rules: approvals.rules.clone(),
             kept: Kept::in_home(home),
-            for_session: Mutex::default(),
+            for_session,
             identities: Mutex::new(by_name(identities)),
             asking: tokio::sync::Mutex::default(),
-            can_ask: approvals.approver.is_some(),
-            voice,
+            can_ask: approvals.can_ask,
+            notices,
+            questions,
         }
     }
 
@@ -126,7 +133,7 @@ impl Gate {
         let question = Question {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
-            subject: Subject::Program(run.clone()),
+            subject: Subject::Program(Box::new(ProgramRun::from(run))),
         };
         self.pass(question, vec![right], attended).await
     }
@@ -150,7 +157,7 @@ impl Gate {
         if rights.is_empty() {
             return Ok(());
         }
-        match self.voice.ask(question.clone()).await {
+        match self.questions.approval(question.clone()).await {
             None => return Err(self.unattended(&question, &rights)),
             Some(Decision::Deny) => {
                 let text = format!("`{}` was not run: the user refused it. {NO_OTHER_WAY}", question.subject.name());
@@ -160,7 +167,7 @@ impl Gate {
             Some(Decision::Session) => self.remember(rights),
             Some(Decision::Always) => {
                 if let Err(error) = self.kept.add(&rights) {
-                    self.voice.notice(format!("the approval counts for this session only: {error}"));
+                    self.notices.notice(format!("the approval counts for this session only: {error}"));
                 }
                 self.remember(rights);
             }
@@ -187,7 +194,7 @@ impl Gate {
             return true;
         }
         self.kept.has(right).unwrap_or_else(|error| {
-            self.voice.notice(format!("approvals that were given for good are asked for again: {error}"));
+            self.notices.notice(format!("approvals that were given for good are asked for again: {error}"));
             false
         })
     }
@@ -206,7 +213,7 @@ impl Gate {
         let name = question.subject.name();
         let entries: Vec<String> = rights.iter().map(Right::entry).collect();
         let entries = entries.join(", ");
-        self.voice.notice(format!(
+        self.notices.notice(format!(
             "plugin `{}` was not allowed to run `{name}`: nobody can be asked here; `approvals.allow: [{entries}]` in \
              config.yaml allows it",
             question.plugin

@@ -1,18 +1,10 @@
 //! What a user is asked before a plugin does something, and the answers.
 
-use async_trait::async_trait;
 use hermes_capabilities::process::Run;
-
-/// Asks the user.
-#[async_trait]
-pub trait Approver: Send + Sync {
-    /// Shows the question and waits for an answer; anything but a clear yes is [`Decision::Deny`]. When the future is
-    /// dropped, the question is withdrawn.
-    async fn ask(&self, question: &Question) -> Decision;
-}
+use serde::{Deserialize, Serialize};
 
 /// What the user is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The plugin that wants to do it.
     pub plugin: String,
@@ -23,7 +15,8 @@ pub struct Question {
 }
 
 /// What a plugin wants to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "subject", rename_all = "kebab-case")]
 pub enum Subject {
     /// Run a tool that the model called.
     Tool {
@@ -37,11 +30,44 @@ pub enum Subject {
         objections: Vec<Objection>,
     },
     /// Run a program.
-    Program(Run),
+    Program(Box<ProgramRun>),
+}
+
+/// A run of a program, as far as the user is shown it. The environment stays in the host: it may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramRun {
+    /// The program's name, as it was granted.
+    pub program: String,
+    /// Where it was found.
+    pub path: String,
+    /// The same without links.
+    pub real: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Where it runs.
+    pub folder: String,
+    /// How many bytes it reads from its standard input.
+    pub input_bytes: usize,
+    /// Those bytes, where they are text.
+    pub input: Option<String>,
+}
+
+impl From<&Run> for ProgramRun {
+    fn from(run: &Run) -> Self {
+        Self {
+            program: run.program.clone(),
+            path: run.path.display().to_string(),
+            real: run.real.display().to_string(),
+            arguments: run.arguments.clone(),
+            folder: run.folder.display().to_string(),
+            input_bytes: run.input.len(),
+            input: std::str::from_utf8(&run.input).ok().map(str::to_owned),
+        }
+    }
 }
 
 /// A hook that wants the user to decide.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objection {
     /// The hook's plugin.
     pub plugin: String,
@@ -50,7 +76,8 @@ pub struct Objection {
 }
 
 /// What the user answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Decision {
     /// This time.
     Once,

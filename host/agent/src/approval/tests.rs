@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::Identity;
 use hermes_plugin_host::services::Refusal;
 
-use crate::event::{Event, Observer};
-use crate::report::{self, Ear};
+use crate::command::CommandError;
+use crate::event::EventKind;
+use crate::feed::{Feed, FeedLimits, Subscription};
+use crate::query::{Query, QuestionEnd};
+use crate::questions::Questions;
+use crate::report::NoticeSender;
 
 use super::gate::Refused;
 use super::right::Right;
@@ -26,58 +29,17 @@ fn identity(plugin: &str) -> Identity {
     Identity { name: plugin.to_owned(), version: "1.0.0".to_owned(), digest: format!("digest of {plugin}") }
 }
 
-/// Answers by a script and notes what it was asked; how many questions stood at once.
-#[derive(Default)]
-struct Person {
-    answers: Mutex<VecDeque<Decision>>,
-    asked: Mutex<Vec<Question>>,
-    open: Mutex<(u32, u32)>,
-}
-
-#[async_trait]
-impl Approver for Person {
-    async fn ask(&self, question: &Question) -> Decision {
-        {
-            let mut open = self.open.lock().unwrap();
-            open.0 += 1;
-            open.1 = open.1.max(open.0);
-        }
-        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-        self.open.lock().unwrap().0 -= 1;
-        self.asked.lock().unwrap().push(question.clone());
-        self.answers.lock().unwrap().pop_front().expect("no more questions were expected")
-    }
-}
-
-/// Never answers.
-struct Silent;
-
-#[async_trait]
-impl Approver for Silent {
-    async fn ask(&self, _: &Question) -> Decision {
-        std::future::pending().await
-    }
-}
-
-#[derive(Default)]
-struct Notes(Vec<String>);
-
-impl Observer for Notes {
-    fn event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Notice(text) => self.0.push(text.to_owned()),
-            Event::Asking => self.0.push("asking".to_owned()),
-            _ => {}
-        }
-    }
-}
-
+/// A gate, and a front end that answers its questions by a script.
 struct Ground {
     home: tempfile::TempDir,
-    person: Arc<Person>,
     gate: Gate,
-    ear: Ear,
-    notes: Notes,
+    questions: Questions,
+    events: Subscription,
+    answers: VecDeque<Decision>,
+    asked: Vec<Question>,
+    notes: Vec<String>,
+    /// Most questions that were open at once.
+    most_open: usize,
 }
 
 impl Ground {
@@ -86,37 +48,77 @@ impl Ground {
     }
 
     fn with(answers: &[Decision], allow: &[&str], deny: &[&str], home: tempfile::TempDir) -> Self {
-        let person = Arc::new(Person { answers: Mutex::new(answers.iter().copied().collect()), ..Person::default() });
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
         let rules = ApprovalRules::parse(&list(allow), &list(deny)).unwrap();
-        let approvals = Approvals { rules, approver: Some(person.clone()) };
-        let (voice, ear) = report::channel(home.path(), "s", approvals.approver.clone());
+        let approvals = Approvals { rules, can_ask: true };
+        let feed = Feed::new(FeedLimits::SHARED);
+        let events = feed.subscribe(None);
+        let questions = Questions::new(feed.clone());
+        let notices = NoticeSender::new(home.path(), "s", feed);
         let identities = ["runner", "guard"].map(identity);
-        let gate = Gate::new(&approvals, home.path(), identities, voice);
-        Self { home, person, gate, ear, notes: Notes::default() }
+        let answered = (questions.clone(), SessionRights::default());
+        let gate = Gate::new(&approvals, home.path(), identities, notices, answered);
+        let answers = answers.iter().copied().collect();
+        let (asked, notes, most_open) = (Vec::new(), Vec::new(), 0);
+        Self { home, gate, questions, events, answers, asked, notes, most_open }
     }
 
-    /// Programs, one after the other, while somebody attends.
+    /// Lets work be done while the front end reads events and answers.
+    async fn attend<T>(&mut self, work: impl AsyncFnOnce(&Gate) -> T) -> T {
+        let Self { gate, questions, events, answers, asked, notes, most_open, .. } = self;
+        let _attending = questions.attend();
+        let mut open = 0;
+        let mut front = async || {
+            while let Some(event) = events.next().await {
+                match &event.kind {
+                    EventKind::Notice { text } => notes.push(text.clone()),
+                    EventKind::Asked { question, query: Query::Approval { question: details } } => {
+                        open += 1;
+                        *most_open = open.max(*most_open);
+                        notes.push("asked".to_owned());
+                        asked.push(Question::clone(details));
+                        tokio::time::sleep(Duration::from_secs(3)).await;
+                        let decision = answers.pop_front().expect("no more questions were expected");
+                        questions.decide(*question, decision).unwrap();
+                    }
+                    EventKind::Closed { .. } => open -= 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = front() => panic!("the feed ended"),
+            done = work(gate) => done,
+        }
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        self.notes.extend(self.events.notices());
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Programs, one after the other.
     async fn programs(&mut self, programs: &[&str]) -> Vec<Option<Refusal>> {
-        let (gate, mut outcomes) = (&self.gate, Vec::new());
-        let work = async {
+        self.attend(async |gate| {
+            let mut outcomes = Vec::new();
             for program in programs {
                 outcomes.push(gate.program(&identity("runner"), &run(program), true).await.err().map(|no| no.by));
             }
-        };
-        self.ear.attend(&mut self.notes, work).await;
-        outcomes
+            outcomes
+        })
+        .await
     }
 
     async fn tool(&mut self, dangerous: bool, objections: &[&str]) -> Result<(), Refused> {
         let objection = |why: &&str| Objection { plugin: "guard".to_owned(), why: (*why).to_owned() };
+        let objections = objections.iter().map(objection).collect();
         let call = ToolCall { id: "c".to_owned(), name: "wipe".to_owned(), arguments: "{\"all\":1}".to_owned() };
-        let work = self.gate.tool(Some("runner"), &call, dangerous, objections.iter().map(objection).collect());
-        self.ear.attend(&mut self.notes, work).await
+        self.attend(async |gate| gate.tool(Some("runner"), &call, dangerous, objections).await).await
     }
 
     fn asked(&self) -> usize {
-        self.person.asked.lock().unwrap().len()
+        self.asked.len()
     }
 }
 
@@ -141,7 +143,7 @@ async fn once_is_once_and_session_is_for_the_same_program_of_the_same_plugin() {
     let outcomes = ground.programs(&["git", "git", "git", "ls", "ls"]).await;
     assert_eq!(outcomes, [YES, YES, YES, NO, NO]);
     assert_eq!(ground.asked(), 4);
-    assert_eq!(ground.notes.0, ["asking"; 4]);
+    assert_eq!(ground.notices(), ["asked"; 4]);
     // Nothing of this lasts.
     assert!(!ground.home.path().join("approvals.json").exists());
 }
@@ -154,8 +156,7 @@ async fn always_holds_in_the_next_session_until_the_plugin_changes() {
     assert_eq!(second.programs(&["git"]).await, [YES]);
     let updated = Identity { digest: "another".to_owned(), ..identity("runner") };
     let git = run("git");
-    let work = second.gate.program(&updated, &git, true);
-    let refused = second.ear.attend(&mut second.notes, work).await.unwrap_err();
+    let refused = second.attend(async |gate| gate.program(&updated, &git, true).await).await.unwrap_err();
     assert_eq!((refused.by, second.asked()), (Refusal::User, 1));
 }
 
@@ -181,13 +182,15 @@ async fn a_denied_always_is_still_denied() {
 #[tokio::test(start_paused = true)]
 async fn questions_come_one_after_the_other_and_an_answer_serves_those_that_wait() {
     let mut ground = Ground::new(&[Decision::Session, Decision::Deny]);
-    let gate = &ground.gate;
     let plugin = identity("runner");
     let runs = ["git", "git", "git", "ls"].map(run);
-    let work = futures_util::future::join_all(runs.iter().map(|run| gate.program(&plugin, run, true)));
-    let outcomes = ground.ear.attend(&mut ground.notes, work).await;
+    let outcomes = ground
+        .attend(async |gate| {
+            futures_util::future::join_all(runs.iter().map(|run| gate.program(&plugin, run, true))).await
+        })
+        .await;
     assert_eq!(outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false]);
-    assert_eq!((ground.asked(), ground.person.open.lock().unwrap().1), (2, 1));
+    assert_eq!((ground.asked(), ground.most_open), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,8 +198,8 @@ async fn where_nobody_can_be_asked_it_is_refused_with_the_way_to_allow_it() {
     let mut ground = Ground::new(&[]);
     ground.gate.can_ask = false;
     assert_eq!(ground.programs(&["git"]).await, [Some(Refusal::Unattended)]);
-    ground.ear.drain(&mut ground.notes);
-    assert!(ground.notes.0[0].contains("approvals.allow: [runner/process:git]"), "{:?}", ground.notes.0);
+    let notices = ground.notices();
+    assert!(notices[0].contains("approvals.allow: [runner/process:git]"), "{notices:?}");
     let refused = ground.tool(true, &["it is Friday"]).await.unwrap_err();
     assert_eq!(refused.by, Refusal::Unattended);
     assert!(refused.text.contains("approvals.allow: [guard/wipe, runner/wipe]"), "{}", refused.text);
@@ -208,37 +211,39 @@ async fn work_in_the_background_asks_nobody() {
     let mut ground = Ground::with(&[], &["runner/process:ls"], &[], tempfile::tempdir().unwrap());
     let plugin = identity("runner");
     let (git, ls) = (run("git"), run("ls"));
-    let work =
-        async { (ground.gate.program(&plugin, &git, false).await, ground.gate.program(&plugin, &ls, false).await) };
-    let (git, ls) = ground.ear.attend(&mut ground.notes, work).await;
+    let (git, ls) = ground
+        .attend(async |gate| (gate.program(&plugin, &git, false).await, gate.program(&plugin, &ls, false).await))
+        .await;
     assert_eq!((git.unwrap_err().by, ls.is_ok(), ground.asked()), (Refusal::Unattended, true, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_takes_up_is_refused_and_never_shown_later() {
     let mut ground = Ground::new(&[]);
-    // No turn runs.
+    // No front end attends.
     let refused = ground.gate.program(&identity("runner"), &run("git"), true).await.unwrap_err();
     assert_eq!(refused.by, Refusal::Unattended);
-    ground.ear.attend(&mut ground.notes, tokio::time::sleep(std::time::Duration::from_secs(9))).await;
+    ground.attend(async |_| tokio::time::sleep(Duration::from_secs(9)).await).await;
     assert_eq!(ground.asked(), 0);
-    ground.ear.ask_no_more();
+    ground.questions.end();
     assert_eq!(ground.programs(&["git"]).await, [Some(Refusal::Unattended)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_is_stopped_while_it_asks_leaves_a_no() {
-    let home = tempfile::tempdir().unwrap();
-    let approvals = Approvals { rules: ApprovalRules::default(), approver: Some(Arc::new(Silent)) };
-    let (voice, mut ear) = report::channel(home.path(), "s", approvals.approver.clone());
-    let gate = Arc::new(Gate::new(&approvals, home.path(), [identity("runner")], voice));
-    let asking = Arc::clone(&gate);
-    let asker = tokio::spawn(async move { asking.program(&identity("runner"), &run("git"), true).await });
-    let mut notes = Notes::default();
-    let turn = ear.attend(&mut notes, std::future::pending::<()>());
-    assert!(tokio::time::timeout(std::time::Duration::from_secs(9), turn).await.is_err());
-    assert_eq!(asker.await.unwrap().unwrap_err().by, Refusal::User);
-    assert_eq!(notes.0, ["asking"]);
+async fn a_call_that_is_stopped_while_it_asks_withdraws_its_question() {
+    let mut ground = Ground::new(&[]);
+    let _attending = ground.questions.attend();
+    let (runner, git) = (identity("runner"), run("git"));
+    let asking = ground.gate.program(&runner, &git, true);
+    assert!(tokio::time::timeout(Duration::from_secs(9), asking).await.is_err());
+    let kinds: Vec<EventKind> =
+        std::iter::from_fn(|| ground.events.try_next()).map(|event| event.kind.clone()).collect();
+    let [EventKind::Asked { question, .. }, EventKind::Closed { question: closed, how }] = &kinds[..] else {
+        panic!("{kinds:?}")
+    };
+    assert_eq!((question, *how), (closed, QuestionEnd::Withdrawn));
+    let late = ground.questions.decide(*question, Decision::Always);
+    assert_eq!(late, Err(CommandError::QuestionWithdrawn { question: *question }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,7 +256,7 @@ async fn a_hook_and_a_dangerous_tool_are_one_question_and_another_reason_is_anot
     assert_eq!(ground.tool(true, &[]).await, Ok(()));
     assert_eq!(ground.asked(), 1);
     assert!(ground.tool(true, &["it is Monday"]).await.is_err());
-    let asked = ground.person.asked.lock().unwrap();
+    let asked = &ground.asked;
     let Subject::Tool { name, arguments, dangerous, objections } = &asked[0].subject else { panic!("{asked:?}") };
     assert_eq!((name.as_str(), arguments.as_str(), *dangerous), ("wipe", "{\"all\":1}", true));
     assert_eq!(objections, &[Objection { plugin: "guard".to_owned(), why: "it is Friday".to_owned() }]);
@@ -263,7 +268,6 @@ async fn an_always_that_cannot_be_kept_counts_for_the_session_and_says_so() {
     std::fs::write(ground.home.path().join("approvals.json"), "damaged").unwrap();
     assert_eq!(ground.programs(&["git", "git"]).await, [YES, YES]);
     assert_eq!(ground.asked(), 1);
-    ground.ear.drain(&mut ground.notes);
-    let told = ground.notes.0.join("\n");
+    let told = ground.notices().join("\n");
     assert!(told.contains("for this session only") && told.contains("damaged"), "{told}");
 }

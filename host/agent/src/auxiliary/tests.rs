@@ -6,7 +6,8 @@ use std::path::Path;
 use hermes_models::{Delta, Style};
 
 use super::*;
-use crate::report::{self, Ear};
+use crate::feed::{Feed, FeedLimits, Subscription};
+use crate::report::NoticeSender;
 
 /// What a scripted model does at an attempt.
 #[derive(Clone)]
@@ -75,7 +76,7 @@ impl Provider for Scripted {
 /// The session's model stands last.
 struct Stage {
     auxiliary: Auxiliary,
-    ear: Ear,
+    front: Subscription,
     asked: Vec<Arc<Mutex<Vec<i64>>>>,
 }
 
@@ -104,9 +105,11 @@ fn staged(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: Option<
     let mut models = AuxiliaryModels::new(2);
     let missing = missing.map(str::to_owned);
     models.set(task, TaskModels { candidates, timeout: Duration::from_secs(100), missing });
-    let (voice, ear) = report::channel(Path::new("."), "s", None);
-    let auxiliary = Auxiliary::new(provider(session), model("big", 100_000), models, voice);
-    Stage { auxiliary, ear, asked }
+    let feed = Feed::new(FeedLimits::SHARED);
+    let front = feed.subscribe(None);
+    let notices = NoticeSender::new(Path::new("."), "s", feed);
+    let auxiliary = Auxiliary::new(provider(session), model("big", 100_000), models, notices);
+    Stage { auxiliary, front, asked }
 }
 
 fn model(name: &str, context_length: u32) -> Model {
@@ -244,7 +247,7 @@ async fn another_one_that_served_is_told_once_with_cause_and_way_out() {
         stage.ask(COMPRESSION).await.unwrap();
     }
     assert_eq!(
-        stage.ear.notices(),
+        stage.front.notices(),
         [
             "the task `compression` was served by other-1 of p and not as configured: no connection to http://h/: refused; \
           check `auxiliary.compression[0]` in config.yaml, or run `hermes doctor`"
@@ -255,12 +258,12 @@ async fn another_one_that_served_is_told_once_with_cause_and_way_out() {
     stage.ask(COMPRESSION).await.unwrap();
     stage.ask(COMPRESSION).await.unwrap();
     assert_eq!(
-        stage.ear.notices(),
+        stage.front.notices(),
         [format!("the task `compression` was served by big of p and not as configured: {lacking}")]
     );
     let mut quiet = self::stage(COMPRESSION, vec![vec![down(), Say("again")]], vec![Say("session")]);
     assert_eq!(quiet.ask(COMPRESSION).await.unwrap(), "again");
-    assert!(quiet.ear.notices().is_empty());
+    assert!(quiet.front.notices().is_empty());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use hermes_plugin_host::CacheState;
 use crate::error::AgentError;
 
 /// A conversation that can be shown and whose view can be replaced.
-pub trait Desk: Send {
+pub trait Desk: Send + Sync {
     /// The log.
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation>;
     /// The view in force.

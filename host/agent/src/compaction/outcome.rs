@@ -1,9 +1,11 @@
 //! What a requested compaction did, or would do.
 
 use hermes_conversation::picture::Change;
+use serde::{Deserialize, Serialize};
 
 /// What came of `/compress`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "compression", rename_all = "kebab-case")]
 pub enum Compression {
     /// A new view was adopted.
     Adopted,
@@ -25,7 +27,7 @@ pub enum Compression {
 }
 
 /// What `/compress` would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlook {
     /// Who would do it.
     pub by: String,

@@ -13,10 +13,11 @@ use hermes_plugin_host::{
     Advice, CacheState, CallError, Cause, ContextEngine, Fault, FaultKind, Moment, Outcome, PlanRequest, Pressure,
     Progress, Timing,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::error::AgentError;
-use crate::interrupt::Interrupt;
+use crate::stop::until_stopped;
 
 /// How long a turn waits for a plan that it can do without.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -285,13 +286,13 @@ async fn a_view_that_was_adopted_when_the_user_stopped_the_turn_is_told() {
     let engine = Scripted { hangs_at_settled: true, ..Scripted::new(Work::Done, &[11]) };
     let (mut compactor, _, _) = compactor(engine, 200_000);
     let mut done = Vec::new();
-    let interrupt = Interrupt::default();
-    let stops = interrupt.clone();
+    let token = CancellationToken::new();
+    let stops = token.clone();
     let stop = async move {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        stops.trigger();
+        stops.cancel();
     };
-    let work = interrupt.or_done(compactor.make_room(&mut table, Moment::Overflow, &mut done));
+    let work = until_stopped(&token, compactor.make_room(&mut table, Moment::Overflow, &mut done));
     let (outcome, ()) = tokio::join!(work, stop);
     assert!(outcome.is_none());
     assert_eq!(done.len(), 1);

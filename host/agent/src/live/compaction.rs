@@ -17,7 +17,7 @@ use crate::journal::Journal;
 use crate::live::log::SessionLog;
 use crate::live::plugins::Plugged;
 use crate::outgoing::Outgoing;
-use crate::report::Voice;
+use crate::report::NoticeSender;
 
 /// What decides which view the model sees.
 pub(crate) struct SessionCompaction {
@@ -32,7 +32,7 @@ impl SessionCompaction {
         let faults = host.store.engine_faults(&log.session, &plugged.engine_version)?;
         Ok(Self {
             compactor: begin(host, plugged),
-            assistant: Assistant::new(plugged.assist.clone(), notify(&plugged.voice)),
+            assistant: Assistant::new(plugged.assist.clone(), notify(&plugged.notices)),
             faults: faults.map_or(0, |(faults, _)| faults),
         })
     }
@@ -94,11 +94,11 @@ fn begin(host: &Host, plugged: &Plugged) -> Compactor {
     let window = host.model.context_length;
     let rules = Rules { enabled: host.settings.compression, window, patience: PATIENCE };
     let ruler = noted_ruler(&host.store, &host.model);
-    Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.voice))
+    Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.notices))
 }
 
 /// What passes lines on to the user.
-fn notify(voice: &Voice) -> Notify {
-    let voice = voice.clone();
-    Arc::new(move |text| voice.notice(text))
+fn notify(notices: &NoticeSender) -> Notify {
+    let notices = notices.clone();
+    Arc::new(move |text| notices.notice(text))
 }

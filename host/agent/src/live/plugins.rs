@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
 use crate::error::AgentError;
+use crate::front::Front;
 use crate::host::Host;
-use crate::report::{self, Ear, Voice};
+use crate::report::NoticeSender;
 use crate::skills::SkillShelf;
 use crate::toolbox::Toolbox;
 use crate::watchers::Watchers;
@@ -32,7 +33,7 @@ pub(crate) struct Plugged {
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) generations: Generations,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) voice: Voice,
+    pub(crate) notices: NoticeSender,
     /// Says when the turn must end because of a plugin that failed for good.
     pub(crate) halt: Halt,
     /// Memories that still take in a turn.
@@ -45,21 +46,24 @@ impl Plugged {
         session: &Session,
         fresh: bool,
         history: Arc<dyn History>,
-    ) -> Result<(Self, Ear), AgentError> {
-        let (voice, ear) = report::channel(&host.home, session.id.as_str(), host.approvals.approver.clone());
-        let gate = Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), voice.clone()));
-        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &voice, &gate))?;
+        front: &Front,
+    ) -> Result<Self, AgentError> {
+        let notices = NoticeSender::new(&host.home, session.id.as_str(), front.feed.clone());
+        let answers = (front.questions.clone(), front.rights.clone());
+        let gate =
+            Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
+        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &notices, &gate))?;
         let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
             plugins;
         let (watchers, unwatched) = Watchers::gather(&hooks).await;
         let watchers = Arc::new(watchers);
-        let (toolbox, notices) =
+        let (toolbox, left_out) =
             Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), Arc::clone(&gate)).await;
-        for notice in unwatched.into_iter().chain(notices) {
-            voice.notice(notice);
+        for notice in unwatched.into_iter().chain(left_out) {
+            notices.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
-        let plugged = Self {
+        Ok(Self {
             engine,
             engine_version,
             assist,
@@ -70,11 +74,10 @@ impl Plugged {
             hooks,
             generations,
             gate,
-            voice,
+            notices,
             halt,
             syncing: None,
-        };
-        Ok((plugged, ear))
+        })
     }
 }
 
@@ -83,7 +86,7 @@ pub(crate) fn surroundings(
     session: &Session,
     fresh: bool,
     history: Arc<dyn History>,
-    voice: &Voice,
+    notices: &NoticeSender,
     gate: &Arc<Gate>,
 ) -> Surroundings {
     let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
@@ -92,7 +95,7 @@ pub(crate) fn surroundings(
         None if fresh => Start::Fresh,
         _ => Start::Resumed,
     };
-    let (reporters, gate) = (voice.clone(), Arc::clone(gate));
+    let (reporters, gate) = (notices.clone(), Arc::clone(gate));
     Surroundings {
         session: SessionInfo {
             id: session.id.to_string(),
@@ -113,7 +116,7 @@ pub(crate) fn surroundings(
             Arc::clone(&host.provider),
             host.model.clone(),
             host.settings.auxiliary_models.clone(),
-            voice.clone(),
+            notices.clone(),
         )),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),

@@ -1,8 +1,7 @@
 //! What a question says: everything that others wrote is shown as it is, with what cannot be seen made visible and
 //! what is left out counted.
 
-use hermes_agent::approval::{Decision, Question, Subject};
-use hermes_capabilities::process::Run;
+use hermes_agent::approval::{Decision, ProgramRun, Question, Subject};
 
 use crate::text::{counted, grouped};
 
@@ -47,26 +46,23 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
     std::iter::once(title).chain(fields).chain([format!("  session and always: {scope}")]).collect()
 }
 
-fn program(run: &Run) -> Vec<(&'static str, String)> {
-    let path = |path: &std::path::Path| word(&path.display().to_string());
+fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {
+    let path = |path: &str| word(path);
     let mut program = path(&run.path);
     if run.real != run.path {
         program.push_str(&format!(", which leads to {}", path(&run.real)));
     }
     let mut fields = vec![("command", command(run)), ("program", program), ("folder", path(&run.folder))];
-    if !run.input.is_empty() {
-        let size = counted(run.input.len() as u64, "byte");
-        let text = match std::str::from_utf8(&run.input) {
-            Ok(text) => bounded(text, quoted),
-            Err(_) => "no text".to_owned(),
-        };
+    if run.input_bytes > 0 {
+        let size = counted(run.input_bytes as u64, "byte");
+        let text = run.input.as_ref().map_or_else(|| "no text".to_owned(), |text| bounded(text, quoted));
         fields.push(("input", format!("{size}: {text}")));
     }
     fields
 }
 
 /// The program and its arguments, each a word of its own whatever is in it.
-fn command(run: &Run) -> String {
+fn command(run: &ProgramRun) -> String {
     let mut line = bounded(&run.program, word);
     for (at, argument) in run.arguments.iter().enumerate() {
         if line.chars().count() > MOST_OF_A_LINE {
@@ -140,23 +136,22 @@ pub(super) fn said(decision: Decision) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::PathBuf;
-
     use hermes_agent::approval::Objection;
 
     use super::*;
 
     fn run(program: &str, arguments: &[&str], input: &[u8]) -> Question {
-        let run = Run {
+        let run = ProgramRun {
             program: program.to_owned(),
-            path: PathBuf::from("/usr/bin").join(program),
-            real: PathBuf::from("/usr/bin").join(program),
+            path: format!("/usr/bin/{program}"),
+            real: format!("/usr/bin/{program}"),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-            folder: PathBuf::from("/w"),
-            input: input.to_vec(),
-            environment: Vec::new(),
+            folder: "/w".to_owned(),
+            input_bytes: input.len(),
+            input: String::from_utf8(input.to_vec()).ok(),
         };
-        Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject: Subject::Program(run) }
+        let subject = Subject::Program(Box::new(run));
+        Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject }
     }
 
     #[test]

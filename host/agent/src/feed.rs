@@ -1,0 +1,264 @@
+//! The events of one session: numbered, kept in a bounded buffer, read by any number of front ends.
+//!
+//! Publishing never waits. A front end that falls behind the buffer, or that names a position of another epoch, gets a
+//! snapshot in place of the events that it missed, and every event after it.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hermes_conversation::{MessageId, SessionId};
+use tokio::sync::watch;
+
+use crate::event::{Event, EventKind};
+use crate::id::{CallId, Epoch, Position, TurnNumber};
+use crate::snapshot::Snapshot;
+
+/// How much of the past a session keeps for front ends that are behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedLimits {
+    /// Events.
+    pub events: usize,
+    /// Bytes of text in them.
+    pub bytes: usize,
+}
+
+impl FeedLimits {
+    /// For one of many sessions: a few seconds of a fast reply, in at most 64 KiB of text.
+    pub const SHARED: Self = Self { events: 512, bytes: 64 << 10 };
+    /// For the only session of a process, whose reader may be a slow pipe.
+    pub const SINGLE: Self = Self { events: 1 << 17, bytes: 32 << 20 };
+}
+
+/// Publishes the events of a session. Clones publish to the same front ends.
+#[derive(Clone)]
+pub struct Feed(Arc<Shared>);
+
+struct Shared {
+    epoch: Epoch,
+    limits: FeedLimits,
+    state: Mutex<State>,
+    /// The newest sequence number; wakes the subscriptions.
+    newest: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<SessionId>,
+    turn: Option<TurnNumber>,
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    newest: u64,
+    snapshot: Snapshot,
+    /// Notices so far: each is published once, or a plugin in a loop would flood the conversation.
+    notices: HashSet<String>,
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    pub(crate) message: Option<MessageId>,
+    pub(crate) call: Option<CallId>,
+}
+
+impl About {
+    pub(crate) fn message(id: MessageId) -> Self {
+        Self { message: Some(id), call: None }
+    }
+
+    pub(crate) fn call(id: &str) -> Self {
+        Self { message: None, call: Some(CallId(id.to_owned())) }
+    }
+}
+
+impl Feed {
+    /// A feed without events, in an epoch of its own.
+    pub fn new(limits: FeedLimits) -> Self {
+        Self(Arc::new(Shared { epoch: epoch(), limits, state: Mutex::default(), newest: watch::Sender::new(0) }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session that the events from here on belong to.
+    pub(crate) fn set_session(&self, session: &SessionId) {
+        self.state().session = Some(session.clone());
+    }
+
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        self.state().session.clone()
+    }
+
+    /// The turn that the events from here on belong to.
+    pub(crate) fn set_turn(&self, turn: Option<TurnNumber>) {
+        self.state().turn = turn;
+    }
+
+    /// Publishes an event that is about the session or the turn.
+    pub(crate) fn publish(&self, kind: EventKind) {
+        self.publish_about(About::default(), kind);
+    }
+
+    /// Publishes an event that is about a message or a call.
+    pub(crate) fn publish_about(&self, about: About, kind: EventKind) {
+        let mut state = self.state();
+        if state.snapshot.ended {
+            return;
+        }
+        if let EventKind::Notice { text } = &kind
+            && !state.notices.insert(text.clone())
+        {
+            return;
+        }
+        state.newest += 1;
+        let event = Event {
+            position: Position { epoch: self.0.epoch.clone(), sequence: state.newest },
+            session: state.session.clone(),
+            turn: state.turn,
+            message: about.message,
+            call: about.call,
+            kind,
+        };
+        state.snapshot.apply(&event);
+        state.bytes += weight(&event);
+        state.events.push_back(Arc::new(event));
+        while state.events.len() > self.0.limits.events || state.bytes > self.0.limits.bytes {
+            let Some(oldest) = state.events.pop_front() else { break };
+            state.bytes -= weight(&oldest);
+        }
+        let newest = state.newest;
+        drop(state);
+        self.0.newest.send_replace(newest);
+    }
+
+    /// A line for the user. The same line is published once in the life of a feed.
+    pub(crate) fn notice(&self, text: impl Into<String>) {
+        self.publish(EventKind::Notice { text: text.into() });
+    }
+
+    /// Drops the events that are kept for front ends that are behind: they get a snapshot.
+    pub(crate) fn forget(&self) {
+        let mut state = self.state();
+        state.events = VecDeque::new();
+        state.bytes = 0;
+    }
+
+    /// The position before the first event.
+    pub(crate) fn beginning(&self) -> Position {
+        Position { epoch: self.0.epoch.clone(), sequence: 0 }
+    }
+
+    /// The state that the events so far have led to.
+    pub fn snapshot(&self) -> Snapshot {
+        self.state().snapshot.clone()
+    }
+
+    /// Events after a position. Without one, and if the position is too old or of another epoch, a snapshot comes first.
+    pub fn subscribe(&self, after: Option<&Position>) -> Subscription {
+        let newest = self.state().newest;
+        let known = after.filter(|after| after.epoch == self.0.epoch && after.sequence <= newest);
+        // Before the first event there is nothing to take a snapshot of.
+        let from_start = (after.is_none() && newest == 0).then_some(0);
+        Subscription {
+            seen: known.map(|after| after.sequence).or(from_start),
+            changed: self.0.newest.subscribe(),
+            feed: self.clone(),
+            over: false,
+        }
+    }
+
+    /// The next event after a sequence number, or a snapshot; none if there is nothing new.
+    fn after(&self, seen: Option<u64>) -> Option<Arc<Event>> {
+        let state = self.state();
+        let oldest = state.newest + 1 - state.events.len() as u64;
+        match seen {
+            Some(seen) if seen == state.newest => None,
+            Some(seen) if seen + 1 >= oldest => state.events.get((seen + 1 - oldest) as usize).cloned(),
+            _ => Some(Arc::new(Event {
+                position: Position { epoch: self.0.epoch.clone(), sequence: state.newest },
+                session: state.session.clone(),
+                turn: state.turn,
+                message: None,
+                call: None,
+                kind: EventKind::Snapshot(Box::new(state.snapshot.clone())),
+            })),
+        }
+    }
+}
+
+/// The events of a session as one front end reads them.
+pub struct Subscription {
+    feed: Feed,
+    /// The newest event that was handed out; none if the front end knows nothing yet.
+    seen: Option<u64>,
+    changed: watch::Receiver<u64>,
+    over: bool,
+}
+
+impl Subscription {
+    /// The next event; none once the session has ended and everything was handed out. May be dropped at any time.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        loop {
+            if let Some(event) = self.try_next() {
+                return Some(event);
+            }
+            // The sender lives as long as this feed.
+            if self.over || self.changed.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    /// The notices so far, for work that has no front end.
+    pub(crate) fn notices(&mut self) -> Vec<String> {
+        let events = std::iter::from_fn(|| self.try_next());
+        let notice = |event: Arc<Event>| match &event.kind {
+            EventKind::Notice { text } => Some(text.clone()),
+            _ => None,
+        };
+        events.filter_map(notice).collect()
+    }
+
+    /// The next event, if there is one already.
+    pub fn try_next(&mut self) -> Option<Arc<Event>> {
+        self.changed.mark_unchanged();
+        let event = self.feed.after(self.seen)?;
+        self.seen = Some(event.position.sequence);
+        self.over = match &event.kind {
+            EventKind::Ended => true,
+            EventKind::Snapshot(snapshot) => snapshot.ended,
+            _ => false,
+        };
+        Some(event)
+    }
+}
+
+/// Bytes that an event takes, roughly: its texts, and a fixed amount for the rest.
+fn weight(event: &Event) -> usize {
+    const REST: usize = 128;
+    let texts = match &event.kind {
+        EventKind::Text { text }
+        | EventKind::Reasoning { text }
+        | EventKind::Notice { text }
+        | EventKind::Progress { text } => text.len(),
+        EventKind::ToolStarted { name, arguments } => name.len() + arguments.len(),
+        EventKind::ToolFinished { name, content, .. } => name.len() + content.len(),
+        EventKind::TurnEnded { .. } | EventKind::Asked { .. } | EventKind::CompressionPreviewed { .. } => 1 << 10,
+        _ => 0,
+    };
+    REST + texts
+}
+
+/// Differs between processes, and between the handles of a process.
+fn epoch() -> Epoch {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let seed = format!("{} {now} {count}", std::process::id());
+    Epoch(blake3::hash(seed.as_bytes()).to_hex()[..16].to_owned())
+}
+
+#[cfg(test)]
+mod tests;

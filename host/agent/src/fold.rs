@@ -1,0 +1,64 @@
+//! From events to a snapshot: what each event changes.
+
+use crate::event::{Event, EventKind};
+use crate::snapshot::{OpenQuestion, RunningCall, Snapshot};
+
+impl Snapshot {
+    /// Takes an event in.
+    pub fn apply(&mut self, event: &Event) {
+        if let EventKind::Snapshot(snapshot) = &event.kind {
+            self.clone_from(snapshot);
+            return;
+        }
+        self.last_message = self.last_message.max(event.message);
+        match &event.kind {
+            EventKind::Opened { model, engine, .. } | EventKind::Switched { model, engine } => {
+                self.model = Some(model.clone());
+                self.engine = Some(engine.clone());
+            }
+            EventKind::TurnStarted => {
+                self.turn = event.turn;
+                self.forget_reply();
+            }
+            EventKind::Text { text } => self.text.push_str(text),
+            EventKind::Reasoning { text } => self.reasoning.push_str(text),
+            EventKind::ReplyDone => self.forget_reply(),
+            EventKind::ToolStarted { name, arguments } => {
+                if let Some(call) = &event.call {
+                    let (call, name, arguments) = (call.clone(), name.clone(), arguments.clone());
+                    self.running.push(RunningCall { call, name, arguments });
+                }
+            }
+            EventKind::ToolFinished { .. } => {
+                // A model may use one id for two calls: each result ends one of them.
+                if let Some(at) = self.running.iter().position(|running| Some(&running.call) == event.call.as_ref()) {
+                    self.running.remove(at);
+                }
+            }
+            EventKind::TurnEnded { .. } => {
+                self.turn = None;
+                self.running.clear();
+                self.forget_reply();
+            }
+            EventKind::Rewound { .. } => self.last_message = event.message,
+            EventKind::Asked { question, query } => {
+                self.questions.push(OpenQuestion { question: *question, query: query.clone() });
+            }
+            EventKind::Closed { question, .. } => self.questions.retain(|open| open.question != *question),
+            EventKind::Ended => self.ended = true,
+            EventKind::Snapshot(_)
+            | EventKind::Compacted { .. }
+            | EventKind::CompressionEnded { .. }
+            | EventKind::CompressionPreviewed { .. }
+            | EventKind::PromptRebuilt { .. }
+            | EventKind::Branched { .. }
+            | EventKind::Notice { .. }
+            | EventKind::Progress { .. } => {}
+        }
+    }
+
+    fn forget_reply(&mut self) {
+        self.text.clear();
+        self.reasoning.clear();
+    }
+}

@@ -1,0 +1,243 @@
+//! Questions that wait for a command: asked as an event, answered once, withdrawn when nobody needs the answer any more.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+use crate::approval::question::{Decision, Question};
+use crate::command::CommandError;
+use crate::event::EventKind;
+use crate::feed::Feed;
+use crate::id::QuestionId;
+use crate::query::{Query, QuestionEnd};
+
+/// How long a question waits for a front end that can answer. Between two turns none may be there for a moment.
+const UNATTENDED: Duration = Duration::from_secs(1);
+/// How many closed questions are remembered with the reason.
+const REMEMBERED: usize = 64;
+
+/// The questions of a session. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Questions {
+    state: Arc<Mutex<State>>,
+    /// Front ends that can answer.
+    attending: Arc<watch::Sender<usize>>,
+    feed: Feed,
+}
+
+#[derive(Default)]
+struct State {
+    newest: u64,
+    open: BTreeMap<QuestionId, Open>,
+    closed: VecDeque<(QuestionId, QuestionEnd)>,
+    ended: bool,
+}
+
+/// A question, and who waits for its answer.
+enum Open {
+    Approval(oneshot::Sender<Decision>),
+    Text { choices: Vec<String>, answer: oneshot::Sender<String> },
+}
+
+/// A front end that can answer questions, as long as it lives.
+pub struct Attendance(Arc<watch::Sender<usize>>);
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Questions {
+    pub(crate) fn new(feed: Feed) -> Self {
+        Self { state: Arc::default(), attending: Arc::new(watch::Sender::new(0)), feed }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn attend(&self) -> Attendance {
+        self.attending.send_modify(|count| *count += 1);
+        Attendance(Arc::clone(&self.attending))
+    }
+
+    /// From now on nobody is asked anything.
+    pub(crate) fn end(&self) {
+        self.state().ended = true;
+    }
+
+    /// Whether a front end can answer, or one comes soon.
+    async fn is_attended(&self) -> bool {
+        if self.state().ended {
+            return false;
+        }
+        let mut attending = self.attending.subscribe();
+        let attended = attending.wait_for(|count| *count > 0);
+        matches!(tokio::time::timeout(UNATTENDED, attended).await, Ok(Ok(_)))
+    }
+
+    /// Asks for an approval and waits; none where nobody can answer. Dropping the future withdraws the question.
+    pub(crate) async fn approval(&self, question: Question) -> Option<Decision> {
+        if !self.is_attended().await {
+            return None;
+        }
+        let (answer, answered) = oneshot::channel();
+        let query = Query::Approval { question: Box::new(question) };
+        let _asked = self.ask(query, Open::Approval(answer));
+        // A question that is dropped without an answer is a no.
+        Some(answered.await.unwrap_or(Decision::Deny))
+    }
+
+    /// Asks something in words and waits; none where nobody can answer.
+    pub(crate) async fn text(&self, text: String, choices: Vec<String>) -> Option<String> {
+        if !self.is_attended().await {
+            return None;
+        }
+        let (answer, answered) = oneshot::channel();
+        let open = Open::Text { choices: choices.clone(), answer };
+        let _asked = self.ask(Query::Text { text, choices }, open);
+        answered.await.ok()
+    }
+
+    fn ask(&self, query: Query, open: Open) -> Asked<'_> {
+        let question = {
+            let mut state = self.state();
+            state.newest += 1;
+            let question = QuestionId(state.newest);
+            state.open.insert(question, open);
+            question
+        };
+        self.feed.publish(EventKind::Asked { question, query });
+        Asked { questions: self, question }
+    }
+
+    pub(crate) fn decide(&self, question: QuestionId, decision: Decision) -> Result<(), CommandError> {
+        let open = self.take(question, |open| matches!(open, Open::Approval(_)))?;
+        if let Open::Approval(answer) = open {
+            // Whoever waited may have gone this moment; the answer counts as given all the same.
+            let _ = answer.send(decision);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn answer(&self, question: QuestionId, text: String) -> Result<(), CommandError> {
+        let fits = |open: &Open| match open {
+            Open::Approval(_) => false,
+            Open::Text { choices, .. } => choices.is_empty() || choices.contains(&text),
+        };
+        if let Open::Text { answer, .. } = self.take(question, fits)? {
+            let _ = answer.send(text.clone());
+        }
+        Ok(())
+    }
+
+    fn take(&self, question: QuestionId, fits: impl FnOnce(&Open) -> bool) -> Result<Open, CommandError> {
+        let open = {
+            let mut state = self.state();
+            match state.open.get(&question) {
+                Some(open) if !fits(open) => return Err(CommandError::WrongAnswer { question }),
+                Some(_) => {}
+                None => return Err(state.why_closed(question)),
+            }
+            state.close(question, QuestionEnd::Answered)
+        };
+        self.feed.publish(EventKind::Closed { question, how: QuestionEnd::Answered });
+        open.ok_or(CommandError::UnknownQuestion { question })
+    }
+}
+
+impl State {
+    fn close(&mut self, question: QuestionId, how: QuestionEnd) -> Option<Open> {
+        let open = self.open.remove(&question)?;
+        self.closed.push_back((question, how));
+        if self.closed.len() > REMEMBERED {
+            self.closed.pop_front();
+        }
+        Some(open)
+    }
+
+    fn why_closed(&self, question: QuestionId) -> CommandError {
+        if question.0 == 0 || question.0 > self.newest {
+            return CommandError::UnknownQuestion { question };
+        }
+        match self.closed.iter().find(|(closed, _)| *closed == question) {
+            Some((_, QuestionEnd::Withdrawn)) => CommandError::QuestionWithdrawn { question },
+            _ => CommandError::AlreadyAnswered { question },
+        }
+    }
+}
+
+/// A question that is open; withdrawn when dropped without an answer.
+struct Asked<'a> {
+    questions: &'a Questions,
+    question: QuestionId,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let (question, how) = (self.question, QuestionEnd::Withdrawn);
+        let withdrawn = self.questions.state().close(question, how).is_some();
+        if withdrawn {
+            self.questions.feed.publish(EventKind::Closed { question, how });
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::feed::FeedLimits;
+
+    fn questions() -> (Feed, Questions) {
+        let feed = Feed::new(FeedLimits::SHARED);
+        (feed.clone(), Questions::new(feed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_front_end_a_question_is_not_asked() {
+        let (feed, questions) = questions();
+        assert_eq!(questions.text("which?".into(), Vec::new()).await, None);
+        assert_eq!(feed.snapshot().questions, []);
+        let _attending = questions.attend();
+        questions.end();
+        assert_eq!(questions.text("which?".into(), Vec::new()).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_question_is_answered_once_and_by_what_was_offered() {
+        let (feed, questions) = questions();
+        let _attending = questions.attend();
+        let asker = questions.clone();
+        let asked = tokio::spawn(async move { asker.text("which?".into(), vec!["this".into(), "that".into()]).await });
+        let mut front = feed.subscribe(None);
+        while feed.snapshot().questions.is_empty() {
+            front.next().await;
+        }
+        let question = feed.snapshot().questions[0].question;
+        let wrong = Err(CommandError::WrongAnswer { question });
+        assert_eq!(questions.answer(question, "other".into()), wrong);
+        assert_eq!(questions.decide(question, Decision::Once), wrong);
+        assert_eq!(questions.answer(question, "that".into()), Ok(()));
+        assert_eq!(asked.await.unwrap().as_deref(), Some("that"));
+        assert_eq!(questions.answer(question, "this".into()), Err(CommandError::AlreadyAnswered { question }));
+        let unknown = QuestionId(question.0 + 1);
+        assert_eq!(questions.answer(unknown, String::new()), Err(CommandError::UnknownQuestion { question: unknown }));
+        assert_eq!(feed.snapshot().questions, []);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_waits_for_is_withdrawn() {
+        let (feed, questions) = questions();
+        let _attending = questions.attend();
+        let mut asking = Box::pin(questions.text("which?".into(), Vec::new()));
+        assert!(futures_util::poll!(&mut asking).is_pending());
+        let question = feed.snapshot().questions[0].question;
+        drop(asking);
+        assert_eq!(feed.snapshot().questions, []);
+        assert_eq!(questions.answer(question, "late".into()), Err(CommandError::QuestionWithdrawn { question }));
+    }
+}

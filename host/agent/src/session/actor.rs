@@ -1,0 +1,220 @@
+//! The task that owns a session: it takes commands one after the other, also while a turn runs.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::command::{Accepted, Command, CommandError};
+use crate::context::Context;
+use crate::event::{CompressionEnd, EventKind, Status};
+use crate::front::Front;
+use crate::host_source::Choice;
+use crate::problem::Problem;
+use crate::session::core::Core;
+
+/// What a command is answered with.
+pub(super) type Reply = oneshot::Sender<Result<Accepted, CommandError>>;
+
+/// What reaches the task.
+pub(super) enum Message {
+    Command(Command, Reply),
+    Status(oneshot::Sender<Status>),
+    Context(oneshot::Sender<Result<Option<Context>, Problem>>),
+}
+
+/// The task of a session.
+pub(super) struct Actor {
+    core: Core,
+    inbox: Inbox,
+    idle_after: Duration,
+}
+
+/// The commands of a session, and what can be done with them while it is busy.
+struct Inbox {
+    messages: mpsc::Receiver<Message>,
+    front: Front,
+    /// Replies to `close` commands; the session closes when what runs is over.
+    closing: Option<Vec<Reply>>,
+    status: Status,
+}
+
+impl Actor {
+    pub(super) fn new(core: Core, messages: mpsc::Receiver<Message>, front: Front, idle_after: Duration) -> Self {
+        let inbox = Inbox { messages, front, closing: None, status: core.status() };
+        Self { core, inbox, idle_after }
+    }
+
+    /// Runs until the session is closed, or until the last handle is dropped.
+    pub(super) async fn run(mut self) {
+        // Published also if this task ends in a panic: front ends must not wait for ever.
+        let _ended = Ended(self.inbox.front.clone());
+        while self.inbox.closing.is_none() {
+            let message = tokio::time::timeout(self.idle_after, self.inbox.messages.recv()).await;
+            match message {
+                Ok(Some(message)) => self.take(message).await,
+                Ok(None) => break,
+                Err(_) => {
+                    if self.core.may_rest() {
+                        self.core.rest(Duration::ZERO).await;
+                        self.inbox.front.feed.forget();
+                    }
+                }
+            }
+        }
+        let Self { core, mut inbox, .. } = self;
+        inbox.attend(&CancellationToken::new(), "close", core.close()).await;
+        inbox.front.feed.publish(EventKind::Ended);
+        for reply in inbox.closing.into_iter().flatten() {
+            answer(reply, Ok(Accepted::default()));
+        }
+    }
+
+    async fn take(&mut self, message: Message) {
+        let (command, reply) = match message {
+            Message::Command(command, reply) => (command, reply),
+            Message::Status(reply) => return drop(reply.send(self.core.status())),
+            Message::Context(reply) => return drop(reply.send(self.core.context().await)),
+        };
+        let name = command.name();
+        let (core, inbox) = (&mut self.core, &mut self.inbox);
+        inbox.status = core.status();
+        let stop = CancellationToken::new();
+        match command {
+            Command::Say { text } if text.trim().is_empty() => answer(reply, Err(CommandError::EmptyMessage)),
+            Command::Say { text } => {
+                answer(reply, Ok(Accepted::default()));
+                let end = inbox.attend(&stop, name, core.turn(&text, &stop)).await;
+                let status = core.status();
+                inbox.front.feed.publish(EventKind::TurnEnded { end, status });
+                inbox.front.feed.set_turn(None);
+            }
+            Command::Compress { focus, preview: false } => {
+                answer(reply, Ok(Accepted::default()));
+                let end = match inbox.attend(&stop, name, core.compress(focus.as_deref(), &stop)).await {
+                    Ok(compression) => CompressionEnd::Done { compression },
+                    Err(problem) => CompressionEnd::Failed { problem },
+                };
+                let status = core.status();
+                inbox.front.feed.publish(EventKind::CompressionEnded { end, status });
+            }
+            Command::Compress { focus, preview: true } => {
+                answer(reply, Ok(Accepted::default()));
+                let previewed = inbox.attend(&stop, name, core.preview(focus.as_deref())).await;
+                let status = core.status();
+                let kind = match previewed {
+                    Ok(Ok(outlook)) => EventKind::CompressionPreviewed { outlook },
+                    Ok(Err(compression)) => {
+                        EventKind::CompressionEnded { end: CompressionEnd::Done { compression }, status }
+                    }
+                    Err(problem) => EventKind::CompressionEnded { end: CompressionEnd::Failed { problem }, status },
+                };
+                inbox.front.feed.publish(kind);
+            }
+            Command::ChooseModel { model } => {
+                let choice = Choice { model: Some(model), engine: None };
+                let chosen = inbox.attend(&stop, name, core.choose(choice)).await;
+                answer(reply, chosen.map(|()| Accepted::default()));
+            }
+            Command::ChooseEngine { engine } => {
+                let choice = Choice { model: None, engine: Some(engine) };
+                let chosen = inbox.attend(&stop, name, core.choose(choice)).await;
+                answer(reply, chosen.map(|()| Accepted::default()));
+            }
+            Command::Rewind { to } => {
+                let rewound = inbox.attend(&stop, name, core.rewind(to)).await;
+                answer(reply, rewound.map(|()| Accepted::default()));
+            }
+            Command::Branch { through } => {
+                let branched = inbox.attend(&stop, name, core.branch(through)).await;
+                answer(reply, branched.map(|child| Accepted { child: Some(child) }));
+            }
+            Command::RebuildPrompt => {
+                let rebuilt = inbox.attend(&stop, name, core.rebuild_prompt()).await;
+                answer(reply, rebuilt.map(|()| Accepted::default()));
+            }
+            Command::Stop => answer(reply, Err(CommandError::NothingRuns)),
+            Command::Decide { .. } | Command::Answer { .. } | Command::Close => inbox.at_any_time(command, reply),
+        }
+    }
+}
+
+impl Inbox {
+    /// Waits for work and takes the commands that come meanwhile.
+    async fn attend<T>(&mut self, stop: &CancellationToken, busy_with: &str, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        let mut orphaned = false;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                message = self.messages.recv(), if !orphaned => match message {
+                    Some(message) => self.meanwhile(message, stop, busy_with),
+                    None => {
+                        // Nobody is left to answer a question or to read an event.
+                        orphaned = true;
+                        stop.cancel();
+                    }
+                },
+            }
+        }
+    }
+
+    fn meanwhile(&mut self, message: Message, stop: &CancellationToken, busy_with: &str) {
+        let busy = |command: &str| CommandError::Busy { command: command.to_owned(), busy_with: busy_with.to_owned() };
+        match message {
+            Message::Status(reply) => drop(reply.send(self.status.clone())),
+            Message::Context(reply) => {
+                let problem = Problem::new(
+                    crate::problem::ProblemCode::Other,
+                    "the context cannot be shown",
+                    busy("context").to_string(),
+                );
+                drop(reply.send(Err(problem)));
+            }
+            Message::Command(Command::Stop, reply) => {
+                let stopped =
+                    if stop.is_cancelled() { Err(CommandError::NothingRuns) } else { Ok(Accepted::default()) };
+                stop.cancel();
+                answer(reply, stopped);
+            }
+            Message::Command(Command::Close, reply) => {
+                stop.cancel();
+                self.closing.get_or_insert_default().push(reply);
+            }
+            Message::Command(command @ (Command::Decide { .. } | Command::Answer { .. }), reply) => {
+                self.at_any_time(command, reply);
+            }
+            Message::Command(command, reply) if self.closing.is_some() => {
+                tracing::debug!(command = command.name(), "a command to a session that closes");
+                answer(reply, Err(CommandError::Closed));
+            }
+            Message::Command(command, reply) => answer(reply, Err(busy(command.name()))),
+        }
+    }
+
+    fn at_any_time(&mut self, command: Command, reply: Reply) {
+        let questions = &self.front.questions;
+        let done = match command {
+            Command::Decide { question, decision } => questions.decide(question, decision),
+            Command::Answer { question, text } => questions.answer(question, text),
+            Command::Close => return self.closing.get_or_insert_default().push(reply),
+            other => Err(CommandError::Busy { command: other.name().to_owned(), busy_with: String::new() }),
+        };
+        answer(reply, done.map(|()| Accepted::default()));
+    }
+}
+
+/// The front end may have gone before it heard the answer.
+fn answer(reply: Reply, result: Result<Accepted, CommandError>) {
+    let _ = reply.send(result);
+}
+
+/// Publishes the end of a session when its task is over.
+struct Ended(Front);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.feed.publish(EventKind::Ended);
+    }
+}

@@ -1,0 +1,313 @@
+//! The session that an actor owns, and what each command does to it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_conversation::{MessageId, SessionId};
+use hermes_store::{NewSession, Parent, ParentKind, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::command::CommandError;
+use crate::compaction::{Compression, LEAST_MESSAGES, Outlook};
+use crate::context::{Context, Working};
+use crate::error::AgentError;
+use crate::event::{EventKind, Status, TurnEnd};
+use crate::feed::About;
+use crate::front::Front;
+use crate::host::Host;
+use crate::host_source::{Choice, HostSource};
+use crate::live::Live;
+use crate::live::log::SessionLog;
+use crate::problem::Problem;
+use crate::session::Begin;
+use crate::{rebuild, reload, room, turn};
+
+/// A session that nothing was said in yet.
+const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
+
+/// A session, and what it runs with.
+pub(super) struct Core {
+    host: Host,
+    source: Arc<dyn HostSource>,
+    choice: Choice,
+    workspace: PathBuf,
+    front: Front,
+    state: State,
+    /// As it was when the session was last awake.
+    prompt_tokens: u32,
+}
+
+/// How much of the session is in memory.
+enum State {
+    /// Nothing was said yet, so nothing is stored.
+    New,
+    /// The log and the lease; no plugin runs, and no bytes are rendered.
+    Idle(Box<SessionLog>),
+    /// Ready for a turn.
+    Awake(Box<Live>),
+}
+
+impl Core {
+    pub(super) async fn begin(
+        host: Host,
+        (source, choice): (Arc<dyn HostSource>, Choice),
+        begin: Begin,
+        workspace: PathBuf,
+        front: Front,
+    ) -> Result<Self, AgentError> {
+        let mut core = Self { host, source, choice, workspace, front, state: State::New, prompt_tokens: 0 };
+        match begin {
+            Begin::New => {}
+            Begin::Resume(id) => core.resume(&id).await?,
+            Begin::Branch(id) => core.create(Some(Parent { id, kind: ParentKind::Branch, through: None })).await?,
+        }
+        Ok(core)
+    }
+
+    async fn resume(&mut self, id: &SessionId) -> Result<(), AgentError> {
+        let session = self.host.store.session(id)?;
+        let log = SessionLog::open(&self.host, &session)?;
+        self.front.feed.set_session(id);
+        self.state = State::Idle(Box::new(log));
+        self.awake(false).await?;
+        self.opened();
+        Ok(())
+    }
+
+    async fn create(&mut self, parent: Option<Parent>) -> Result<(), AgentError> {
+        let host = &self.host;
+        let session = host.store.create_session(NewSession {
+            source: host.settings.platform.clone(),
+            workspace: self.workspace.clone(),
+            engine: host.engine.clone(),
+            model: host.model.clone(),
+            title: None,
+            frozen: None,
+            started_at: host.settings.clock.now(),
+            parent,
+        })?;
+        let log = SessionLog::open(host, &session)?;
+        self.front.feed.set_session(&session.id);
+        self.state = State::Idle(Box::new(log));
+        self.awake(true).await?;
+        self.opened();
+        Ok(())
+    }
+
+    fn opened(&self) {
+        let Status { messages, .. } = self.status();
+        let (model, engine) = (self.host.model.clone(), self.host.engine.clone());
+        self.front.feed.publish(EventKind::Opened { model, engine, messages });
+    }
+
+    /// Makes a stored session ready for a turn.
+    async fn awake(&mut self, fresh: bool) -> Result<(), AgentError> {
+        let State::Idle(log) = &self.state else { return Ok(()) };
+        let session = self.host.store.session(&log.session)?;
+        let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
+        match Live::wake(&self.host, session, *log, fresh, &self.front).await {
+            Ok(live) => self.state = State::Awake(Box::new(live)),
+            Err((log, error)) => {
+                self.state = State::Idle(log);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the session could be made idle: it is awake, and no plugin works in the background.
+    pub(super) fn may_rest(&self) -> bool {
+        matches!(&self.state, State::Awake(live) if !live.is_working())
+    }
+
+    /// Drops the plugins' instances and the rendered bytes; the next command that needs them makes them anew.
+    pub(super) async fn rest(&mut self, patience: Duration) {
+        self.prompt_tokens = self.status().prompt_tokens;
+        self.state = match std::mem::replace(&mut self.state, State::New) {
+            State::Awake(live) => State::Idle(Box::new(live.retire(patience).await)),
+            other => other,
+        };
+    }
+
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        self.log().map(|log| &log.session)
+    }
+
+    fn log(&self) -> Option<&SessionLog> {
+        match &self.state {
+            State::New => None,
+            State::Idle(log) => Some(log),
+            State::Awake(live) => Some(&live.log),
+        }
+    }
+
+    /// The session ready for a turn; stored first if nothing was said yet.
+    async fn ready(&mut self) -> Result<(), AgentError> {
+        if let State::New = self.state {
+            let lines = self.host.plugins.renew(reload::PATIENCE).await;
+            self.create(None).await?;
+            lines.into_iter().for_each(|line| self.front.feed.notice(line));
+        }
+        self.awake(false).await
+    }
+
+    /// Answers what the user says. On an error everything said so far is stored, and the next turn can go on.
+    pub(super) async fn turn(&mut self, text: &str, stop: &CancellationToken) -> TurnEnd {
+        let end = match self.ready().await {
+            Ok(()) => match &mut self.state {
+                State::Awake(live) => turn::run(&self.host, live, text, stop).await,
+                State::New | State::Idle(_) => Ok(TurnEnd::Interrupted),
+            },
+            Err(error) => Err(error),
+        };
+        end.unwrap_or_else(|error| TurnEnd::Failed { problem: Problem::from(&error) })
+    }
+
+    /// Compacts the conversation because the user asks for it.
+    pub(super) async fn compress(
+        &mut self,
+        focus: Option<&str>,
+        stop: &CancellationToken,
+    ) -> Result<Compression, Problem> {
+        self.awake(false).await.map_err(|error| Problem::from(&error))?;
+        match &mut self.state {
+            State::Awake(live) => {
+                room::compress(&self.host, live, focus, stop).await.map_err(|error| Problem::from(&error))
+            }
+            State::New | State::Idle(_) => Ok(NOTHING_SAID),
+        }
+    }
+
+    /// What [`Core::compress`] would do, or why nothing.
+    pub(super) async fn preview(&mut self, focus: Option<&str>) -> Result<Result<Outlook, Compression>, Problem> {
+        self.awake(false).await.map_err(|error| Problem::from(&error))?;
+        Ok(match &mut self.state {
+            State::Awake(live) => room::preview(&self.host, live, focus).await,
+            State::New | State::Idle(_) => Err(NOTHING_SAID),
+        })
+    }
+
+    /// Builds the prompt of the session anew: what changed, or none.
+    pub(super) async fn rebuild_prompt(&mut self) -> Result<(), CommandError> {
+        self.awake(false).await.map_err(failed)?;
+        let State::Awake(live) = &mut self.state else { return Err(nothing_said("rebuild-prompt")) };
+        let changed = rebuild::rebuild(&self.host, live).await.map_err(failed)?;
+        self.front.feed.publish(EventKind::PromptRebuilt { changed });
+        Ok(())
+    }
+
+    /// Another model or another engine from here on. On an error the session goes on with what it had.
+    pub(super) async fn choose(&mut self, choice: Choice) -> Result<(), CommandError> {
+        let choice = Choice {
+            model: choice.model.or_else(|| self.choice.model.clone()),
+            engine: choice.engine.or_else(|| self.choice.engine.clone()),
+        };
+        let host = self.source.host(&choice).await.map_err(|problem| CommandError::Failed { problem })?;
+        let is_new = matches!(self.state, State::New);
+        self.rest(Duration::ZERO).await;
+        let before = std::mem::replace(&mut self.host, host);
+        if let Err(error) = self.awake(false).await {
+            self.host = before;
+            return Err(failed(error));
+        }
+        if before.model != self.host.model
+            && let State::Awake(live) = &mut self.state
+            && let Err(error) = live.plugged.engine.model_changed(&self.host.model).await
+        {
+            self.front.feed.notice(format!("{error}; the engine learns of the new model with the next request"));
+        }
+        self.choice = choice;
+        if !is_new || before.model != self.host.model || before.engine != self.host.engine {
+            let (model, engine) = (self.host.model.clone(), self.host.engine.clone());
+            self.front.feed.publish(EventKind::Switched { model, engine });
+        }
+        Ok(())
+    }
+
+    /// Takes back a message of the user and everything behind it. Engines meet the conversation anew, as after a restart.
+    pub(super) async fn rewind(&mut self, to: MessageId) -> Result<(), CommandError> {
+        let Some(session) = self.session().cloned() else { return Err(nothing_said("rewind")) };
+        self.rest(Duration::ZERO).await;
+        let taken = self.host.store.rewind(&session, to).map_err(|error| match error {
+            StoreError::NoSuchMessage { .. } => CommandError::UnknownMessage { message: to },
+            StoreError::NotTheUsers { .. } => CommandError::NotTheUsers { message: to },
+            error => failed(error.into()),
+        })?;
+        if let State::Idle(log) = &mut self.state {
+            log.journal.reload().map_err(|error| failed(error.into()))?;
+        }
+        self.awake(false).await.map_err(failed)?;
+        self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
+        Ok(())
+    }
+
+    /// Makes a new session that continues from this one. This one stays as it is.
+    pub(super) async fn branch(&mut self, through: Option<MessageId>) -> Result<SessionId, CommandError> {
+        let Some(session) = self.session().cloned() else { return Err(nothing_said("branch")) };
+        let stored = self.host.store.session(&session).map_err(|error| failed(error.into()))?;
+        let child = self.host.store.create_session(NewSession {
+            source: self.host.settings.platform.clone(),
+            workspace: stored.workspace,
+            engine: self.host.engine.clone(),
+            model: self.host.model.clone(),
+            title: None,
+            frozen: None,
+            started_at: self.host.settings.clock.now(),
+            parent: Some(Parent { id: session, kind: ParentKind::Branch, through }),
+        });
+        let child = child.map_err(|error| match error {
+            StoreError::NoSuchMessage { message, .. } => CommandError::UnknownMessage { message },
+            error => failed(error.into()),
+        })?;
+        self.front.feed.publish(EventKind::Branched { child: child.id.clone() });
+        Ok(child.id)
+    }
+
+    /// For the status line.
+    pub(super) fn status(&self) -> Status {
+        Status {
+            model: self.host.model.name.clone(),
+            engine: self.host.engine.clone(),
+            prompt_tokens: match &self.state {
+                State::Awake(live) => live.next_request(),
+                State::New | State::Idle(_) => self.prompt_tokens,
+            },
+            context_length: self.host.model.context_length,
+            messages: self.log().map_or(0, |log| log.journal.conversation().messages().len()),
+        }
+    }
+
+    /// What fills the window; none before anything was said.
+    pub(super) async fn context(&self) -> Result<Option<Context>, Problem> {
+        let Some(log) = self.log() else { return Ok(None) };
+        let read = || Context::read(&self.host.store, &self.host.store.session(&log.session)?);
+        let mut context = read().map_err(|error: StoreError| Problem::from(&error))?;
+        if let State::Awake(live) = &self.state {
+            let compactor = &live.compaction.compactor;
+            let status = match compactor.plugin().status().await {
+                Ok(status) => serde_json::from_str(&status).unwrap_or(serde_json::Value::String(status)),
+                Err(error) => error.to_string().into(),
+            };
+            let (enabled, preparing) = (self.host.settings.compression, compactor.is_preparing());
+            context.live = Some(Working { enabled, preparing, status });
+        }
+        Ok(Some(context))
+    }
+
+    /// Ends work on the session in bounded time. Memories and hooks first get what they still have coming.
+    pub(super) async fn close(mut self) {
+        /// A process that ends after one turn leaves summaries for the next; a chat returns to its prompt at once.
+        const ONE_SHOT: Duration = Duration::from_secs(10);
+        self.front.questions.end();
+        self.rest(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
+    }
+}
+
+fn failed(error: AgentError) -> CommandError {
+    CommandError::Failed { problem: Problem::from(&error) }
+}
+
+fn nothing_said(command: &str) -> CommandError {
+    CommandError::NothingSaid { command: command.to_owned() }
+}

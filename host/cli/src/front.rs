@@ -1,0 +1,119 @@
+//! The terminal as a front end of one session: it sends a command, shows the events that follow, and answers questions.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hermes_agent::approval::{Decision, Question};
+use hermes_agent::{Command, CommandError, Event, EventKind, Query, QuestionId, SessionHandle, Subscription};
+
+use crate::approval::AtTerminal;
+use crate::screen::Screen;
+use crate::signals::StopSwitch;
+
+/// A session, and what the terminal has seen of it.
+pub(crate) struct FrontEnd {
+    session: SessionHandle,
+    events: Subscription,
+    /// Events that came while a question was on the screen.
+    waiting: VecDeque<Arc<Event>>,
+}
+
+impl FrontEnd {
+    /// Sees everything that happens in the session from its opening on.
+    pub(crate) fn new(session: SessionHandle) -> Self {
+        let events = session.subscribe(Some(&session.beginning()));
+        Self { session, events, waiting: VecDeque::new() }
+    }
+
+    pub(crate) fn session(&self) -> &SessionHandle {
+        &self.session
+    }
+
+    /// Sends a command and shows what happens until it is over; the event that ended it. The switch stops it.
+    pub(crate) async fn run(
+        &mut self,
+        command: Command,
+        screen: &mut Screen,
+        person: Option<&AtTerminal>,
+        stop: &StopSwitch,
+    ) -> Result<EventKind, CommandError> {
+        let closes = command == Command::Close;
+        let _attending = person.map(|_| self.session.attend());
+        let (session, token) = (self.session.clone(), stop.token());
+        let mut sending = Box::pin(session.send(command));
+        let (mut sent, mut stopped) = (false, false);
+        loop {
+            let event = tokio::select! {
+                biased;
+                accepted = &mut sending, if !sent => {
+                    accepted?;
+                    sent = true;
+                    continue;
+                }
+                event = self.next() => event,
+                () = token.cancelled(), if !stopped && !closes => {
+                    stopped = true;
+                    // Refused only if it is over already.
+                    let _ = session.send(Command::Stop).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else {
+                screen.end_turn();
+                return if closes { Ok(EventKind::Ended) } else { Err(CommandError::Closed) };
+            };
+            screen.event(&event);
+            match &event.kind {
+                EventKind::Asked { question, query: Query::Approval { question: details } } => {
+                    if let Some(person) = person {
+                        self.ask(person, *question, details, stop).await;
+                    }
+                }
+                EventKind::Ended if closes => return Ok(EventKind::Ended),
+                EventKind::TurnEnded { .. }
+                | EventKind::CompressionEnded { .. }
+                | EventKind::CompressionPreviewed { .. }
+                | EventKind::PromptRebuilt { .. }
+                    if !closes =>
+                {
+                    return Ok(event.kind.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<Arc<Event>> {
+        match self.waiting.pop_front() {
+            Some(event) => Some(event),
+            None => self.events.next().await,
+        }
+    }
+
+    /// Shows a question until a key answers it or nobody needs the answer any more. Other events wait meanwhile.
+    async fn ask(&mut self, person: &AtTerminal, id: QuestionId, question: &Question, stop: &StopSwitch) {
+        let is_closed = |event: &Event| matches!(event.kind, EventKind::Closed { question, .. } if question == id);
+        if self.waiting.iter().any(|event| is_closed(event)) {
+            return;
+        }
+        let (events, waiting) = (&mut self.events, &mut self.waiting);
+        let closed = async {
+            while let Some(event) = events.next().await {
+                let closed = is_closed(&event);
+                waiting.push_back(event);
+                if closed {
+                    break;
+                }
+            }
+        };
+        let decision: Decision = tokio::select! {
+            biased;
+            () = closed => return,
+            decision = person.ask(question) => decision,
+        };
+        let command = if stop.is_triggered() { Command::Stop } else { Command::Decide { question: id, decision } };
+        if let Err(error) = self.session.send(command).await {
+            tracing::debug!(%error, question = id.0, "the answer came too late");
+        }
+    }
+}
