@@ -9,7 +9,7 @@ use hermes_agent::{
 };
 use hermes_conversation::Model;
 use hermes_models::{Provider, Route, Source};
-use hermes_plugin_host::{Catalog, Nursery, Plugins, Selection};
+use hermes_plugin_host::{Catalog, Plugins, ReloadSource, Selection};
 use hermes_runtime::Runtime;
 use hermes_store::Store;
 
@@ -179,7 +179,7 @@ impl Launcher {
     fn watch(&self, plugins: &mut Plugins, selection: &Selection) -> Result<(), String> {
         let folder = self.setup.home.plugins();
         create_private(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
-        let nursery = Nursery {
+        let nursery = ReloadSource {
             runtime: Arc::clone(&self.runtime),
             find: {
                 let (folder, settings) = (folder.clone(), selection.settings.clone());

@@ -9,7 +9,7 @@ use hermes_capabilities::files::{Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
 use hermes_runtime::services::Nobody;
-use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services};
+use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
 
 use crate::conversation::{SESSION, Spoken, short};
 use crate::error::ConformanceError;
@@ -111,7 +111,7 @@ impl<'a> Stand<'a> {
             services: self.services(scene)?,
             limits: scene.limits,
             tally: Arc::default(),
-            lanes: Lanes::new(&scene.limits),
+            lanes: Lanes::new(&scene.limits, &SessionCalls::new()),
         });
         Ok(Worker { stand: self, instance: Instance::new(Arc::clone(&recipe)), recipe })
     }

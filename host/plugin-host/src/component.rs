@@ -1,4 +1,4 @@
-//! The kinds, carried out by instances of a plugin: of its component, or of its native library.
+//! Implements the kinds with instances of a plugin: of its component or its native library.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -7,23 +7,23 @@ use async_trait::async_trait;
 use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageRange, Model, Plan};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Lanes, Outcome, Output, PlanRequest, Pressure,
+    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
     Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 
 use crate::flood;
-use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
 use crate::session::Role;
-use crate::supervision::{Manner, Supervisor};
+use crate::supervision::{RetryPolicy, Supervisor};
 
-/// One plugin in one session: an instance that turns wait for, and one for work in the background, made when
-/// first needed. The two share only what the plugin keeps in storage, and the eye that is kept on them.
+/// One plugin in one session: an instance that serves turns, and one for work in the background, created when first
+/// needed. The two share only the plugin's storage and their supervisor.
 pub(crate) struct SessionComponent {
     recipe: Arc<Recipe>,
     foreground: Instance,
     background: OnceLock<Instance>,
     supervisor: Supervisor,
-    /// What its tools do, once they were asked for: those that only read are called again after a crash.
+    /// The effects of its tools, known after `catalog`: a tool that only reads is retried after a crash.
     effects: Mutex<HashMap<String, Effect>>,
 }
 
@@ -38,7 +38,7 @@ impl SessionComponent {
     pub(crate) fn again(&self) -> Self {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
-        recipe.lanes = Lanes::new(&recipe.limits);
+        recipe.lanes = recipe.lanes.renewed(&recipe.limits);
         Self { effects: Mutex::new(effects), ..Self::new(recipe, self.supervisor.again()) }
     }
 
@@ -46,7 +46,7 @@ impl SessionComponent {
     pub(crate) fn without_rights(&self, role: Role) -> Self {
         let again = self.again();
         let mut recipe = Recipe::clone(&again.recipe);
-        recipe.lanes = Lanes::new(&recipe.limits);
+        recipe.lanes = recipe.lanes.renewed(&recipe.limits);
         let (serves, before) = (role == Role::Serves, recipe.services);
         let Services { reporter, clock, models, history, .. } = before;
         recipe.services =
@@ -58,8 +58,12 @@ impl SessionComponent {
         Self::new(recipe, again.supervisor)
     }
 
-    pub(crate) fn recipe(&self) -> &Recipe {
+    pub(crate) fn recipe(&self) -> &Arc<Recipe> {
         &self.recipe
+    }
+
+    fn foreground(&self) -> &Instance {
+        &self.foreground
     }
 
     fn background(&self) -> &Instance {
@@ -70,144 +74,70 @@ impl SessionComponent {
         })
     }
 
-    fn manner_of(&self, tool: &str) -> Manner {
+    fn policy_of(&self, tool: &str) -> RetryPolicy {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
-        if effects.get(tool) == Some(&Effect::Reads) { Manner::READ } else { Manner::WRITE }
-    }
-}
-
-#[async_trait]
-impl ContextEngine for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
+        if effects.get(tool) == Some(&Effect::Reads) { RetryPolicy::READ } else { RetryPolicy::WRITE }
     }
 
-    async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
-        self.supervisor.watch("model-changed", Manner::ENGINE_WRITE, || self.foreground.model_changed(model)).await
+    fn bounded_recollections(&self, recalled: Vec<Recollection>) -> Vec<Recollection> {
+        flood::recollections(recalled)
     }
 
-    async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
-        self.supervisor.watch("assess", Manner::ENGINE_READ, || self.foreground.assess(pressure)).await
-    }
-
-    async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
-        self.supervisor.watch("prepare", Manner::ENGINE_WRITE, || self.background().prepare(request)).await
-    }
-
-    async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
-        self.supervisor.watch("propose", Manner::ENGINE_WRITE, || self.foreground.propose(request)).await
-    }
-
-    async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
-        self.supervisor.watch("settled", Manner::ENGINE_WRITE, || self.foreground.settled(outcome)).await
-    }
-
-    async fn status(&self) -> Result<String, CallError> {
-        self.supervisor.watch("status", Manner::ENGINE_READ, || self.foreground.status()).await
-    }
-}
-
-#[async_trait]
-impl ContextAssist for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
-    }
-
-    async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
-        self.supervisor.watch("assist", Manner::ENGINE_READ, || self.foreground.assist(draft.clone(), budget)).await
-    }
-}
-
-#[async_trait]
-impl MemoryEvents for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
-    }
-
-    async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
-        if self.supervisor.is_off() {
-            return Ok(String::new());
-        }
-        self.supervisor.watch("before-compact", Manner::READ, || self.background().before_compact(messages)).await
-    }
-}
-
-#[async_trait]
-impl MemoryProvider for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
-    }
-
-    async fn system_prompt(&self) -> Result<String, CallError> {
-        self.supervisor.watch("system-prompt", Manner::READ, || self.foreground.system_prompt()).await
-    }
-
-    async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
-        if self.supervisor.is_off() {
-            return Ok(Vec::new());
-        }
-        let recalled = self.supervisor.watch("recall", Manner::READ, || self.foreground.recall(query.clone())).await?;
-        Ok(flood::recollections(recalled))
-    }
-
-    async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
-        self.supervisor.watch("sync-turn", Manner::WRITE, || self.background().sync_turn(turn)).await
-    }
-}
-
-#[async_trait]
-impl Tools for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
-    }
-
-    async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
-        let tools = self.supervisor.watch("catalog", Manner::READ, || self.foreground.catalog()).await?;
-        let (tools, told) = flood::tools(tools);
-        told.iter().for_each(|told| self.supervisor.tell(told));
+    fn bounded_tools(&self, tools: Vec<Tool>) -> Vec<Tool> {
+        let (tools, dropped) = flood::tools(tools);
+        dropped.iter().for_each(|notice| self.supervisor.tell(notice));
         let effects = tools.iter().map(|tool| (tool.schema.name.clone(), tool.effect)).collect();
         *self.effects.lock().unwrap_or_else(PoisonError::into_inner) = effects;
-        Ok(tools)
+        tools
     }
 
-    async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
-        let manner = self.manner_of(&invocation.name);
-        self.supervisor.watch("call", manner, || self.recipe.call_tool(invocation.clone())).await
+    fn bounded_skills(&self, skills: Vec<Skill>) -> Vec<Skill> {
+        let (skills, dropped) = flood::skills(skills);
+        dropped.iter().for_each(|notice| self.supervisor.tell(notice));
+        skills
     }
 }
 
-#[async_trait]
-impl Skills for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
-    }
-
-    async fn index(&self) -> Result<Vec<Skill>, CallError> {
-        let skills = self.supervisor.watch("index", Manner::READ, || self.foreground.skills()).await?;
-        let (skills, told) = flood::skills(skills);
-        told.iter().for_each(|told| self.supervisor.tell(told));
-        Ok(skills)
-    }
-
-    async fn view(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        self.supervisor.watch("view", Manner::READ, || self.foreground.skill(name.clone(), path.clone())).await
-    }
+macro_rules! policy {
+    ($component:ident by_effect $invocation:ident) => {
+        $component.policy_of(&$invocation.name)
+    };
+    ($component:ident $policy:ident) => {
+        RetryPolicy::$policy
+    };
 }
 
-#[async_trait]
-impl Hooks for SessionComponent {
-    fn name(&self) -> &str {
-        &self.recipe.plugin
-    }
+macro_rules! serve_by_instances {
+    ($($(#[$kind_doc:meta])* $kind:ident {
+        $($(#[$doc:meta])* $function:ident($($argument:ident: $type:ty),*) -> $answer:ty {
+            $call:literal, $instance:ident.$method:ident, $policy:ident $($policy_of:ident)?, $again:ident
+            $(, when_off $off:expr)? $(, then $then:ident)? $(, note $note:ident)?
+        })+
+    })+) => {
+        $(
+            #[async_trait]
+            impl $kind for SessionComponent {
+                fn name(&self) -> &str {
+                    &self.recipe.plugin
+                }
 
-    async fn interests(&self) -> Result<Vec<String>, CallError> {
-        self.supervisor.watch("interests", Manner::READ, || self.foreground.interests()).await
-    }
-
-    async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
-        if self.supervisor.is_off() {
-            return Ok(Verdict::Proceed);
-        }
-        self.supervisor.watch("on-event", Manner::WRITE, || self.foreground.on_event(event.clone())).await
-    }
+                $(
+                    async fn $function(&self, $($argument: $type),*) -> Result<$answer, CallError> {
+                        $(
+                            if self.supervisor.is_off() {
+                                return Ok($off);
+                            }
+                        )?
+                        let policy = policy!(self $policy $($policy_of)?);
+                        let call = || self.$instance().$method($(Clone::clone(&$argument)),*);
+                        let answer = self.supervisor.watch($call, policy, call).await?;
+                        $(let answer = self.$then(answer);)?
+                        Ok(answer)
+                    }
+                )+
+            }
+        )+
+    };
 }
+
+for_each_kind!(serve_by_instances);

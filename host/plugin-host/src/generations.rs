@@ -1,7 +1,7 @@
 //! The generations of a plugin in one session: the one that runs, and the one before it to go back to.
 //!
-//! The agent holds a [`Slot`] where it thinks it holds the plugin. What is in the slot changes only between two turns, or
-//! when a generation fails at the first call of a kind while the one before it is still at hand.
+//! The agent holds a [`Slot`] in place of the plugin. The slot's content changes only between two turns, or when a
+//! generation fails at its first call of a function while the previous generation is still available.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use hermes_runtime::{
 };
 
 use crate::component::SessionComponent;
-use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
 use crate::session::Role;
 
 /// A generation of a plugin at work.
@@ -97,7 +97,7 @@ impl Slot {
         state.newest += 1;
         let number = state.newest;
         let before = std::mem::replace(&mut state.running, Running { number, component });
-        // Of one that never answered there is nothing to go back to.
+        // A generation that never answered is not worth going back to.
         if state.before.is_none() || !state.proven.is_empty() {
             state.before = Some(Running { number: before.number, component: Arc::new(before.component.again()) });
         }
@@ -133,7 +133,7 @@ impl Slot {
             return answer;
         };
         if !error.cause.is_failure() {
-            // An error that it answers with is an answer.
+            // An application error is not a crash.
             if matches!(error.cause, Cause::Fault(_)) {
                 self.prove(&running, call);
             }
@@ -143,6 +143,11 @@ impl Slot {
             Some(before) if again => ask(before).await,
             _ => answer,
         }
+    }
+
+    /// Remembers the tools that the session began with.
+    fn remember_offer(&self, tools: &[Tool]) {
+        let _ = self.offered.set(tools.to_vec());
     }
 
     fn prove(&self, running: &Running, call: &'static str) {
@@ -155,7 +160,7 @@ impl Slot {
     fn roll_back(&self, failed: &Running, call: &'static str, error: &CallError) -> Option<Arc<SessionComponent>> {
         let mut state = self.state();
         if state.running.number != failed.number {
-            // Somebody else was quicker.
+            // Another call has already replaced it.
             return Some(Arc::clone(&state.running.component));
         }
         if state.proven.contains(call) {
@@ -177,143 +182,43 @@ impl Slot {
     }
 }
 
-#[async_trait]
-impl ContextEngine for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
-        self.ask("model-changed", true, |it| async move { it.model_changed(model).await }).await
-    }
-
-    async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
-        self.ask("assess", true, |it| async move { it.assess(pressure).await }).await
-    }
-
-    async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
-        self.ask("prepare", true, |it| async move { it.prepare(request).await }).await
-    }
-
-    async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
-        self.ask("propose", true, |it| async move { it.propose(request).await }).await
-    }
-
-    async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
-        self.ask("settled", true, |it| async move { it.settled(outcome).await }).await
-    }
-
-    async fn status(&self) -> Result<String, CallError> {
-        self.ask("status", true, |it| async move { it.status().await }).await
-    }
+macro_rules! again {
+    (again) => {
+        true
+    };
+    (once) => {
+        false
+    };
 }
 
-#[async_trait]
-impl ContextAssist for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
+macro_rules! forward_to_the_running_generation {
+    ($($(#[$kind_doc:meta])* $kind:ident {
+        $($(#[$doc:meta])* $function:ident($($argument:ident: $type:ty),*) -> $answer:ty {
+            $call:literal, $instance:ident.$method:ident, $policy:ident $($policy_of:ident)?, $again:ident
+            $(, when_off $off:expr)? $(, then $then:ident)? $(, note $note:ident)?
+        })+
+    })+) => {
+        $(
+            #[async_trait]
+            impl $kind for Slot {
+                fn name(&self) -> &str {
+                    &self.name
+                }
 
-    async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
-        self.ask("assist", true, |it| {
-            let draft = draft.clone();
-            async move { it.assist(draft, budget).await }
-        })
-        .await
-    }
+                $(
+                    async fn $function(&self, $($argument: $type),*) -> Result<$answer, CallError> {
+                        let answer = self.ask($call, again!($again), |component| {
+                            $(let $argument = Clone::clone(&$argument);)*
+                            async move { $kind::$function(&*component, $($argument),*).await }
+                        });
+                        let answer = answer.await?;
+                        $(self.$note(&answer);)?
+                        Ok(answer)
+                    }
+                )+
+            }
+        )+
+    };
 }
 
-#[async_trait]
-impl MemoryEvents for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
-        self.ask("before-compact", true, |it| async move { it.before_compact(messages).await }).await
-    }
-}
-
-#[async_trait]
-impl MemoryProvider for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn system_prompt(&self) -> Result<String, CallError> {
-        self.ask("system-prompt", true, |it| async move { it.system_prompt().await }).await
-    }
-
-    async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
-        self.ask("recall", true, |it| {
-            let query = query.clone();
-            async move { it.recall(query).await }
-        })
-        .await
-    }
-
-    async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
-        // A turn is handed over at least once: twice does no harm.
-        self.ask("sync-turn", true, |it| async move { it.sync_turn(turn).await }).await
-    }
-}
-
-#[async_trait]
-impl Tools for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
-        let tools = self.ask("catalog", true, |it| async move { it.catalog().await }).await?;
-        let _ = self.offered.set(tools.clone());
-        Ok(tools)
-    }
-
-    async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
-        // What it did before it crashed, nobody knows: the model decides whether to call it again.
-        self.ask("call", false, |it| {
-            let invocation = invocation.clone();
-            async move { it.call(invocation).await }
-        })
-        .await
-    }
-}
-
-#[async_trait]
-impl Skills for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn index(&self) -> Result<Vec<Skill>, CallError> {
-        self.ask("index", true, |it| async move { it.index().await }).await
-    }
-
-    async fn view(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        self.ask("view", true, |it| {
-            let (name, path) = (name.clone(), path.clone());
-            async move { it.view(name, path).await }
-        })
-        .await
-    }
-}
-
-#[async_trait]
-impl Hooks for Slot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn interests(&self) -> Result<Vec<String>, CallError> {
-        self.ask("interests", true, |it| async move { it.interests().await }).await
-    }
-
-    async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
-        self.ask("on-event", true, |it| {
-            let event = event.clone();
-            async move { it.on_event(event).await }
-        })
-        .await
-    }
-}
+for_each_kind!(forward_to_the_running_generation);

@@ -1,4 +1,7 @@
-//! The five kinds of plugins as the agent knows them, whatever they are made of.
+//! The kinds of plugins as the agent sees them, whatever a plugin is built from.
+//!
+//! [`for_each_kind`] is the one description of all kinds. It generates the traits here, their forwarding to the running
+//! generation (`generations.rs`) and their implementation over instances (`component.rs`).
 //!
 //! Every function answers within its deadline or with an error that names the plugin. Dropping the future cancels
 //! the call.
@@ -10,85 +13,108 @@ use hermes_runtime::{
     Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
-/// Decides when the conversation is compacted, and into what.
-#[async_trait]
-pub trait ContextEngine: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// Another model serves the session from now on.
-    async fn model_changed(&self, model: &Model) -> Result<(), CallError>;
-    /// After every reply and before every request.
-    async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError>;
-    /// A step of slow work; it never delays the other functions.
-    async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError>;
-    /// A new view, or none.
-    async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError>;
-    /// What became of the plan just proposed.
-    async fn settled(&self, outcome: &Outcome) -> Result<(), CallError>;
-    /// A JSON object for `/context`.
-    async fn status(&self) -> Result<String, CallError>;
+/// Passes the table of kinds to a macro. After its signature, each function names:
+///
+/// - the function of the contract, for messages;
+/// - the instance and method that carry it out: `foreground` serves turns, `background` never delays them, `recipe` uses
+///   an instance of its own;
+/// - its [`RetryPolicy`](crate::supervision::RetryPolicy);
+/// - after a rollback to the previous generation: `again` repeats the call there, `once` does not;
+/// - optionally `when_off`, the answer of a plugin that is switched off; `then`, a method that completes the answer; and
+///   `note`, a method of the slot that sees the answer.
+macro_rules! for_each_kind {
+    ($callback:ident) => {
+        $callback! {
+            /// Decides when the conversation is compacted, and into what.
+            ContextEngine {
+                /// Another model serves the session from now on.
+                model_changed(model: &Model) -> () {
+                    "model-changed", foreground.model_changed, ENGINE_WRITE, again
+                }
+                /// After every reply and before every request.
+                assess(pressure: &Pressure) -> Advice { "assess", foreground.assess, ENGINE_READ, again }
+                /// A step of slow work; it never delays the other functions.
+                prepare(request: &PlanRequest) -> Progress { "prepare", background.prepare, ENGINE_WRITE, again }
+                /// A new view, or none.
+                propose(request: &PlanRequest) -> Option<Plan> { "propose", foreground.propose, ENGINE_WRITE, again }
+                /// Tells the engine what became of the plan it has just proposed.
+                settled(outcome: &Outcome) -> () { "settled", foreground.settled, ENGINE_WRITE, again }
+                /// A JSON object for `/context`.
+                status() -> String { "status", foreground.status, ENGINE_READ, again }
+            }
+            /// Brings back passages of folded messages without being asked.
+            ContextAssist {
+                /// Passages for a message that is about to take its final form, best first, in at most `budget` tokens.
+                assist(draft: AssistDraft, budget: u32) -> Vec<Quote> {
+                    "assist", foreground.assist, ENGINE_READ, again
+                }
+            }
+            /// Recall across sessions.
+            MemoryProvider {
+                /// Text for the system prompt; may be empty.
+                system_prompt() -> String { "system-prompt", foreground.system_prompt, READ, again }
+                /// Memories that match the user's message.
+                recall(query: Query) -> Vec<Recollection> {
+                    "recall", foreground.recall, READ, again, when_off Vec::new(), then bounded_recollections
+                }
+                /// Stores a turn, at least once; it never delays the other functions.
+                sync_turn(turn: &TurnRecord) -> () { "sync-turn", background.sync_turn, WRITE, again }
+            }
+            /// Further events of a memory provider.
+            MemoryEvents {
+                /// What a summary of these messages should keep; it never delays the other functions.
+                before_compact(messages: MessageRange) -> String {
+                    "before-compact", background.before_compact, READ, again, when_off String::new()
+                }
+            }
+            /// Functions that the model may call.
+            Tools {
+                /// The tools that the plugin offers.
+                catalog() -> Vec<Tool> {
+                    "catalog", foreground.catalog, READ, again, then bounded_tools, note remember_offer
+                }
+                /// Runs a tool; calls do not wait for each other. After a crash the model decides whether to call it
+                /// again, because its effects are unknown.
+                call(invocation: Invocation) -> Output { "call", recipe.call_tool, by_effect invocation, once }
+            }
+            /// Instructions that are disclosed step by step.
+            Skills {
+                /// The skills that the plugin offers.
+                index() -> Vec<Skill> { "index", foreground.skills, READ, again, then bounded_skills }
+                /// A skill, or one of its files.
+                view(name: String, path: Option<String>) -> SkillDocument { "view", foreground.skill, READ, again }
+            }
+            /// Watches the loop.
+            Hooks {
+                /// The events it subscribes to.
+                interests() -> Vec<String> { "interests", foreground.interests, READ, again }
+                /// Delivers an event.
+                on_event(event: Event) -> Verdict {
+                    "on-event", foreground.on_event, WRITE, again, when_off Verdict::Proceed
+                }
+            }
+        }
+    };
+}
+pub(crate) use for_each_kind;
+
+macro_rules! traits {
+    ($($(#[$kind_doc:meta])* $kind:ident {
+        $($(#[$doc:meta])* $function:ident($($argument:ident: $type:ty),*) -> $answer:ty { $($forwarding:tt)* })+
+    })+) => {
+        $(
+            $(#[$kind_doc])*
+            #[async_trait]
+            pub trait $kind: Send + Sync {
+                /// The plugin's name.
+                fn name(&self) -> &str;
+                $(
+                    $(#[$doc])*
+                    async fn $function(&self, $($argument: $type),*) -> Result<$answer, CallError>;
+                )+
+            }
+        )+
+    };
 }
 
-/// Brings back what the view folds, without being asked.
-#[async_trait]
-pub trait ContextAssist: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// Passages for a message that is about to take its final form, best first, in so many tokens.
-    async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError>;
-}
-
-/// Recall across sessions.
-#[async_trait]
-pub trait MemoryProvider: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// Text for the system prompt; may be empty.
-    async fn system_prompt(&self) -> Result<String, CallError>;
-    /// What it remembers for what the user said.
-    async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError>;
-    /// Takes a turn in; it never delays the other functions.
-    async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError>;
-}
-
-/// What else happens around a memory.
-#[async_trait]
-pub trait MemoryEvents: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// What a summary of these should keep; it never delays the other functions.
-    async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError>;
-}
-
-/// Functions that the model may call.
-#[async_trait]
-pub trait Tools: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// What it offers.
-    async fn catalog(&self) -> Result<Vec<Tool>, CallError>;
-    /// Runs one of them; calls do not wait for each other.
-    async fn call(&self, invocation: Invocation) -> Result<Output, CallError>;
-}
-
-/// Instructions that are disclosed step by step.
-#[async_trait]
-pub trait Skills: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// What it offers.
-    async fn index(&self) -> Result<Vec<Skill>, CallError>;
-    /// A skill, or one of its files.
-    async fn view(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError>;
-}
-
-/// Watches the loop.
-#[async_trait]
-pub trait Hooks: Send + Sync {
-    /// The plugin's name.
-    fn name(&self) -> &str;
-    /// The events it wants to be told of.
-    async fn interests(&self) -> Result<Vec<String>, CallError>;
-    /// Tells it of one.
-    async fn on_event(&self, event: Event) -> Result<Verdict, CallError>;
-}
+for_each_kind!(traits);

@@ -48,7 +48,7 @@ pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvide
 pub use lock::{Entry, Lock, LockError, Pin, UNFINISHED, sync_folder, write_whole};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
-pub use reload::{Change, Generations, Nursery, Taken};
+pub use reload::{Change, Generations, ReloadSource, Taken};
 pub use session::{
     Approvals, Compiling, Identity, Plugins, QUIETLY, Reporters, Selection, SessionPlugins, Surroundings,
 };

@@ -21,17 +21,16 @@ use crate::generations::Slot;
 use crate::kinds::{Hooks, MemoryProvider, Skills, Tools};
 use crate::lock::Lock;
 use crate::rehearsal::Shown;
-use crate::session::{Identity, QUIETLY, Role, Select, Selected, Selection, Surroundings};
-use crate::supervision::Halt;
+use crate::session::{Identity, QUIETLY, Role, Select, Selected, Selection, SessionShared, Surroundings};
 use crate::trial;
 
-/// A change is looked at when nothing has changed for so long: files are written in pieces.
-const QUIET: Duration = Duration::from_millis(200);
-/// It is looked at after so long in any case.
-const RESTLESS: Duration = Duration::from_secs(2);
+/// Files are written in pieces: a change is examined after this long without another one.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// A change is examined after this long at the latest.
+const MAX_DEBOUNCE: Duration = Duration::from_secs(2);
 
 /// Where newer generations come from.
-pub struct Nursery {
+pub struct ReloadSource {
     /// Compiles and loads them.
     pub runtime: Arc<Runtime>,
     /// Looks which plugins there are.
@@ -70,7 +69,7 @@ pub(crate) struct Watch {
 }
 
 struct Shared {
-    nursery: Nursery,
+    source: ReloadSource,
     /// Changes on disk so far.
     noticed: AtomicU64,
     stir: Notify,
@@ -99,22 +98,22 @@ impl Drop for Watch {
 
 impl Watch {
     /// Must be called in a runtime.
-    pub(crate) fn start(nursery: Nursery, running: &[&Selected]) -> Result<Self, PluginsError> {
-        let plugins = nursery.folder.clone();
+    pub(crate) fn start(source: ReloadSource, running: &[&Selected]) -> Result<Self, PluginsError> {
+        let plugins = source.folder.clone();
         let unwatched = |why: String| PluginsError::Watch { folder: plugins.clone(), why };
         let failed = |error: notify::Error| unwatched(error.to_string());
         // As the system tells of what lies in there.
-        let folder = nursery.folder.canonicalize().map_err(|error| unwatched(error.to_string()))?;
+        let folder = source.folder.canonicalize().map_err(|error| unwatched(error.to_string()))?;
         let home = folder.parent().map(Path::to_owned).ok_or_else(|| unwatched("it is no folder of a home".into()))?;
         let mut known: HashMap<String, Known> =
-            nursery.selection.names().map(|name| (name.to_owned(), Known::default())).collect();
+            source.selection.names().map(|name| (name.to_owned(), Known::default())).collect();
         for selected in running {
             let made = Some(selected.made());
             let folder = selected.found.origin.folder().map(Path::to_owned);
             known.insert(selected.name().to_owned(), Known { running: made, seen: made, folder });
         }
         let shared = Arc::new(Shared {
-            nursery,
+            source,
             noticed: AtomicU64::new(0),
             stir: Notify::new(),
             handled: watch::Sender::new(0),
@@ -183,8 +182,8 @@ impl Shared {
             let begun = Instant::now();
             let noticed = loop {
                 let noticed = self.noticed.load(Ordering::Acquire);
-                tokio::time::sleep(QUIET).await;
-                if self.noticed.load(Ordering::Acquire) == noticed || begun.elapsed() > RESTLESS {
+                tokio::time::sleep(DEBOUNCE).await;
+                if self.noticed.load(Ordering::Acquire) == noticed || begun.elapsed() > MAX_DEBOUNCE {
                     break noticed;
                 }
             };
@@ -209,12 +208,12 @@ impl Shared {
 
     /// What is another than it was when it was looked at last.
     fn look(&self) -> Vec<(String, ChangeKind)> {
-        let catalog = (self.nursery.find)();
+        let catalog = (self.source.find)();
         let mut known = lock(&self.known).clone();
         let select = Select {
-            runtime: &self.nursery.runtime,
+            runtime: &self.source.runtime,
             catalog: &catalog,
-            selection: &self.nursery.selection,
+            selection: &self.source.selection,
             compiling: QUIETLY,
         };
         let mut changes = Vec::new();
@@ -262,7 +261,7 @@ impl Shared {
             if known.running == Some(made) {
                 continue;
             }
-            let kind = match select.load(found).and_then(|selected| self.nursery.selection.fits(selected)) {
+            let kind = match select.load(found).and_then(|selected| self.source.selection.fits(selected)) {
                 Ok(selected) => ChangeKind::Ready(Box::new(selected)),
                 Err(error) => ChangeKind::Broken(error.to_string()),
             };
@@ -306,7 +305,7 @@ fn broken(name: &str, why: &str) -> String {
 }
 
 fn revoked(name: &str, why: &str) -> String {
-    format!("the plugin `{name}` has no right any more in this session, and none of the next ones has it: {why}")
+    format!("the plugin `{name}` was revoked, for this session and later ones: {why}")
 }
 
 fn removed(name: &str) -> String {
@@ -316,7 +315,7 @@ fn removed(name: &str) -> String {
 /// The plugins of a session, each of which can give way to a newer generation.
 pub struct Generations {
     pub(crate) slots: Vec<Arc<Slot>>,
-    pub(crate) halt: Halt,
+    pub(crate) shared: SessionShared,
 }
 
 /// What a session has to know after some of its plugins gave way.
@@ -354,7 +353,7 @@ impl Generations {
                 (ChangeKind::Ready(_), None) => {
                     format!("the plugin `{name}` is there now; sessions that begin from now on have it")
                 }
-                (ChangeKind::Ready(selected), Some(slot)) => match take(slot, &selected, around, &self.halt).await {
+                (ChangeKind::Ready(selected), Some(slot)) => match take(slot, &selected, around, &self.shared).await {
                     Ok(told) => {
                         // The engine's is the first.
                         if self.slots.first().is_some_and(|first| Arc::ptr_eq(first, slot)) {
@@ -374,7 +373,12 @@ impl Generations {
 }
 
 /// Puts a newer generation into its slot; what to say of it, or why it was left out.
-async fn take(slot: &Slot, selected: &Selected, around: &Surroundings, halt: &Halt) -> Result<String, String> {
+async fn take(
+    slot: &Slot,
+    selected: &Selected,
+    around: &Surroundings,
+    shared: &SessionShared,
+) -> Result<String, String> {
     let name = selected.name().to_owned();
     let version = selected.found.manifest.version.to_string();
     let waits = |what: &str| {
@@ -389,7 +393,7 @@ async fn take(slot: &Slot, selected: &Selected, around: &Surroundings, halt: &Ha
         )));
     }
     let cannot = |error: &dyn std::fmt::Display| broken(&name, &error.to_string());
-    let component = Arc::new(selected.component(around, halt, slot.role).map_err(|error| cannot(&error))?);
+    let component = Arc::new(selected.component(around, shared, slot.role).map_err(|error| cannot(&error))?);
     if let Some(before) = slot.offered() {
         let now = component.catalog().await.map_err(|error| cannot(&error))?;
         if let Some(differs) = difference(before, &now) {

@@ -11,7 +11,9 @@ use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
 use hermes_capabilities::sql::Database;
 use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
-use hermes_runtime::{Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionInfo, Start, Tally};
+use hermes_runtime::{
+    Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionCalls, SessionInfo, Start, Tally,
+};
 
 use crate::catalog::{Catalog, Found, Origin, made};
 use crate::component::SessionComponent;
@@ -20,7 +22,7 @@ use crate::generations::Slot;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::permission::{Access, Permissions};
 use crate::record::Recorder;
-use crate::reload::{Change, ChangeKind, Generations, Nursery, Watch};
+use crate::reload::{Change, ChangeKind, Generations, ReloadSource, Watch};
 use crate::settings::{OnFailure, PluginSettings};
 use crate::storage::Storage;
 use crate::supervision::{Halt, Supervisor};
@@ -177,6 +179,13 @@ pub(crate) enum Role {
     Beside,
 }
 
+/// What the plugins of one session have in common.
+#[derive(Clone, Default)]
+pub(crate) struct SessionShared {
+    pub(crate) halt: Halt,
+    pub(crate) calls: SessionCalls,
+}
+
 /// What a session runs with. Everything is dropped with it.
 pub struct SessionPlugins {
     /// The context engine.
@@ -241,7 +250,7 @@ impl Plugins {
     }
 
     /// From here on newer generations are looked for, until this is dropped. Must be called in a runtime.
-    pub fn watch(&mut self, nursery: Nursery) -> Result<(), PluginsError> {
+    pub fn watch(&mut self, nursery: ReloadSource) -> Result<(), PluginsError> {
         let running: Vec<&Selected> = self.all().collect();
         self.watch = Some(Watch::start(nursery, &running)?);
         Ok(())
@@ -301,8 +310,8 @@ impl Plugins {
 
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
-        let halt = Halt::default();
-        let engine = self.engine.start(surroundings, &halt, Role::Serves)?;
+        let shared = SessionShared::default();
+        let engine = self.engine.start(surroundings, &shared, Role::Serves)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
             assist: None,
@@ -311,8 +320,8 @@ impl Plugins {
             tools: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
-            generations: Generations { slots: vec![engine.clone()], halt: halt.clone() },
-            halt: halt.clone(),
+            halt: shared.halt.clone(),
+            generations: Generations { slots: vec![engine.clone()], shared: shared.clone() },
         };
         let exports = self.engine.loaded.exports();
         if exports.context_assist {
@@ -320,7 +329,7 @@ impl Plugins {
         }
         session.add(engine, exports);
         for memory in &self.memories {
-            let component = memory.start(surroundings, &halt, Role::Serves)?;
+            let component = memory.start(surroundings, &shared, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
             if exports.memory_events {
@@ -333,7 +342,7 @@ impl Plugins {
             let exports = other.loaded.exports();
             // An engine or a provider that is not the selected one does not offer its tools either.
             let tools = exports.tools && !exports.context_engine && !exports.memory_provider;
-            let component = other.start(surroundings, &halt, Role::Beside)?;
+            let component = other.start(surroundings, &shared, Role::Beside)?;
             session.generations.slots.push(component.clone());
             session.add(component, Exports { tools, ..exports });
         }
@@ -450,17 +459,18 @@ impl Selected {
         }
     }
 
-    fn start(&self, around: &Surroundings, halt: &Halt, role: Role) -> Result<Arc<Slot>, PluginsError> {
-        Ok(Arc::new(Slot::new(self.component(around, halt, role)?, self.loaded.exports(), role)))
+    fn start(&self, around: &Surroundings, shared: &SessionShared, role: Role) -> Result<Arc<Slot>, PluginsError> {
+        Ok(Arc::new(Slot::new(self.component(around, shared, role)?, self.loaded.exports(), role)))
     }
 
     /// A generation of it in a session; nothing of it runs yet.
     pub(crate) fn component(
         &self,
         around: &Surroundings,
-        halt: &Halt,
+        shared: &SessionShared,
         role: Role,
     ) -> Result<SessionComponent, PluginsError> {
+        let SessionShared { halt, calls } = shared;
         let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let permissions = &self.permissions;
@@ -508,7 +518,7 @@ impl Selected {
             services,
             limits,
             tally,
-            lanes: Lanes::new(&limits),
+            lanes: Lanes::new(&limits, calls),
         };
         Ok(SessionComponent::new(recipe, supervisor))
     }

@@ -1,4 +1,4 @@
-//! What comes of a plugin's failures in a session: asked again, left to rest, suspended.
+//! What the host does about a plugin's failures in a session: it retries the call, waits, or suspends the plugin.
 //!
 //! The runtime ends an instance that fails and makes another at the next call; here it is decided whether and when there
 //! is a next call. A context engine is not suspended here: its breaker is the agent's and outlives the process.
@@ -19,16 +19,16 @@ const REST: Duration = Duration::from_millis(100);
 /// The most that it rests.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// How a call is to be treated.
+/// Whether a failed call is retried, and which failure counter it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Manner {
-    /// It changes nothing: after a crash it is asked once more.
+pub(crate) struct RetryPolicy {
+    /// The call changes nothing, so it is retried after a crash.
     reads: bool,
-    /// It is an engine's: its failures lead to no suspension.
+    /// The call belongs to the context engine, whose failures never suspend the plugin here.
     engine: bool,
 }
 
-impl Manner {
+impl RetryPolicy {
     pub(crate) const READ: Self = Self { reads: true, engine: false };
     pub(crate) const WRITE: Self = Self { reads: false, engine: false };
     pub(crate) const ENGINE_READ: Self = Self { reads: true, engine: true };
@@ -65,11 +65,11 @@ pub(crate) struct Supervisor {
 #[derive(Default)]
 struct State {
     own: Row,
-    /// Of what it does as the engine: a bad plan takes no tool with it.
+    /// Failures as the context engine, counted apart: a bad plan must not suspend the plugin's tools.
     engine: Row,
     /// The last failure before it was suspended.
     suspended: Option<String>,
-    /// It is not asked any more: it may not run.
+    /// Its grant was revoked: it must not run again.
     revoked: bool,
 }
 
@@ -81,8 +81,8 @@ struct Row {
 }
 
 impl State {
-    fn row(&mut self, manner: Manner) -> &mut Row {
-        if manner.engine { &mut self.engine } else { &mut self.own }
+    fn row(&mut self, retry: RetryPolicy) -> &mut Row {
+        if retry.engine { &mut self.engine } else { &mut self.own }
     }
 }
 
@@ -122,7 +122,7 @@ impl Supervisor {
     pub(crate) async fn watch<T, F>(
         &self,
         call: &'static str,
-        manner: Manner,
+        retry: RetryPolicy,
         ask: impl Fn() -> F,
     ) -> Result<T, CallError>
     where
@@ -131,26 +131,26 @@ impl Supervisor {
         if self.state().revoked {
             return Err(self.error(call, Cause::Revoked));
         }
-        if !manner.engine {
+        if !retry.engine {
             self.admit(call)?;
         }
-        let rest = self.state().row(manner).rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+        let rest = self.state().row(retry).rests_until.map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
             tokio::time::sleep(rest).await;
         }
         let mut result = ask().await;
         if let Err(error) = &result
-            && manner.reads
+            && retry.reads
             && may_pass(&error.cause)
         {
             self.reporter.log(Level::Info, &format!("{error}; asked once more"));
             result = ask().await;
         }
         match &result {
-            Err(error) if error.cause.is_failure() => self.failed(error, manner),
+            Err(error) if error.cause.is_failure() => self.failed(error, retry),
             Err(error) if matches!(error.cause, Cause::Cancelled | Cause::Input { .. }) => {}
-            // An error that it answers with is an answer.
-            _ => self.answered(manner),
+            // An application error is not a crash.
+            _ => self.answered(retry),
         }
         result
     }
@@ -184,19 +184,19 @@ impl Supervisor {
         self.state().revoked = true;
     }
 
-    fn answered(&self, manner: Manner) {
-        *self.state().row(manner) = Row::default();
+    fn answered(&self, retry: RetryPolicy) {
+        *self.state().row(retry) = Row::default();
         self.recorder.answered();
     }
 
-    fn failed(&self, error: &CallError, manner: Manner) {
+    fn failed(&self, error: &CallError, retry: RetryPolicy) {
         let mishap = self.recorder.failed(error);
         let mut state = self.state();
-        let row = state.row(manner);
+        let row = state.row(retry);
         row.failures = row.failures.saturating_add(1);
         row.rests_until = rest(row.failures).map(|rest| Instant::now() + rest);
         let failures = row.failures;
-        let suspend = failures >= STRIKES && !manner.engine && state.suspended.is_none();
+        let suspend = failures >= STRIKES && !retry.engine && state.suspended.is_none();
         if suspend {
             state.suspended = Some(format!("`{}`: {}", error.call, error.cause));
         }

@@ -16,12 +16,9 @@ use crate::live::{Body, Live};
 use crate::loaded::{Code, Loaded};
 use crate::native;
 use crate::services::Services;
+use crate::slots::SessionCalls;
 use crate::tally::Tally;
 use crate::types::{Ending, SessionInfo, Start};
-
-/// Calls in instances of their own that run at once in a process, whatever plugins they are of.
-pub const PARALLEL_CALLS: usize = 32;
-static SHARED: Semaphore = Semaphore::const_new(PARALLEL_CALLS);
 
 /// How long a cancelled plugin may take to wind up before it is ended.
 const GRACE: Duration = Duration::from_millis(250);
@@ -51,19 +48,27 @@ pub struct Recipe {
     pub lanes: Lanes,
 }
 
-/// Room for calls that run beside each other, of one plugin in one session, and the instance that the last of them left
-/// behind. It belongs to one recipe: what was made with other code or other rights must not serve here.
+/// Limits the calls of one plugin in one session that run at once, and keeps the instance that the last of them used.
+/// It belongs to one recipe: an instance with other code or other rights must not be reused here.
 #[derive(Clone)]
 pub struct Lanes {
     room: Arc<Semaphore>,
+    session: SessionCalls,
     /// One only: most calls come one after the other, and what rests takes memory.
     resting: Arc<Mutex<Option<Live>>>,
 }
 
 impl Lanes {
-    /// As many as the limits say.
-    pub fn new(limits: &Limits) -> Self {
-        Self { room: Arc::new(Semaphore::new(limits.size(Limit::ParallelCalls))), resting: Arc::default() }
+    /// For one plugin of a session.
+    pub fn new(limits: &Limits, session: &SessionCalls) -> Self {
+        let room = Arc::new(Semaphore::new(limits.size(Limit::ParallelCalls)));
+        Self { room, session: session.clone(), resting: Arc::default() }
+    }
+
+    /// For another recipe of the same plugin in the same session.
+    #[must_use]
+    pub fn renewed(&self, limits: &Limits) -> Self {
+        Self::new(limits, &self.session)
     }
 
     fn resting(&self) -> MutexGuard<'_, Option<Live>> {
@@ -91,9 +96,9 @@ impl Recipe {
     {
         self.admit(asked)?;
         let cancelled = || self.error(asked.name, Cause::Cancelled);
-        // First the plugin's own room, so that a plugin with many calls keeps no other one waiting.
+        // The plugin's own limit comes first, so that a plugin with many calls does not delay the others.
         let own = Arc::clone(&self.lanes.room).acquire_owned().await.map_err(|_| cancelled())?;
-        let shared = SHARED.acquire().await.map_err(|_| cancelled())?;
+        let shared = self.lanes.session.enter().await.map_err(|_| cancelled())?;
         // An engine or a memory reads at its start what its other instances keep in storage: it gets a new one.
         let lasts = self.loaded.exports().tier() == Tier::Tools;
         let live = if lasts { self.lanes.resting().take() } else { None };

@@ -55,7 +55,7 @@ impl Scene {
     }
 
     /// A call that ends as the next of these says, then well.
-    async fn call(&self, manner: Manner, causes: &[Cause]) -> Result<u32, CallError> {
+    async fn call(&self, policy: RetryPolicy, causes: &[Cause]) -> Result<u32, CallError> {
         let mut left = causes.iter();
         let next = Cell::new(0);
         let outcomes: Vec<Option<Cause>> = left.by_ref().cloned().map(Some).chain([None, None]).collect();
@@ -72,7 +72,7 @@ impl Scene {
                 }
             }
         };
-        self.supervisor.watch("view", manner, ask).await
+        self.supervisor.watch("view", policy, ask).await
     }
 }
 
@@ -94,21 +94,21 @@ fn of(limit: Limit) -> Cause {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_is_asked_once_more_unless_its_time_was_up() {
-    for (manner, cause, asked, well) in [
-        (Manner::READ, trap(), 2, true),
-        (Manner::ENGINE_READ, trap(), 2, true),
-        (Manner::READ, of(Limit::Memory), 2, true),
-        (Manner::READ, of(Limit::Cpu), 1, false),
-        (Manner::READ, of(Limit::HostCalls), 1, false),
-        (Manner::READ, deadline(), 1, false),
-        (Manner::READ, fault(), 1, false),
-        (Manner::READ, Cause::Cancelled, 1, false),
-        (Manner::WRITE, trap(), 1, false),
-        (Manner::ENGINE_WRITE, trap(), 1, false),
+    for (policy, cause, asked, well) in [
+        (RetryPolicy::READ, trap(), 2, true),
+        (RetryPolicy::ENGINE_READ, trap(), 2, true),
+        (RetryPolicy::READ, of(Limit::Memory), 2, true),
+        (RetryPolicy::READ, of(Limit::Cpu), 1, false),
+        (RetryPolicy::READ, of(Limit::HostCalls), 1, false),
+        (RetryPolicy::READ, deadline(), 1, false),
+        (RetryPolicy::READ, fault(), 1, false),
+        (RetryPolicy::READ, Cause::Cancelled, 1, false),
+        (RetryPolicy::WRITE, trap(), 1, false),
+        (RetryPolicy::ENGINE_WRITE, trap(), 1, false),
     ] {
         let scene = Scene::new(OnFailure::Fallback);
-        let result = scene.call(manner, std::slice::from_ref(&cause)).await;
-        assert_eq!((scene.asked.get(), result.is_ok()), (asked, well), "{manner:?} {cause}");
+        let result = scene.call(policy, std::slice::from_ref(&cause)).await;
+        assert_eq!((scene.asked.get(), result.is_ok()), (asked, well), "{policy:?} {cause}");
         assert_eq!(scene.heard.shown(), [""; 0]);
     }
 }
@@ -118,7 +118,7 @@ async fn three_failures_in_a_row_suspend_it_with_one_line_and_a_record() {
     let scene = Scene::new(OnFailure::Fallback);
     for _ in 0..3 {
         assert_eq!(scene.heard.shown().len(), 0);
-        scene.call(Manner::WRITE, &[trap()]).await.unwrap_err();
+        scene.call(RetryPolicy::WRITE, &[trap()]).await.unwrap_err();
     }
     let shown = scene.heard.shown();
     assert_eq!(shown.len(), 1, "{shown:?}");
@@ -126,7 +126,7 @@ async fn three_failures_in_a_row_suspend_it_with_one_line_and_a_record() {
         assert!(shown[0].contains(part), "{shown:?}");
     }
     for _ in 0..3 {
-        let refused = scene.call(Manner::WRITE, &[]).await.unwrap_err().to_string();
+        let refused = scene.call(RetryPolicy::WRITE, &[]).await.unwrap_err().to_string();
         assert!(refused.contains("suspended") && refused.contains("hermes plugins info mine"), "{refused}");
     }
     assert_eq!((scene.asked.get(), scene.heard.shown().len(), scene.halt.why()), (3, 1, None));
@@ -142,9 +142,9 @@ async fn a_good_call_ends_the_row_and_so_does_an_error_that_it_answers() {
     for between in [&[][..], &[fault()]] {
         let scene = Scene::new(OnFailure::Fallback);
         for _ in 0..4 {
-            scene.call(Manner::WRITE, &[trap()]).await.unwrap_err();
-            scene.call(Manner::WRITE, &[deadline()]).await.unwrap_err();
-            let _ = scene.call(Manner::WRITE, between).await;
+            scene.call(RetryPolicy::WRITE, &[trap()]).await.unwrap_err();
+            scene.call(RetryPolicy::WRITE, &[deadline()]).await.unwrap_err();
+            let _ = scene.call(RetryPolicy::WRITE, between).await;
         }
         assert_eq!(scene.heard.shown(), [""; 0]);
     }
@@ -155,7 +155,7 @@ async fn a_call_that_the_user_stopped_neither_counts_nor_ends_the_row() {
     let scene = Scene::new(OnFailure::Fallback);
     for _ in 0..3 {
         for cause in [trap(), Cause::Cancelled, Cause::Cancelled] {
-            scene.call(Manner::WRITE, &[cause]).await.unwrap_err();
+            scene.call(RetryPolicy::WRITE, &[cause]).await.unwrap_err();
         }
     }
     assert_eq!(scene.heard.shown().len(), 1);
@@ -165,9 +165,9 @@ async fn a_call_that_the_user_stopped_neither_counts_nor_ends_the_row() {
 async fn an_engine_is_never_suspended_here_and_takes_no_tool_with_it() {
     let scene = Scene::new(OnFailure::Stop);
     for _ in 0..5 {
-        scene.call(Manner::ENGINE_WRITE, &[trap()]).await.unwrap_err();
+        scene.call(RetryPolicy::ENGINE_WRITE, &[trap()]).await.unwrap_err();
     }
-    assert_eq!(scene.call(Manner::WRITE, &[]).await.unwrap(), 7);
+    assert_eq!(scene.call(RetryPolicy::WRITE, &[]).await.unwrap(), 7);
     assert_eq!((scene.heard.shown().len(), scene.halt.why()), (0, None));
 }
 
@@ -179,7 +179,7 @@ async fn what_the_user_wants_comes_of_it() {
         let scene = Scene::new(policy);
         assert!(!scene.supervisor.is_off());
         for _ in 0..3 {
-            scene.call(Manner::WRITE, &[trap()]).await.unwrap_err();
+            scene.call(RetryPolicy::WRITE, &[trap()]).await.unwrap_err();
         }
         assert_eq!((scene.supervisor.is_off(), scene.halt.why().is_some()), (off, halts), "{policy:?}");
         assert!(

@@ -14,6 +14,7 @@ use crate::error::{Fault, FaultKind};
 use crate::instance::{Lanes, Recipe};
 use crate::limits::Limits;
 use crate::loaded::Loaded;
+use crate::slots::SessionCalls;
 use crate::types::{SessionInfo, Start};
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::Roots;
@@ -121,7 +122,7 @@ impl Recipe {
             start: Start::Fresh,
             services: Services::nothing(),
             tally: Arc::default(),
-            lanes: Lanes::new(&limits),
+            lanes: Lanes::new(&limits, &SessionCalls::new()),
             limits,
         }
     }
