@@ -1,5 +1,7 @@
 //! Token budgets: the thresholds at which the engine acts, and the parts of a new view.
 
+use hermes_guest_engine::budget::Window;
+pub(crate) use hermes_guest_engine::budget::share;
 use hermes_plugin::context_engine::{Moment, Pressure};
 
 use crate::config::Config;
@@ -38,14 +40,15 @@ pub(crate) struct Thresholds {
 
 impl Thresholds {
     pub(crate) fn of(config: &Config, pressure: &Pressure) -> Self {
-        let usable = pressure.context_length.saturating_sub(pressure.reserve);
-        let room = usable.saturating_sub(pressure.fixed_tokens);
-        // With a large system prompt, a plain share of the window would be reached by the first messages.
-        let mark = |of: f64| share(usable, of).max((usable - room).saturating_add(share(room, of * 0.8)));
-        let propose = mark(config.threshold(pressure.context_length));
+        let window = Window::of(pressure);
+        let Window { usable, room } = window;
+        let propose = window.threshold(config.threshold(pressure.context_length));
         // If the prompt takes most of the window, keep part of the rest for messages.
         let propose = propose.min(share(usable, 0.85).max((usable - room).saturating_add(share(room, 0.6))));
-        let prepare = config.prepare_at.map_or_else(|| share(propose, 0.8).max(usable - room), mark).min(propose);
+        let prepare = config
+            .prepare_at
+            .map_or_else(|| share(propose, 0.8).max(usable - room), |of| window.threshold(of))
+            .min(propose);
         Self { usable, room, prepare, propose, nearly_full: share(usable, 0.95) }
     }
 }
@@ -156,12 +159,6 @@ pub(crate) fn written_most(context_length: u32) -> u32 {
 /// Ratio of counted to estimated tokens; at least 1.
 fn ratio(counted: u32, estimated: u32) -> f64 {
     if estimated == 0 { 1.0 } else { (f64::from(counted) / f64::from(estimated)).clamp(1.0, 3.0) }
-}
-
-/// A fraction of a number of tokens.
-pub(crate) fn share(tokens: u32, of: f64) -> u32 {
-    // A cast from a float saturates.
-    (f64::from(tokens) * of) as u32
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! The user's settings and their defaults.
 
-use hermes_plugin::{Error, log};
-use serde_json::{Map, Value};
+use hermes_guest_engine::settings;
+use hermes_plugin::Error;
+use serde_json::Value;
 
 /// Windows smaller than this get a higher default threshold, because they fill quickly.
 const SMALL_WINDOW: u32 = 512_000;
+
+const KEYS: [&str; 5] = ["threshold", "target_ratio", "prepare_at", "protect_first_n", "protect_last_n"];
 
 /// The plugin's section of the user's configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,22 +45,15 @@ impl Config {
 
     /// Parses a JSON object. An error names the invalid key.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let given: Value = if text.trim().is_empty() { Value::Object(Map::new()) } else { serde_json::from_str(text)? };
-        let Value::Object(given) = given else {
-            return Err(Error::invalid("the configuration is no object with keys such as `threshold`"));
-        };
         let mut config = Self::default();
-        for (key, value) in &given {
+        for (key, value) in &settings::parse(text)? {
             match key.as_str() {
                 "threshold" => config.threshold = Some(share(key, value)?),
                 "target_ratio" => config.target_ratio = share(key, value)?.clamp(0.10, 0.80),
                 "prepare_at" => config.prepare_at = Some(share(key, value)?),
-                "protect_first_n" => config.protect_first_n = count(key, value)?,
-                "protect_last_n" => config.protect_last_n = count(key, value)?,
-                _ => log::warn(format!(
-                    "the setting `{key}` is not known and has no effect; known are threshold, target_ratio, prepare_at, \
-                     protect_first_n and protect_last_n"
-                )),
+                "protect_first_n" => config.protect_first_n = settings::number(key, value, 0..=1_000)? as usize,
+                "protect_last_n" => config.protect_last_n = settings::number(key, value, 0..=1_000)? as usize,
+                _ => settings::unknown(key, &KEYS),
             }
         }
         Ok(config)
@@ -68,13 +64,6 @@ fn share(key: &str, value: &Value) -> Result<f64, Error> {
     match value.as_f64() {
         Some(share) if share > 0.0 && share <= 1.0 => Ok(share),
         _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a number above 0 and up to 1"))),
-    }
-}
-
-fn count(key: &str, value: &Value) -> Result<usize, Error> {
-    match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
-        Some(count) if count <= 1_000 => Ok(count),
-        _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a whole number from 0 to 1000"))),
     }
 }
 

@@ -19,7 +19,8 @@ use crate::notes::{NoteBudget, Notes};
 use crate::set::Set;
 use crate::shortening::Shortened;
 use crate::source::Source;
-use crate::storage::{Prepared, fnv};
+use crate::storage::Prepared;
+use hermes_guest_engine::fnv;
 use hermes_guest_secrets::inert;
 
 /// Key prefixes of rule-based digests and of summaries by a model.

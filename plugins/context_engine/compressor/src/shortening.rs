@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::{about, outcome};
 use crate::excerpt::{mark, shorten_arguments};
 use crate::source::Source;
-use crate::storage::fnv;
+use hermes_guest_engine::fnv;
 use hermes_guest_secrets::inert;
 
 /// Bytes from which a result, and a call's arguments, are shortened.

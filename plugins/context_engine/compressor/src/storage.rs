@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 
+use hermes_guest_engine::fnv;
 use hermes_plugin::{Error, MessageId, MessageRange, documents};
 use serde::{Deserialize, Serialize};
 
@@ -198,11 +199,6 @@ fn name(session: &str) -> String {
     } else {
         format!("prepared-{:016x}.json", fnv(session.bytes()))
     }
-}
-
-/// FNV-1a, for names and comparisons; not secure against deliberate collisions.
-pub(crate) fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -1,9 +1,22 @@
 //! The user's settings and their defaults.
 
-use hermes_plugin::{Error, log};
-use serde_json::{Map, Value};
+use hermes_guest_engine::settings::{self, flag, number, share};
+use hermes_plugin::Error;
 
 use crate::policy;
+
+const KEYS: [&str; 10] = [
+    "threshold",
+    "target_ratio",
+    "protect_first_n",
+    "protect_last_n",
+    "tail_tokens",
+    "fold_tokens",
+    "working_tokens",
+    "prefix_tokens",
+    "assist",
+    "notes",
+];
 
 /// The plugin's section of the configuration. Token settings use the host's estimate.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,53 +63,25 @@ impl Default for Config {
 impl Config {
     /// Parses a JSON object. An error names the invalid key.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let given: Value = if text.trim().is_empty() { Value::Object(Map::new()) } else { serde_json::from_str(text)? };
-        let Value::Object(given) = given else {
-            return Err(Error::invalid("the configuration must be an object with keys such as `threshold`"));
-        };
         let mut config = Self::default();
-        for (key, value) in &given {
+        for (key, value) in &settings::parse(text)? {
             match key.as_str() {
                 // Other engines allow a higher threshold under the same key; this one caps it at 85 %.
-                "threshold" => config.threshold = share(key, value, 0.2, 0.95)?.min(policy::HIGHEST),
-                "target_ratio" => config.target_ratio = Some(share(key, value, 0.02, 0.80)?),
-                "protect_first_n" => config.protect_first_n = number(key, value, 0, 1_000)? as usize,
-                "protect_last_n" => config.protect_last_n = number(key, value, 0, 1_000)? as usize,
-                "tail_tokens" => config.tail_tokens = number(key, value, 500, 1_000_000)?,
-                "fold_tokens" => config.fold_tokens = number(key, value, 1_000, 1_000_000)?,
-                "working_tokens" => config.working_tokens = number(key, value, 0, 200_000)?,
-                "prefix_tokens" => config.prefix_tokens = number(key, value, 1_000, policy::PREFIX)?,
+                "threshold" => config.threshold = share(key, value, 0.2..=0.95)?.min(policy::HIGHEST),
+                "target_ratio" => config.target_ratio = Some(share(key, value, 0.02..=0.80)?),
+                "protect_first_n" => config.protect_first_n = number(key, value, 0..=1_000)? as usize,
+                "protect_last_n" => config.protect_last_n = number(key, value, 0..=1_000)? as usize,
+                "tail_tokens" => config.tail_tokens = number(key, value, 500..=1_000_000)?,
+                "fold_tokens" => config.fold_tokens = number(key, value, 1_000..=1_000_000)?,
+                "working_tokens" => config.working_tokens = number(key, value, 0..=200_000)?,
+                "prefix_tokens" => config.prefix_tokens = number(key, value, 1_000..=policy::PREFIX)?,
                 "assist" => config.assist = flag(key, value)?,
                 "notes" => config.notes = flag(key, value)?,
-                _ => log::warn(format!(
-                    "unknown setting `{key}` has no effect; known settings are threshold, target_ratio, \
-                     protect_first_n, protect_last_n, tail_tokens, fold_tokens, working_tokens, prefix_tokens, assist \
-                     and notes"
-                )),
+                _ => settings::unknown(key, &KEYS),
             }
         }
         Ok(config)
     }
-}
-
-fn share(key: &str, value: &Value, least: f64, most: f64) -> Result<f64, Error> {
-    match value.as_f64() {
-        Some(share) if (least..=most).contains(&share) => Ok(share),
-        _ => Err(Error::invalid(format!("the setting `{key}` is {value}: it must be a number from {least} to {most}"))),
-    }
-}
-
-fn number(key: &str, value: &Value, least: u32, most: u32) -> Result<u32, Error> {
-    match value.as_u64().and_then(|count| u32::try_from(count).ok()) {
-        Some(count) if (least..=most).contains(&count) => Ok(count),
-        _ => Err(Error::invalid(format!(
-            "the setting `{key}` is {value}: it must be a whole number from {least} to {most}"
-        ))),
-    }
-}
-
-fn flag(key: &str, value: &Value) -> Result<bool, Error> {
-    value.as_bool().ok_or_else(|| Error::invalid(format!("the setting `{key}` is {value}: it must be true or false")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use hermes_guest_engine::fnv;
 use hermes_plugin::context_engine::{Item, ShownSummary};
 use hermes_plugin::{Header, MessageId, MessageRange, Role};
 
@@ -214,11 +215,6 @@ impl<'a> CurrentView<'a> {
         let shorter = u32::try_from(self.shorter.len()).unwrap_or(u32::MAX);
         self.before().saturating_sub(EXCERPT_FRAME.saturating_mul(shorter))
     }
-}
-
-/// FNV-1a, for names and comparisons; not secure against deliberate collisions.
-pub(crate) fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, outcome};
 use crate::clip::{ends, line};
-use crate::current_view::fnv;
+use hermes_guest_engine::fnv;
 
 /// Bytes kept of a user message.
 const SAID: usize = 24_000;

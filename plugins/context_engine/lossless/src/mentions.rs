@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::current_view::fnv;
+use hermes_guest_engine::fnv;
 
 /// Bytes of a window (n-gram).
 const WINDOW: usize = 4;

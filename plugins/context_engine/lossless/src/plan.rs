@@ -13,7 +13,7 @@ use hermes_plugin::{Error, Message, MessageId, MessageRange};
 
 use crate::clip::grouped;
 use crate::config::Config;
-use crate::current_view::{CurrentView, fnv};
+use crate::current_view::CurrentView;
 use crate::cut;
 use crate::gist::Gist;
 use crate::layout::{Layout, LayoutLimits};
@@ -25,6 +25,7 @@ use crate::source::{Database, Source};
 use crate::storage::Storage;
 use crate::texts::{NewSegment, Text};
 use crate::working::{self, AlreadyShown, SpaceLimit};
+use hermes_guest_engine::fnv;
 
 /// Tokens that the host adds around a summary.
 pub(crate) const FRAME: u32 = 55;

@@ -4,6 +4,8 @@
 //! to be fetched. The figures come from replays of recorded sessions: a short tail, short segments, and verbatim text
 //! that later edits continue from.
 
+use hermes_guest_engine::budget::Window;
+pub(crate) use hermes_guest_engine::budget::share;
 use hermes_plugin::context_engine::{Moment, Pressure};
 
 use crate::config::Config;
@@ -66,17 +68,15 @@ pub(crate) struct Thresholds {
 impl Thresholds {
     /// `messages` is the size of the view by the headers' estimate.
     pub(crate) fn of(config: &Config, pressure: &Pressure, messages: u32) -> Self {
-        let usable = pressure.context_length.saturating_sub(pressure.reserve);
-        let room = usable.saturating_sub(pressure.fixed_tokens);
-        // With a large system prompt, a plain share of the window would be reached by the first messages.
-        let mark = |of: f64| share(usable, of).max((usable - room).saturating_add(share(room, of * 0.8)));
+        let window = Window::of(pressure);
+        let usable = window.usable;
         let ratio = |counted: u32, estimated: u32| {
             if estimated == 0 { 1.0 } else { (f64::from(counted) / f64::from(estimated)).clamp(1.0, 3.0) }
         };
         // It is unknown whether the provider counts system prompt and tools at the same ratio: take the larger one.
         let skew = ratio(pressure.prompt_tokens.saturating_sub(pressure.fixed_tokens), messages)
             .max(ratio(pressure.prompt_tokens, messages.saturating_add(pressure.fixed_tokens)));
-        let hard = mark(config.threshold.min(HIGHEST));
+        let hard = window.threshold(config.threshold.min(HIGHEST));
         Self { usable, hard, nearly_full: share(usable, 0.95), skew, fixed: pressure.fixed_tokens }
     }
 
@@ -143,12 +143,6 @@ impl Budgets {
             ..*self
         }
     }
-}
-
-/// A fraction of a number of tokens.
-pub(crate) fn share(tokens: u32, of: f64) -> u32 {
-    // A cast from a float saturates.
-    (f64::from(tokens) * of) as u32
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@ use hermes_plugin::MessageRange;
 use hermes_plugin::context_engine::Summary;
 
 use crate::clip::{cap, ends, is_break, time};
-use crate::current_view::{Rows, fnv};
+use crate::current_view::Rows;
 use crate::fact::Fact;
 use crate::gist::Gist;
 use crate::policy::BYTES;
 use crate::source::Source;
+use hermes_guest_engine::fnv;
 
 /// Key prefixes of segments and of working sets.
 pub(crate) const SEGMENT: &str = "lossless:s:";

@@ -9,11 +9,12 @@ use hermes_plugin::sql::{Statement, Value};
 use hermes_plugin::{Error, MessageId, MessageRange};
 use serde::{Deserialize, Serialize};
 
-use crate::current_view::{Rows, fnv};
+use crate::current_view::Rows;
 use crate::fact::{Fact, Kind};
 use crate::gist::Gist;
 use crate::segment::Note;
 use crate::source::Database;
+use hermes_guest_engine::fnv;
 
 /// Version of the tables and of the rules that fill them. A database of another version is rebuilt.
 const VERSION: i64 = 2;

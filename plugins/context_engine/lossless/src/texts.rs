@@ -10,7 +10,6 @@ use std::rc::Rc;
 use hermes_plugin::context_engine::ShownSummary;
 use hermes_plugin::{Error, MessageRange, Role, log};
 
-use crate::current_view::fnv;
 use crate::fact::{Fact, Kind, Reader};
 use crate::gist::Gist;
 use crate::layout::Layout;
@@ -19,6 +18,7 @@ use crate::policy::{self, Budgets, share};
 use crate::read_cache::read;
 use crate::segment::{Note, SEGMENT, SegmentHeader, WORKING, counted, fit, render};
 use crate::source::{Database, Source};
+use hermes_guest_engine::fnv;
 
 /// Most bytes read on the spot because they were not read ahead.
 const MOST: usize = 2 << 20;
