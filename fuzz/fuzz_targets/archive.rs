@@ -1,4 +1,4 @@
-//! A stranger's archive: the first byte tells whether what follows is a file of any form or a tar stream.
+//! An untrusted archive. The first byte selects whether the rest is a file of any format or a tar stream.
 #![no_main]
 
 use hermes_install::invariants;

@@ -1,4 +1,4 @@
-//! A file in the place of compiled code, and what is done to it: two bytes tell where, one how.
+//! A file in place of compiled code, with a change: two bytes select the position, one the change.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

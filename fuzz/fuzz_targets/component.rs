@@ -1,4 +1,4 @@
-//! A stranger's component: the bytes themselves, or a good one with some of its bytes replaced.
+//! An untrusted component: the raw bytes, or a valid component with some bytes replaced.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| match bytes {
     [b'\0', _, ..] => load(bytes),
     [_, changes @ ..] => {
         let mut component = GOOD.clone();
-        // Two bytes of place, how much of the good one is left out there, and what stands there instead.
+        // Two bytes for the position, one for the length to remove, one to insert.
         for change in changes.chunks_exact(4) {
             let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % component.len();
             let end = (at + usize::from(change[2] % 3)).min(component.len());
@@ -25,7 +25,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| match bytes {
     [] => {}
 });
 
-/// It is a plugin, or told not to be one in words that a person can read.
+/// Either the bytes are a plugin, or the error is readable.
 fn load(bytes: &[u8]) {
     match RUNTIME.load(bytes) {
         Ok(loaded) => assert!(!loaded.exports().names().is_empty()),

@@ -1,12 +1,12 @@
-//! A `config.yaml` and a change of it, which the first byte chooses.
+//! A `config.yaml` and a change of it, selected by the first byte.
 #![no_main]
 
 use std::sync::Once;
 
-/// The host's own, as it stands in the binary, which no crate can depend on.
+/// The host's own code, included by path because no crate can depend on the binary.
 #[path = "../../host/config/src/edit"]
 mod edit {
-    // Whether anything else of them is used is the binary's matter.
+    // Unused parts of it matter only to the binary.
     #[allow(dead_code)]
     pub(crate) mod invariants;
     pub(crate) mod text;
@@ -18,7 +18,7 @@ const PATHS: [&[&str]; 4] = [&["a"], &["a", "b"], &["plugins", "enabled"], &["a"
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     static HOOK: Once = Once::new();
-    // A parser of others that panics is caught by the host, and no finding.
+    // The host catches panics of third-party parsers, so they are not findings.
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {

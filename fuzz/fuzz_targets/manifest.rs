@@ -1,4 +1,4 @@
-//! A stranger's `plugin.yaml`.
+//! An untrusted `plugin.yaml`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| hermes_plugin_host::invariants::manifest(text));

@@ -1,4 +1,4 @@
-//! What is asked for and, behind a `%`, what was granted.
+//! Requested permissions and, after a `%`, granted ones.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -1,4 +1,4 @@
-//! A grant, another one and an address of the web, each on a line; and an address by its numbers.
+//! A grant, another grant and a URL, one per line; and an IP address.
 #![no_main]
 
 use hermes_capabilities::invariants;

@@ -1,7 +1,6 @@
-//! Prompt caches as providers keep them, so that a test can read from the bill what a host did to its prefix.
+//! Prompt caches that behave like those of providers. A test reads from the bill how well the host preserved its prefix.
 //!
-//! Tokens are counted by a fixed ruler, a quarter of the bytes of each piece: whoever compares two bills compares what
-//! was sent and not how it is cut into tokens.
+//! Tokens are a quarter of the bytes of each piece, so comparing two bills compares what was sent and not the tokenisation.
 
 mod breakpoints;
 mod implicit;
@@ -15,20 +14,20 @@ use crate::request::Request;
 pub use breakpoints::BreakpointCache;
 pub use implicit::{ImplicitCache, Overlap};
 
-/// What one request cost.
+/// The cost of one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bill {
     /// Tokens of the whole prompt.
     pub prompt: u64,
-    /// Of these, read from the cache.
+    /// Of these, tokens read from the cache.
     pub read: u64,
-    /// Of these, written into it.
+    /// Of these, tokens written into the cache.
     pub written: u64,
-    /// Of those written, the tokens that are kept for an hour.
+    /// Of the written tokens, those kept for an hour.
     pub written_for_an_hour: u64,
-    /// Tokens of the last block; where whole messages are counted, of the last message.
+    /// Tokens of the last block, or of the last message where whole messages are counted.
     pub last: u64,
-    /// What it has in common with an earlier request, where bytes are compared.
+    /// Overlap with an earlier request, where bytes are compared.
     pub overlap: Option<Overlap>,
 }
 
@@ -61,14 +60,14 @@ impl Cache {
         }
     }
 
-    /// An implicit cache here forgets nothing.
+    /// Advances the cache's clock. An implicit cache never expires.
     pub(crate) fn advance(&mut self, time: Duration) {
         if let Self::Breakpoints(cache) = self {
             cache.advance(time);
         }
     }
 
-    /// Whether replies tell what was read.
+    /// Whether replies report cache reads.
     pub(crate) fn reports(&self) -> bool {
         match self {
             Self::Implicit(cache) => cache.is_reported(),
@@ -78,7 +77,7 @@ impl Cache {
 }
 
 impl Bill {
-    /// As a chat completion tells it.
+    /// The usage in the form of chat completions.
     pub(crate) fn chat_usage(&self, reply: u64, reported: bool) -> Value {
         let mut usage = json!({
             "prompt_tokens": self.prompt, "completion_tokens": reply, "total_tokens": self.prompt + reply,
@@ -89,7 +88,7 @@ impl Bill {
         usage
     }
 
-    /// As Anthropic tells it: the three counts of the prompt add up.
+    /// The usage in Anthropic's form, where the three counts of the prompt add up.
     pub(crate) fn anthropic_usage(&self, reply: u64, reported: bool) -> Value {
         if !reported {
             return json!({"input_tokens": self.prompt, "output_tokens": reply});
@@ -107,7 +106,7 @@ impl Bill {
     }
 }
 
-/// Tokens by the fixed ruler: never none, so that nothing that is sent is free.
+/// Tokens of so many bytes; at least one, so that nothing is free.
 fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }

@@ -1,4 +1,4 @@
-//! A home and a workspace that no other test sees.
+//! A home and a workspace for a single test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use crate::process::Hermes;
 use crate::server::Server;
 use crate::warmth;
 
-/// The key of the scripted provider; no output may ever show it.
+/// The key of the scripted provider. No output may ever contain it.
 pub const KEY: &str = "sk-scripted-0123456789abcdef0123456789";
 
-/// Every file of a home with its bytes.
+/// All files of a home with their contents.
 pub type Snapshot = BTreeMap<PathBuf, Vec<u8>>;
 
-/// `$HERMES_HOME`, a workspace and an otherwise empty `$HOME`; gone when dropped.
+/// `$HERMES_HOME`, a workspace and an otherwise empty `$HOME`; removed when dropped.
 pub struct Home {
     root: tempfile::TempDir,
-    /// Shares compiled code with other homes.
+    /// Whether compiled code is shared with other homes.
     warm: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Home {
 }
 
 impl Home {
-    /// `$HERMES_HOME` itself is left for the binary to make, unless a configuration is written.
+    /// Without a configuration, the binary creates `$HERMES_HOME` itself.
     pub fn new() -> Self {
         let root = tempfile::Builder::new().prefix("hermes-test-").tempdir().expect("a temporary folder can be made");
         for folder in ["user", "workspace"] {
@@ -47,7 +47,7 @@ impl Home {
         Self { root, warm: false }
     }
 
-    /// One whose model is the scripted server.
+    /// A home whose model is the scripted server.
     pub fn with(server: &Server) -> Self {
         let mut home = Self::new();
         home.use_endpoint(&server.url());
@@ -56,7 +56,7 @@ impl Home {
         home
     }
 
-    /// One whose model is the scripted server by Anthropic's messages.
+    /// A home whose model is the scripted server, through Anthropic's messages.
     pub fn with_anthropic(server: &Server) -> Self {
         let home = Self::with(server);
         home.set("model.api_mode", json!("anthropic_messages"));
@@ -69,7 +69,7 @@ impl Home {
         self.root.path().join("home")
     }
 
-    /// The folder that commands run in.
+    /// The working directory of commands.
     pub fn workspace(&self) -> PathBuf {
         self.root.path().join("workspace")
     }
@@ -79,7 +79,7 @@ impl Home {
         self.path().join("state.db")
     }
 
-    /// Writes a file below `$HERMES_HOME`, with the folders on the way.
+    /// Writes a file below `$HERMES_HOME`, and missing folders.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         write(&self.path().join(path), content.as_ref());
     }
@@ -91,21 +91,21 @@ impl Home {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
     }
 
-    /// Writes a file of the workspace.
+    /// Writes a file in the workspace.
     pub fn write_workspace(&self, path: &str, content: impl AsRef<[u8]>) {
         write(&self.workspace().join(path), content.as_ref());
     }
 
-    /// Writes `config.yaml` as it stands.
+    /// Writes `config.yaml`.
     pub fn config(&self, yaml: &str) {
         self.write("config.yaml", yaml);
     }
 
-    /// Sets a value of the configuration by its path, such as `model.context_length`.
+    /// Sets a configuration value by its path, such as `model.context_length`.
     #[track_caller]
     pub fn set(&self, path: &str, value: Value) {
         let mut config = match fs::read_to_string(self.path().join("config.yaml")) {
-            // What is set here is written as JSON, which is YAML too.
+            // This function writes JSON, which is valid YAML.
             Ok(text) => serde_json::from_str(&text).expect("a configuration that was not written by hand"),
             Err(_) => json!({}),
         };
@@ -120,7 +120,7 @@ impl Home {
         self.config(&format!("{config:#}\n"));
     }
 
-    /// Makes an endpoint the model of the configuration.
+    /// Selects an endpoint as the model.
     pub fn use_endpoint(&self, url: &str) {
         let model = json!({
             "provider": "custom", "default": "scripted-model", "base_url": url, "api_key": KEY, "context_length": 128_000,
@@ -128,7 +128,7 @@ impl Home {
         self.set("model", model);
     }
 
-    /// A command of the binary, in the workspace.
+    /// A command of the binary, run in the workspace.
     pub fn hermes(&self, arguments: &[&str]) -> Hermes {
         Hermes::new(&self.path(), &self.root.path().join("user"), &self.workspace(), arguments)
     }
@@ -165,15 +165,14 @@ impl Home {
         serde_json::from_str(&shown.stdout).unwrap_or_else(|error| panic!("no JSON: {error}\n{shown}"))
     }
 
-    /// The messages of the newest session, as the log has them.
+    /// The messages of the newest session in the log.
     #[track_caller]
     pub fn messages(&self) -> Vec<Value> {
         let shown = self.session_json(&self.newest_session());
         shown["messages"].as_array().unwrap_or_else(|| panic!("no messages in {shown}")).clone()
     }
 
-    /// Puts a staged test guest into the home under a name, granted all that it asks for, with its section of the
-    /// configuration.
+    /// Installs a staged test guest under a name, with all permissions it requests and a configuration section.
     #[track_caller]
     pub fn install_guest(&self, guest: &str, name: &str, config: Value) {
         self.put_guest(guest, &format!("plugins/{name}"), name);
@@ -181,7 +180,7 @@ impl Home {
         self.set(&format!("plugins.entries.{name}"), config);
     }
 
-    /// Puts a staged test guest into a folder of the home, as somebody does by hand: nothing is granted to it.
+    /// Copies a staged test guest into the home by hand, without a grant.
     #[track_caller]
     pub fn put_guest(&self, guest: &str, folder: &str, name: &str) {
         let (manifest, component) = staged_guest(guest);
@@ -195,7 +194,7 @@ impl Home {
         self.hermes(&["plugins", "grant", name, "--yes"]).run().success();
     }
 
-    /// Every file of `$HERMES_HOME`.
+    /// All files of `$HERMES_HOME`.
     pub fn snapshot(&self) -> Snapshot {
         let root = self.path();
         let mut files = Snapshot::new();
@@ -232,7 +231,7 @@ pub fn staged_guest(guest: &str) -> (String, Vec<u8>) {
     (manifest, component)
 }
 
-/// A manifest under another name, with the component named after it.
+/// The manifest with another name, and the component named after it.
 pub fn renamed(manifest: &str, name: &str) -> String {
     let lines = manifest.lines().map(|line| match line.split_once(':') {
         Some(("name", _)) => format!("name: {name}\n"),
@@ -248,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_made_one_by_one_and_kept() {
+    fn single_settings_are_kept() {
         let home = Home::new();
         assert!(!home.path().exists());
         home.use_endpoint("http://127.0.0.1:1/v1");
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_has_every_file_with_its_bytes() {
+    fn a_snapshot_contains_every_file() {
         let home = Home::new();
         assert!(home.snapshot().is_empty());
         home.write("a/b/c", "x");
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_takes_the_name_it_is_installed_under() {
+    fn a_guest_gets_the_name_it_is_installed_under() {
         let manifest = "name: hostile\nversion: 0.1.0\nimports:\n  - name: not this\n";
         assert_eq!(renamed(manifest, "other"), "name: other\nversion: 0.1.0\nimports:\n  - name: not this\n");
     }

@@ -1,7 +1,7 @@
-//! What the end-to-end tests stand on: a home and a workspace of their own for the real binary, a model server that
-//! follows a script and keeps a prompt cache, and an oracle that knows what a provider accepts.
+//! Support for the end-to-end tests: a home and workspace for the real binary, a scripted model server with a prompt cache, and an
+//! oracle that checks requests by the providers' rules.
 //!
-//! Nothing here depends on a crate of the host: what the oracle checks, it checks by rules of its own.
+//! This crate depends on no crate of the host: the oracle has its own rules.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a provider accepts, by rules written down once more: none of this is shared with the host.
+//! The providers' rules for requests, written independently of the host.
 
 mod anthropic;
 
@@ -50,7 +50,7 @@ const PARAMETERS: &[&str] = &[
     "web_search_options",
 ];
 
-/// Panics with the rule, the place and the messages unless a provider would accept the request.
+/// Panics with the rule, the position and the messages unless a provider would accept the request.
 #[track_caller]
 pub fn assert_valid_request(body: &Value) {
     if let Err(broken) = check_request(body) {
@@ -58,7 +58,7 @@ pub fn assert_valid_request(body: &Value) {
     }
 }
 
-/// The same for a gateway that takes cache marks: contents may be lists of marked texts.
+/// The same for a gateway with cache marks, where contents can be lists of marked texts.
 #[track_caller]
 pub fn assert_valid_marked_request(body: &Value) {
     if let Err(broken) = check_marked_request(body) {
@@ -66,15 +66,15 @@ pub fn assert_valid_marked_request(body: &Value) {
     }
 }
 
-/// Panics unless the request fits the window by an estimate of its own: a token for every four bytes of text.
+/// Panics unless the request fits the window, estimated at four bytes of text per token.
 #[track_caller]
 pub fn assert_fits(body: &Value, window: usize) {
     let tokens = tokens(body);
     assert!(tokens <= window, "about {tokens} tokens do not fit a window of {window}\n{}", outline(body));
 }
 
-/// Panics unless the later request begins with all that the earlier one said: same tools, same system prompt, same
-/// messages, byte for byte. Cache marks, which move from request to request, are no part of what is said.
+/// Panics unless the later request begins with the whole earlier one: same tools, system prompt and messages, byte for byte. Cache
+/// marks, which move from request to request, are ignored.
 #[track_caller]
 pub fn assert_extends(earlier: &Value, later: &Value) {
     for part in ["tools", "system"] {
@@ -91,7 +91,7 @@ pub fn assert_extends(earlier: &Value, later: &Value) {
     }
 }
 
-/// Why a provider would refuse the request, if it would.
+/// The reason why a provider would refuse the request, if any.
 pub fn check_request(body: &Value) -> Result<(), String> {
     let request = object(body, "the request")?;
     only(request, PARAMETERS, "the request")?;
@@ -111,7 +111,7 @@ pub fn check_request(body: &Value) -> Result<(), String> {
     Conversation::default().check(messages)
 }
 
-/// Why a gateway that takes cache marks would refuse the request, if it would.
+/// The reason why a gateway with cache marks would refuse the request, if any.
 pub fn check_marked_request(body: &Value) -> Result<(), String> {
     anthropic::check_marks(body)?;
     let mut plain = body.clone();
@@ -129,7 +129,7 @@ pub fn check_marked_request(body: &Value) -> Result<(), String> {
     check_request(&plain)
 }
 
-/// About how many tokens the request is: a quarter of the bytes of its system prompt, messages and tools.
+/// Estimated tokens of the request: a quarter of the bytes of its system prompt, messages and tools.
 pub fn tokens(body: &Value) -> usize {
     let words = |content: &Value| texts(content).iter().map(|text| text.len()).sum::<usize>();
     let said: usize = list(&body["messages"])
@@ -181,11 +181,11 @@ fn check_tools(tools: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Walks over the messages and knows what may come next.
+/// Walks over the messages and tracks what may come next.
 #[derive(Default)]
 struct Conversation {
     ids: HashSet<String>,
-    /// Calls of the last assistant message that have no result yet, in order.
+    /// Unanswered calls of the last assistant message, in order.
     open: Vec<String>,
     before: Option<String>,
 }
@@ -298,7 +298,7 @@ fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Result<(), S
     }
 }
 
-/// A line for each message, for whoever reads the failure.
+/// One line per message, for failure reports.
 fn outline(body: &Value) -> String {
     let lines = list(&body["messages"]).iter().enumerate().map(|(at, message)| {
         let line: String = message.to_string().chars().take(160).collect();
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_conversation_is_refused_with_its_place() {
+    fn an_invalid_conversation_is_refused_with_its_position() {
         let cases = [
             (json!([]), "no messages"),
             (json!([user("hi")]), "user may not follow nothing"),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_the_sdk_does_not_have_are_refused_wherever_they_stand() {
+    fn keys_unknown_to_the_sdk_are_refused_everywhere() {
         let good = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
         for (place, key) in [
             ("", "session_id"),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_takes_marks_in_parts_of_contents_and_nowhere_else() {
+    fn a_gateway_accepts_marks_only_in_content_parts() {
         let mark = json!({"type": "ephemeral"});
         let mut good = request(json!([system(), user("a"), calls(&["a"]), result("a")]));
         for at in [0, 1, 3] {
@@ -453,20 +453,20 @@ mod tests {
     }
 
     #[test]
-    fn text_calls_and_tools_all_count_against_the_window() {
+    fn text_calls_and_tools_count_against_the_window() {
         let small = request(json!([system(), user("a")]));
         let large = request(json!([system(), user(&"word ".repeat(800))]));
         assert!((999..=1_000).contains(&(tokens(&large) - tokens(&small))));
         assert_fits(&large, 1_100);
         assert!(std::panic::catch_unwind(|| assert_fits(&large, 1_000)).is_err());
         assert!(tokens(&request(json!([system(), user("a"), calls(&["a"]), result("a")]))) > tokens(&small));
-        // The shapes differ by a few bytes only.
+        // The two forms differ only by a few bytes.
         let [chat, anthropic] = crate::wire::examples::both().map(|body| tokens(&body));
         assert!(chat.abs_diff(anthropic) < 20, "{chat} and {anthropic}");
     }
 
     #[test]
-    fn marks_may_move_and_nothing_else() {
+    fn only_marks_may_move() {
         let [_, earlier] = crate::wire::examples::both();
         let mut later = earlier.clone();
         later["system"][0].as_object_mut().unwrap().shift_remove("cache_control");

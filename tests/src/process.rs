@@ -1,4 +1,4 @@
-//! The real binary as a child process: started, watched, interrupted, killed.
+//! The real binary as a child process that can be watched, interrupted and killed.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Generous: a test that reaches it has failed.
+/// Generous: reaching it is a failure.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A command about to be run.
+/// A command to run.
 pub struct Hermes {
     command: Command,
     stdin: Option<Vec<u8>>,
@@ -20,7 +20,7 @@ pub struct Hermes {
 }
 
 impl Hermes {
-    /// The binary with an environment that holds nothing but what is given here.
+    /// The binary with only the given environment.
     pub(crate) fn new(home: &Path, user: &Path, workspace: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(binary());
         command.args(arguments).current_dir(workspace).env_clear();
@@ -35,7 +35,7 @@ impl Hermes {
         self
     }
 
-    /// Runs at a moment of the test's choice, such as `2026-11-21T23:50:00Z`, from which its clock goes on.
+    /// Sets the clock, such as to `2026-11-21T23:50:00Z`; it runs on from there.
     pub fn at(self, moment: &str) -> Self {
         self.env("HERMES_CLOCK", moment)
     }
@@ -46,19 +46,19 @@ impl Hermes {
         self
     }
 
-    /// Pipes text in, to its end; without this, standard input is empty.
+    /// Pipes a text to standard input. Without it standard input is empty.
     pub fn stdin(mut self, text: &str) -> Self {
         self.stdin = Some(text.as_bytes().to_vec());
         self
     }
 
-    /// Time until it is killed and the test fails.
+    /// Sets the time after which the process is killed and the test fails.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Starts it in front of a terminal of its own, without colours.
+    /// Starts it on a terminal of its own, without colours.
     #[cfg(unix)]
     pub fn at_terminal(self) -> crate::terminal::Terminal {
         let Self { command, timeout, .. } = self.env("NO_COLOR", "1");
@@ -71,7 +71,7 @@ impl Hermes {
         self
     }
 
-    /// Runs it to its end.
+    /// Runs it until it exits.
     #[track_caller]
     pub fn run(self) -> Output {
         self.spawn().wait()
@@ -89,7 +89,7 @@ impl Hermes {
             .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.command.get_program().display()));
         let input = if self.talks { child.stdin.take() } else { None };
         if let (Some(text), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
-            // A program that does not read its input to the end breaks the pipe, and may.
+            // The program may exit without reading all its input, which breaks the pipe.
             std::thread::spawn(move || drop(pipe.write_all(&text)));
         }
         let stdout = Capture::of(child.stdout.take().expect("stdout is piped"));
@@ -98,7 +98,7 @@ impl Hermes {
     }
 }
 
-/// A process at work; killed when dropped.
+/// A running process; killed when dropped.
 pub struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -120,28 +120,28 @@ impl Running {
         writeln!(input, "{line}").and_then(|()| input.flush()).expect("it reads what it is told");
     }
 
-    /// Waits until the text has been written to standard error so many times.
+    /// Waits until standard error contains the text so many times.
     #[track_caller]
     pub fn wait_for_stderr_times(&self, text: &str, times: usize) {
         self.stderr.wait_for(text, times, self.deadline);
     }
 
-    /// Waits until the text has been written to standard output.
+    /// Waits until standard output contains the text.
     #[track_caller]
     pub fn wait_for_stdout(&self, text: &str) {
         self.stdout.wait_for(text, 1, self.deadline);
     }
 
-    /// Waits until the text has been written to standard error.
+    /// Waits until standard error contains the text.
     #[track_caller]
     pub fn wait_for_stderr(&self, text: &str) {
         self.stderr.wait_for(text, 1, self.deadline);
     }
 
-    /// Ends it at once, as `kill -9` does.
+    /// Kills it, like `kill -9`.
     #[track_caller]
     pub fn kill(mut self) -> Output {
-        // One that has ended already is as dead.
+        // Ignore an error: it may have exited already.
         drop(self.child.kill());
         let status = self.child.wait().expect("a child can be waited for");
         self.output(status)
@@ -154,10 +154,10 @@ impl Running {
         assert!(sent.is_ok_and(|status| status.success()), "the signal could not be sent");
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     #[track_caller]
     pub fn wait(mut self) -> Output {
-        // The end of its input is the end of the talk.
+        // Close its input, which ends the chat.
         drop(self.input.take());
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
@@ -186,26 +186,26 @@ impl Drop for Running {
     }
 }
 
-/// What a process did.
+/// The result of a process.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
 impl Output {
-    /// Panics unless it ended well.
+    /// Panics unless it succeeded.
     #[track_caller]
     pub fn success(self) -> Self {
         assert!(self.status.success(), "it failed\n{self}");
         self
     }
 
-    /// Panics unless it refused: with an error of its own kind, neither by a panic nor by a signal.
+    /// Panics unless it failed with an error of its own, not by a panic or a signal.
     #[track_caller]
     pub fn refused(self) -> Self {
         let code = self.status.code();
@@ -215,14 +215,14 @@ impl Output {
         self
     }
 
-    /// Panics unless it ended with this code; `docs/exit-codes.md` has the table.
+    /// Panics unless it exited with this code; `docs/exit-codes.md` has the table.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "\n{self}");
         self
     }
 
-    /// Panics unless standard error has each of the texts, in whatever case.
+    /// Panics unless standard error contains each of the texts, ignoring case.
     #[track_caller]
     pub fn says(self, texts: &[&str]) -> Self {
         let said = self.stderr.to_lowercase();
@@ -239,7 +239,7 @@ impl fmt::Display for Output {
     }
 }
 
-/// Reads a pipe to its end in a thread of its own.
+/// Reads a pipe to its end, in a thread of its own.
 pub(crate) struct Capture {
     shared: Arc<(Mutex<Captured>, Condvar)>,
     reader: Option<JoinHandle<()>>,
@@ -271,7 +271,7 @@ impl Capture {
         Self { shared, reader: Some(reader) }
     }
 
-    /// All of it up to now.
+    /// Everything read so far.
     pub(crate) fn so_far(&self) -> String {
         let captured = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&captured.bytes).into_owned()
@@ -295,7 +295,7 @@ impl Capture {
         }
     }
 
-    /// All of it, once the process has ended.
+    /// Everything, after the process has exited.
     pub(crate) fn rest(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             drop(reader.join());
@@ -305,7 +305,7 @@ impl Capture {
     }
 }
 
-/// `$HERMES_BIN`, or the binary beside the folder of this test.
+/// `$HERMES_BIN`, or the binary beside this test's folder.
 pub(crate) fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("HERMES_BIN") {
         return binary.into();
@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_and_the_status_are_kept() {
+    fn output_streams_and_status_are_captured() {
         let output = shell("cat; echo two >&2; exit 3").stdin("one").run();
         assert_eq!((output.stdout.as_str(), output.stderr.as_str(), output.status.code()), ("one", "two\n", Some(3)));
         output.refused().says(&["TWO"]);
     }
 
     #[test]
-    fn output_is_seen_while_it_runs_and_after_it_is_killed() {
+    fn output_is_visible_while_it_runs_and_after_a_kill() {
         let running = shell("echo begun; exec sleep 100").spawn();
         running.wait_for_stdout("begun");
         let output = running.kill();
@@ -353,12 +353,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "did not end in time")]
-    fn one_that_never_ends_is_killed() {
+    fn a_process_that_never_exits_is_killed() {
         shell("exec sleep 100").timeout(Duration::from_millis(50)).run();
     }
 
     #[test]
-    fn a_panic_is_no_refusal() {
+    fn a_panic_does_not_count_as_a_refusal() {
         let panicked = shell("echo 'thread main panicked at x' >&2; exit 101").run();
         assert!(std::panic::catch_unwind(|| panicked.refused()).is_err());
     }

@@ -1,6 +1,6 @@
-//! Replies of the scripted server: what is said, and how the telling goes wrong.
+//! Replies of the scripted server, and ways in which sending them fails.
 //!
-//! A script does not say by which API it is asked: the same reply is told in the shape that the request wants.
+//! A script is independent of the API: the same reply is sent in the form that the request expects.
 
 mod anthropic;
 mod chat;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::wire::Wire;
 
-/// A call that the scripted model makes.
+/// A call by the scripted model.
 #[derive(Debug, Clone)]
 pub struct Call {
     id: String,
@@ -26,7 +26,7 @@ impl Call {
     }
 }
 
-/// One answer of the server. A completion is sent as a stream or whole, as the request asks.
+/// An answer of the server. A completion is streamed or sent whole, as the request asks.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub(crate) kind: Kind,
@@ -40,23 +40,23 @@ pub(crate) enum Kind {
     Raw { status: u16, content_type: &'static str, body: String },
 }
 
-/// What happens in place of the frame with this number.
+/// A fault instead of the frame with this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing more comes, and the connection stays open.
+    /// Nothing more is sent, and the connection stays open.
     Hang,
-    /// The connection is cut.
+    /// The connection is closed.
     Disconnect,
 }
 
-/// What the usage says of the cache.
+/// What the usage says about the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counters {
-    /// What the server's cache does; where it has none, nothing was read or written.
+    /// The state of the server's cache; without one, nothing was read or written.
     OfTheServer,
-    /// Not a word.
+    /// Nothing.
     Missing,
-    /// These, whatever the server's cache does.
+    /// These numbers, whatever the server's cache does.
     Told { read: u64, written: u64 },
 }
 
@@ -66,34 +66,34 @@ pub(crate) struct Completion {
     calls: Vec<Call>,
     usage: Option<(u64, u64)>,
     pub(crate) counters: Counters,
-    /// Characters to a frame.
+    /// Characters per frame.
     step: usize,
     pub(crate) pause: Duration,
     pub(crate) fault: Option<(usize, Fault)>,
 }
 
 impl Reply {
-    /// Words, in frames of eight characters.
+    /// A text, in frames of eight characters.
     pub fn text(text: impl Into<String>) -> Self {
         Self::completion(text.into(), Vec::new())
     }
 
-    /// Calls of tools, without words.
+    /// Tool calls without text.
     pub fn calls(calls: impl IntoIterator<Item = Call>) -> Self {
         Self::completion(String::new(), calls.into_iter().collect())
     }
 
-    /// A refusal, in the shape that the official API gives it.
+    /// An error in the form of the official API.
     pub fn error(status: u16, message: &str) -> Self {
         Self { kind: Kind::Error { status, message: message.to_owned() }, headers: Vec::new() }
     }
 
-    /// Any JSON, whatever the request asked for.
+    /// JSON, whatever the request asked for.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::raw(status, "application/json", body.to_string())
     }
 
-    /// Any text, whatever the request asked for.
+    /// A text, whatever the request asked for.
     pub fn raw(status: u16, content_type: &'static str, body: impl Into<String>) -> Self {
         Self { kind: Kind::Raw { status, content_type, body: body.into() }, headers: Vec::new() }
     }
@@ -104,47 +104,47 @@ impl Reply {
         Self { kind: Kind::Completion(completion), headers: Vec::new() }
     }
 
-    /// Words before the calls.
+    /// Adds a text before the calls.
     pub fn saying(self, text: &str) -> Self {
         self.with(|completion| text.clone_into(&mut completion.text))
     }
 
-    /// Characters of text or arguments to a frame.
+    /// Sets the characters of text or arguments per frame.
     pub fn in_steps_of(self, characters: usize) -> Self {
         self.with(|completion| completion.step = characters.max(1))
     }
 
-    /// A pause before each frame.
+    /// Pauses before each frame.
     pub fn every(self, pause: Duration) -> Self {
         self.with(|completion| completion.pause = pause)
     }
 
-    /// Tokens of prompt and reply; without this, a quarter of the bytes.
+    /// Sets the tokens of prompt and reply. The default is a quarter of the bytes.
     pub fn usage(self, prompt: u64, reply: u64) -> Self {
         self.with(|completion| completion.usage = Some((prompt, reply)))
     }
 
-    /// Tokens of the prompt that were read from a cache and written into it.
+    /// Sets the tokens read from a cache and written into it.
     pub fn cached(self, read: u64, written: u64) -> Self {
         self.with(|completion| completion.counters = Counters::Told { read, written })
     }
 
-    /// Counts tokens as a server does that knows nothing of caches.
+    /// Reports usage like a server that knows nothing about caches.
     pub fn without_cache_counters(self) -> Self {
         self.with(|completion| completion.counters = Counters::Missing)
     }
 
-    /// Says nothing more after so many frames, and keeps the connection open.
+    /// Stops after so many frames, and keeps the connection open.
     pub fn hang_after(self, frames: usize) -> Self {
         self.with(|completion| completion.fault = Some((frames, Fault::Hang)))
     }
 
-    /// Cuts the connection after so many frames.
+    /// Closes the connection after so many frames.
     pub fn disconnect_after(self, frames: usize) -> Self {
         self.with(|completion| completion.fault = Some((frames, Fault::Disconnect)))
     }
 
-    /// A header of the response.
+    /// Sets a header of the response.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -171,23 +171,23 @@ impl Reply {
 }
 
 impl Completion {
-    /// Tokens of the reply, a quarter of its bytes unless the script says otherwise.
+    /// Tokens of the reply: a quarter of its bytes unless the script sets them.
     pub(crate) fn tokens(&self) -> u64 {
         let said: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
         self.usage.map_or((said + self.text.len()) as u64 / 4 + 1, |(_, reply)| reply)
     }
 
-    /// Whether the script says what the reply is to be billed.
+    /// Whether the script sets the usage.
     pub(crate) fn has_usage(&self) -> bool {
         self.usage.is_some()
     }
 
-    /// Tokens of the prompt, a quarter of the request's bytes unless the script says otherwise.
+    /// Tokens of the prompt: a quarter of the request's bytes unless the script sets them.
     pub(crate) fn prompt_tokens(&self, request_bytes: usize) -> u64 {
         self.usage.map_or(request_bytes as u64 / 4, |(prompt, _)| prompt)
     }
 
-    /// The events of a stream as they go over the wire, the closing one among them.
+    /// The events of a stream, including the closing one.
     pub(crate) fn events(&self, wire: Wire, request: &Value, usage: &Value) -> Vec<String> {
         match wire {
             Wire::ChatCompletions => self.chat_events(request, usage),
@@ -195,7 +195,7 @@ impl Completion {
         }
     }
 
-    /// The same, in one piece.
+    /// The reply in one piece.
     pub(crate) fn whole(&self, wire: Wire, request: &Value, usage: &Value) -> Value {
         match wire {
             Wire::ChatCompletions => self.chat_whole(request, usage),
@@ -204,7 +204,7 @@ impl Completion {
     }
 }
 
-/// A refusal in the shape of an API.
+/// An error in the form of an API.
 pub(crate) fn refusal(wire: Wire, status: u16, message: &str) -> Value {
     match wire {
         Wire::ChatCompletions => {

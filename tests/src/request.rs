@@ -1,4 +1,4 @@
-//! A request as it arrived, with the bytes it arrived in.
+//! A received request with its raw bytes.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use serde_json::value::RawValue;
 use crate::billing::Bill;
 use crate::wire::{self, Said, Wire};
 
-/// What a client sent, and what it was billed.
+/// A request of the client, and its bill.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The API that it was made by.
+    /// The API that was used.
     pub wire: Wire,
-    /// Parsed.
+    /// The parsed body.
     pub body: Value,
-    /// As it came over the wire.
+    /// The raw body.
     pub raw: Bytes,
-    /// Names in lower case.
+    /// Headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// What it cost, where the server has a cache and gave a reply.
+    /// The cost, if the server has a cache and sent a reply.
     pub bill: Option<Bill>,
 }
 
 impl Request {
-    /// The messages as they stand on the wire; empty if there are none.
+    /// The messages on the wire; empty if there are none.
     pub fn messages(&self) -> &[Value] {
         wire::list(&self.body["messages"])
     }
@@ -65,27 +65,27 @@ impl Request {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A member of the body as it was written, blanks and order of keys included; empty if it is not there.
+    /// A member of the body as written, including spaces and key order; empty if it is missing.
     pub fn raw_member(&self, name: &str) -> &str {
         raw_member(&self.raw, name)
     }
 
-    /// What the request was billed.
+    /// The bill of the request.
     #[track_caller]
     pub fn billed(&self) -> &Bill {
         self.bill.as_ref().expect("the server has a cache, and replied")
     }
 }
 
-/// A member of a JSON object as it was written; empty if it is not there.
+/// A member of a JSON object as written; empty if it is missing.
 pub(crate) fn raw_member<'a>(object: &'a [u8], name: &str) -> &'a str {
     let members: HashMap<String, &RawValue> = serde_json::from_slice(object).unwrap_or_default();
     members.get(name).map_or("", |value| value.get())
 }
 
-/// The text of a request without its cache marks: what is left has to be the same wherever the marks stand.
+/// The text of a request without its cache marks. It must not depend on the positions of the marks.
 ///
-/// Within a text the quotation marks are escaped, so that nothing that a message says passes for a mark.
+/// Quotation marks inside a text are escaped, so no message can imitate a mark.
 pub fn unmarked(raw: &str) -> String {
     const MARK: &str = r#","cache_control":{"type":"ephemeral""#;
     let mut pieces = raw.split(MARK);
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_given_as_they_were_written() {
+    fn members_are_returned_as_written() {
         let body = br#"{"model": "m", "tools":[ {"b":1.0, "a":"\u0041"} ],"messages":[]}"#;
         assert_eq!(raw_member(body, "tools"), r#"[ {"b":1.0, "a":"\u0041"} ]"#);
         assert_eq!((raw_member(body, "messages"), raw_member(body, "system")), ("[]", ""));
     }
 
     #[test]
-    fn marks_are_taken_out_and_nothing_else() {
+    fn only_marks_are_removed() {
         let plain = r#"{"text":"a \",\"cache_control\":{\"type\":\"ephemeral\"}","n":1}"#;
         let marked = plain.replace(
             r#","n":1"#,

@@ -1,4 +1,4 @@
-//! A model server on loopback that follows a script and keeps what it was asked.
+//! A scripted model server on the loopback interface that records all requests.
 //!
 //! It answers chat completions at `/v1/chat/completions` and Anthropic's messages at `/v1/messages`, from one script.
 
@@ -21,10 +21,10 @@ use crate::reply::{Completion, Counters, Fault, Kind, Reply, refusal};
 use crate::request::Request;
 use crate::wire::{Wire, is_auxiliary};
 
-/// How long a test waits for a request that should come: far longer than any machine takes.
+/// How long a test waits for an expected request; far longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An address at which nobody listens.
+/// An address without a listener.
 pub fn dead_endpoint() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
     let address = listener.local_addr().expect("a bound socket has an address");
@@ -43,15 +43,15 @@ struct Shared {
 #[derive(Default)]
 struct Log {
     requests: Vec<Request>,
-    /// Replies sent to their last byte.
+    /// Number of replies sent to the last byte.
     finished: usize,
-    /// Faults that came about: the frames before them are with the client.
+    /// Number of faults that happened. The client has received the frames before them.
     faults: usize,
 }
 
 impl Shared {
     fn log(&self) -> MutexGuard<'_, Log> {
-        // A script that panicked has failed its test already.
+        // If a script panicked, its test has failed already.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +65,7 @@ impl Shared {
     }
 }
 
-/// The server; ends when dropped.
+/// The server; stops when dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Replies from a closure, which is given the body of the request and its number, from 0, over all requests.
+    /// Replies from a closure. It receives the body of the request and its number, counted from 0 over all requests.
     pub fn answering(script: impl Fn(&Value, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -91,8 +91,8 @@ impl Server {
         Self { address, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Replies from a list, one for each request of the conversation; auxiliary requests get a short text. Beyond the
-    /// end of the list the server refuses with the status 500.
+    /// Replies from a list, one per request of the conversation. Auxiliary requests get a short text. After the end of the list the
+    /// server answers with status 500.
     pub fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies: Vec<Reply> = replies.into_iter().collect();
         let next = Mutex::new(replies.into_iter());
@@ -105,13 +105,13 @@ impl Server {
         })
     }
 
-    /// Gives it a cache: from now on each reply is billed.
+    /// Adds a cache: from now on each reply is billed.
     pub fn with_cache(self, cache: impl Into<Cache>) -> Self {
         *self.shared.cache() = Some(cache.into());
         self
     }
 
-    /// Moves the clock of its cache.
+    /// Advances the clock of its cache.
     pub fn advance(&self, time: Duration) {
         if let Some(cache) = self.shared.cache().as_mut() {
             cache.advance(time);
@@ -123,17 +123,17 @@ impl Server {
         format!("http://{}/v1", self.address)
     }
 
-    /// For `model.base_url` of Anthropic's messages: what the vendor's SDK takes, and puts `/v1/messages` behind.
+    /// For `model.base_url` with Anthropic's messages, in the form of the vendor's SDK, which appends `/v1/messages`.
     pub fn anthropic_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.log().requests.clone()
     }
 
-    /// The requests of the conversation: those that offer tools.
+    /// The requests of the conversation, which are those with tools.
     pub fn turns(&self) -> Vec<Request> {
         self.requests().into_iter().filter(|request| !request.is_auxiliary()).collect()
     }
@@ -148,12 +148,12 @@ impl Server {
         self.wait("requests", count, |log| log.requests.len());
     }
 
-    /// Waits until so many replies have been sent whole.
+    /// Waits until so many replies were sent completely.
     pub fn wait_for_finished(&self, count: usize) {
         self.wait("finished replies", count, |log| log.finished);
     }
 
-    /// Waits until so many replies have come to the fault that was scripted.
+    /// Waits until so many replies have reached their scripted fault.
     pub fn wait_for_faults(&self, count: usize) {
         self.wait("faults", count, |log| log.faults);
     }
@@ -173,7 +173,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in there was one of the script: the client has seen it as a broken connection.
+            // A panic in this thread came from the script; the client saw a broken connection.
             drop(thread.join());
         }
     }
@@ -190,7 +190,7 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<
             _ = stopped => {}
         }
     });
-    // Replies that hang must not keep the test waiting.
+    // Do not wait for hanging replies.
     runtime.shutdown_background();
 }
 
@@ -242,11 +242,11 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
     }
 }
 
-/// What the request costs, noted in it; as the reply is to tell it. What a script says itself goes first.
+/// Bills the request, and returns the usage to report. A script's own usage takes precedence.
 fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Value {
     let mut cache = shared.cache();
     let mut told = Bill { prompt: completion.prompt_tokens(request.raw.len()), ..Bill::default() };
-    // Anthropic's messages always tell; a chat completion where there is something to tell of.
+    // Anthropic's messages always report usage; chat completions only if there is something to report.
     let mut reported = request.wire == Wire::AnthropicMessages;
     if let Some(cache) = cache.as_mut() {
         let bill = cache.bill(request);
@@ -267,7 +267,7 @@ fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Valu
     }
 }
 
-/// A reply in one piece; without `shared` it is none of the script's and not counted.
+/// Sends a reply in one piece. Without `shared` it does not belong to the script and is not counted.
 fn whole(reply: &Reply, shared: Option<Arc<Shared>>) -> Response {
     let Kind::Raw { body, .. } = &reply.kind else { unreachable!("only called with raw replies") };
     if let Some(shared) = shared {
@@ -289,7 +289,7 @@ fn streamed(
             if let Some((after, fault)) = fault
                 && number == after
             {
-                // What was sent before has to reach the client first, and goes out when this is next polled.
+                // Let the earlier frames reach the client before the fault.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 shared.change(|log| log.faults += 1);
                 match fault {
@@ -345,7 +345,7 @@ mod tests {
     use super::*;
     use crate::billing::{BreakpointCache, ImplicitCache};
 
-    /// What a client with no opinions reads; the second is false if the connection broke.
+    /// Posts a body like a simple client. The second value is false if the connection broke.
     fn post(server: &Server, body: &Value) -> (String, bool) {
         post_to(server, "/v1/chat/completions", body)
     }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_for_the_conversation_alone_and_ends() {
+    fn a_script_serves_only_the_conversation_and_ends() {
         let server =
             Server::scripted([Reply::text("first"), Reply::error(429, "slow down").header("retry-after", "7")]);
         assert!(post(&server, &json!({"messages": []})).0.contains("nothing is open"));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn one_script_is_told_by_both_apis() {
+    fn one_script_serves_both_apis() {
         let server = Server::answering(|_, number| match number {
             0..4 => Reply::text("the same words").in_steps_of(100),
             _ => Reply::error(529, "overloaded"),
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_a_cache_bills_what_it_answers_and_tells_so() {
+    fn a_server_with_a_cache_bills_and_reports() {
         let server =
             Server::answering(|_, number| if number == 0 { Reply::error(500, "no") } else { Reply::text("hi") });
         let server = server.with_cache(BreakpointCache::new());
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_tell_of_another_cache_or_of_none() {
+    fn a_script_can_report_another_cache_or_none() {
         let server = Server::answering(|_, number| {
             let reply = Reply::text("hi").usage(100, 1);
             if number < 2 { reply.cached(80, 5) } else { reply.without_cache_counters() }
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_reply_breaks_off_behind_the_frames_that_were_due() {
+    fn a_cut_reply_ends_after_its_frames() {
         let server = Server::scripted([Reply::text("12345678abcdefgh").disconnect_after(2)]);
         let (reply, complete) = post(&server, &ask(true));
         assert!(reply.contains("12345678") && !reply.contains("abcdefgh") && !complete, "{reply}");
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hanging_reply_keeps_the_connection_until_the_server_ends() {
+    fn a_hanging_reply_keeps_the_connection_until_the_server_stops() {
         let server = Server::scripted([Reply::text("12345678abcdefgh").hang_after(2)]);
         let mut stream = TcpStream::connect(server.address).unwrap();
         let body = ask(true).to_string();
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listens_at_a_dead_endpoint() {
+    fn a_dead_endpoint_has_no_listener() {
         let url = dead_endpoint();
         let address = url.trim_start_matches("http://").trim_end_matches("/v1");
         assert!(TcpStream::connect(address).is_err());

@@ -1,4 +1,4 @@
-//! A terminal of a test's own, with the real binary in front of it.
+//! The real binary on a terminal of the test's own.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,18 +14,18 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::process::Capture;
 
-/// A process whose input, output and errors are a terminal; killed when dropped.
+/// A process on a terminal; killed when dropped.
 pub struct Terminal {
     child: Child,
-    /// Where keys are pressed; none once the terminal was closed.
+    /// Writes key presses; `None` after the terminal was closed.
     keyboard: Option<File>,
     screen: Capture,
-    /// Nobody reads the screen any more.
+    /// Set when the screen is no longer read.
     gone: Arc<AtomicBool>,
     deadline: Instant,
 }
 
-/// What is shown, until the terminal is taken away: it is gone only when nobody holds it.
+/// The screen until the terminal is closed. The terminal disappears only when all its handles are closed.
 struct Screen {
     file: File,
     gone: Arc<AtomicBool>,
@@ -68,25 +68,25 @@ impl Terminal {
         keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
     }
 
-    /// Takes the terminal away.
+    /// Closes the terminal.
     pub fn close(&mut self) {
         self.gone.store(true, Ordering::Relaxed);
         self.screen.rest();
         self.keyboard = None;
     }
 
-    /// Waits until the text stands on the screen for the time of that number, counted from 1.
+    /// Waits until the screen has shown the text so many times.
     #[track_caller]
     pub fn wait_for(&self, text: &str, time: usize) {
         self.screen.wait_for(text, time, self.deadline);
     }
 
-    /// All that was shown so far.
+    /// Everything shown so far.
     pub fn shown(&self) -> String {
         self.screen.so_far()
     }
 
-    /// Waits for the end of the process.
+    /// Waits until the process exits.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         loop {

@@ -1,13 +1,13 @@
-//! Compiled code that tests hand on to each other: compiling every plugin in every home would take most of the time.
+//! Compiled code shared between tests: compiling every plugin in every home would take most of the time.
 //!
-//! Only homes with a scripted server share it; what a fresh home does is tested in fresh homes.
+//! Only homes with a scripted server share it; the behaviour of a fresh home is tested in fresh homes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process::binary;
 
-/// Beside the binary; code of another build has another name.
+/// A folder beside the binary, with a name of its own for each build.
 fn shared() -> PathBuf {
     binary().with_file_name("test-code-cache")
 }
@@ -16,13 +16,13 @@ fn own(home: &Path) -> PathBuf {
     home.join("cache/code")
 }
 
-/// Gives a home the code that earlier tests have compiled.
+/// Links the code that earlier tests compiled into a home.
 pub(crate) fn bring(home: &Path) {
-    // What goes wrong here costs time, not truth.
+    // A failure here only costs time.
     let _ = private_folder(&own(home)).and_then(|()| share_key(home)).and_then(|()| link_all(&shared(), &own(home)));
 }
 
-/// All of them have one key, or none could use what another has compiled.
+/// All homes use the same key; otherwise none could use another's code.
 fn share_key(home: &Path) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
@@ -30,7 +30,7 @@ fn share_key(home: &Path) -> std::io::Result<()> {
     key.write_all(b"the key that all test homes have")
 }
 
-/// Keeps what a home has compiled.
+/// Saves the code that a home has compiled.
 pub(crate) fn keep(home: &Path) {
     let _ = private_folder(&shared()).and_then(|()| link_all(&own(home), &shared()));
 }
@@ -47,7 +47,7 @@ fn link_all(from: &Path, to: &Path) -> std::io::Result<()> {
             && let Some(name) = file.file_name()
         {
             let place = to.join(name);
-            // A link is there whole or not at all; one that is there already is as good.
+            // Linking is atomic, and an existing link is just as good.
             if !place.exists() && fs::hard_link(&file, &place).is_err() {
                 let copy = place.with_extension(format!("{}.part", std::process::id()));
                 fs::copy(&file, &copy)?;

@@ -1,11 +1,11 @@
-//! Reading a request without minding which of the two APIs it was made by.
+//! Reads requests independently of their API.
 //!
-//! Chat completions and Anthropic's messages say the same things in two shapes; whoever scripts a reply or asks what
+//! Chat completions and Anthropic's messages have the same content in two forms. Scripts and assertions use these functions.
 //! was sent uses these.
 
 use serde_json::Value;
 
-/// The API that a request was made by.
+/// The API of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// `/v1/chat/completions`
@@ -15,7 +15,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// By the path of a request; none for one that is not served.
+    /// The API for a request path. `None` for an unknown path.
     pub(crate) fn at(path: &str) -> Option<Self> {
         match path {
             "/v1/chat/completions" => Some(Self::ChatCompletions),
@@ -25,25 +25,25 @@ impl Wire {
     }
 }
 
-/// A message in the shape that both APIs can be read into: a result of a tool is one of its own.
+/// A message in a form common to both APIs. A tool result is a message of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// `user`, `assistant` or `tool`.
     pub role: String,
-    /// The words; those of several blocks stand one behind the other, a line break between each two.
+    /// The text; that of several blocks is joined with line breaks.
     pub text: String,
-    /// The ids of the calls that it makes, in order.
+    /// The ids of its calls, in order.
     pub calls: Vec<String>,
     /// The id of the call that it answers.
     pub answers: Option<String>,
 }
 
-/// True for what is no request of the conversation, such as a plugin's for a summary: it offers no tools.
+/// Whether the request is not part of the conversation, such as a plugin's request for a summary. Such requests have no tools.
 pub fn is_auxiliary(body: &Value) -> bool {
     list(&body["tools"]).is_empty()
 }
 
-/// The system prompt; its blocks stand one behind the other, with nothing between them.
+/// The system prompt, with its blocks joined.
 pub fn system_text(body: &Value) -> String {
     let content = match &body["system"] {
         Value::Null => list(&body["messages"]).iter().find(|message| message["role"] == "system"),
@@ -52,13 +52,13 @@ pub fn system_text(body: &Value) -> String {
     content.map_or_else(String::new, |message| texts(&message["content"]).concat())
 }
 
-/// The words of the user that stand last.
+/// The text of the last user message.
 pub fn last_user_text(body: &Value) -> &str {
     let users = list(&body["messages"]).iter().rev().filter(|message| message["role"] == "user");
     users.filter_map(|message| texts(&message["content"]).pop()).next().unwrap_or_default()
 }
 
-/// The results at the end of the request: id and content of each, in order. Empty where the user spoke last.
+/// The results at the end of the request, as id and content, in order. Empty if the user spoke last.
 pub fn trailing_results(body: &Value) -> Vec<(&str, &str)> {
     let messages = list(&body["messages"]);
     let first = messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
@@ -73,7 +73,7 @@ pub fn trailing_results(body: &Value) -> Vec<(&str, &str)> {
     results.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// The names of the tools that are offered.
+/// The names of the offered tools.
 pub fn tool_names(body: &Value) -> Vec<&str> {
     let tools = list(&body["tools"]).iter();
     tools.filter_map(|tool| tool.pointer("/function/name").or_else(|| tool.get("name"))?.as_str()).collect()
@@ -93,7 +93,7 @@ pub fn conversation(body: &Value) -> Vec<Said> {
         let calls: Vec<String> =
             called.chain(list(&message["tool_calls"])).map(|call| text(&call["id"]).to_owned()).collect();
         if words.is_empty() && calls.is_empty() && !list(content).is_empty() {
-            // Nothing but results.
+            // Only results.
             continue;
         }
         said.push(Said {
@@ -106,12 +106,12 @@ pub fn conversation(body: &Value) -> Vec<Said> {
     said
 }
 
-/// A list, empty where there is none.
+/// A list; empty if the value is none.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The words of a content: a text, or those of its blocks that are texts.
+/// The texts of a content: a plain text, or those of its text blocks.
 pub(crate) fn texts(content: &Value) -> Vec<&str> {
     match content {
         Value::String(text) => vec![text],
@@ -133,7 +133,7 @@ fn text(value: &Value) -> &str {
 pub(crate) mod examples {
     use serde_json::{Value, json};
 
-    /// One conversation in both shapes.
+    /// The same conversation in both forms.
     pub(crate) fn both() -> [Value; 2] {
         let chat = json!({
             "model": "m", "stream": true,
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_shapes_are_read_alike() {
+    fn both_forms_are_read_alike() {
         let [chat, anthropic] = examples::both();
         for body in [&chat, &anthropic] {
             assert!(!is_auxiliary(body));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn results_with_words_behind_them_are_not_what_stands_last() {
+    fn results_followed_by_text_do_not_count_as_trailing() {
         let [mut chat, mut anthropic] = examples::both();
         chat["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "Stop."}));
         let last = anthropic["messages"][2]["content"].as_array_mut().unwrap();

@@ -1,4 +1,4 @@
-//! A provider that keeps what it is told to keep, by Anthropic's rules.
+//! A provider with explicit cache marks, by Anthropic's rules.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::{Bill, tokens};
 use crate::wire::list;
 
-/// How many blocks before a mark a written prefix is still found.
+/// Number of blocks before a mark where a written prefix is still found.
 const LOOK_BACK: usize = 20;
 
 const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
 const AN_HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// A prompt is a flat list of blocks: tools, system, messages. A mark on a block writes the prefix that ends with it; a
-/// request reads the longest written prefix that ends at one of its marks or at most 20 blocks before one. What was
-/// written lives for five minutes or an hour, and as long again after each use.
+/// A prompt is a flat list of blocks: tools, system, messages. A mark on a block writes the prefix that ends there. A request reads
+/// the longest written prefix that ends at one of its marks or at most 20 blocks before one. A written prefix lives for five minutes
+/// or an hour, and each use renews it.
 ///
-/// Chat completions with marks, as some gateways take them, are read by the same rules.
+/// Chat completions with marks, as some gateways accept them, follow the same rules.
 #[derive(Debug, Default)]
 pub struct BreakpointCache {
     now: Duration,
-    /// Prefixes with fewer tokens are not kept.
+    /// Shorter prefixes are not kept.
     minimum: u64,
     written: HashMap<u64, Entry>,
 }
@@ -34,28 +34,28 @@ struct Entry {
     until: Duration,
 }
 
-/// A block, by all that it ends.
+/// A block, described by the prefix that it ends.
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Of it and everything before it, marks left out.
+    /// Hash of the prefix, without marks.
     prefix: u64,
-    /// Of it and everything before it.
+    /// Tokens of the prefix.
     tokens: u64,
     mark: Option<Duration>,
 }
 
 impl BreakpointCache {
-    /// One that keeps prefixes of whatever length.
+    /// A cache without a minimum length.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that keeps no prefix with fewer tokens.
+    /// A cache that keeps no prefix with fewer tokens.
     pub fn with_minimum(tokens: u64) -> Self {
         Self { minimum: tokens, ..Self::default() }
     }
 
-    /// Moves its clock.
+    /// Advances its clock.
     pub fn advance(&mut self, time: Duration) {
         self.now += time;
     }
@@ -109,7 +109,7 @@ impl BreakpointCache {
     }
 }
 
-/// Blocks so far.
+/// The blocks so far.
 struct Blocks {
     done: Vec<Block>,
     hash: DefaultHasher,
@@ -119,7 +119,7 @@ struct Blocks {
 impl Blocks {
     fn of(body: &Value) -> Self {
         let mut blocks = Self { done: Vec::new(), hash: DefaultHasher::new(), tokens: 0 };
-        // No model reads what another one has written.
+        // Models do not share caches.
         body["model"].to_string().hash(&mut blocks.hash);
         for tool in list(&body["tools"]) {
             blocks.push("tools", tool);
@@ -135,7 +135,7 @@ impl Blocks {
         blocks
     }
 
-    /// A text is short for one block of it.
+    /// Adds a content; a plain text counts as one block.
     fn push_content(&mut self, place: &str, content: &Value) {
         match content {
             Value::String(text) => self.push(place, &json!({"type": "text", "text": text})),
@@ -164,7 +164,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// So many blocks of one user message, each of them as many tokens, some of them marked.
+    /// A user message with so many blocks of equal size, some of them marked.
     fn body(blocks: usize, marks: &[usize]) -> Value {
         marked(blocks, marks, &json!({"type": "ephemeral"}))
     }
@@ -182,7 +182,7 @@ mod tests {
         json!({"model": "m", "messages": [{"role": "user", "content": blocks}]})
     }
 
-    /// Read, written and neither, in blocks.
+    /// Blocks read, written, and neither.
     fn counts(bill: Bill) -> (u64, u64, u64) {
         let size = tokens(r#"{"type":"text","text":"block 000"}"#.len());
         assert_eq!((bill.last, bill.prompt % size), (size, 0));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_marked_is_not_kept() {
+    fn unmarked_blocks_are_not_kept() {
         let mut cache = BreakpointCache::new();
         for _ in 0..2 {
             assert_eq!(counts(cache.bill(&body(4, &[]))), (0, 0, 4));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_writes_the_prefix_up_to_it_and_a_longer_request_reads_it() {
+    fn a_mark_writes_its_prefix_and_a_longer_request_reads_it() {
         let mut cache = BreakpointCache::new();
         assert_eq!(counts(cache.bill(&body(4, &[2]))), (0, 3, 1));
         assert_eq!(counts(cache.bill(&body(4, &[2]))), (3, 0, 1));
@@ -207,19 +207,19 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_found_up_to_twenty_blocks_before_a_mark_and_no_further() {
+    fn a_prefix_is_found_up_to_twenty_blocks_before_a_mark() {
         for (length, read) in [(23, 3), (24, 0)] {
             let mut cache = BreakpointCache::new();
             cache.bill(&body(3, &[2]));
             assert_eq!(counts(cache.bill(&body(length, &[length - 1]))).0, read, "{length} blocks");
         }
-        // A mark of its own where the earlier request ended bridges any burst.
+        // A mark at the end of the earlier request bridges any burst.
         let mut cache = BreakpointCache::new();
         cache.bill(&body(3, &[2]));
         assert_eq!(counts(cache.bill(&body(90, &[2, 89]))), (3, 87, 0));
     }
 
-    /// The place of each mark among the blocks of a conversation that grows by bursts, and what was lost by it.
+    /// The tokens lost in a conversation that grows by bursts, given the positions of the marks.
     fn lost(marks: impl Fn(usize, usize) -> Vec<usize>) -> u64 {
         let mut cache = BreakpointCache::new();
         let (mut length, mut before, mut lost) = (3, 0, 0);
@@ -234,20 +234,20 @@ mod tests {
     }
 
     #[test]
-    fn marks_on_the_last_blocks_alone_lose_a_burst_and_one_where_the_last_request_ended_does_not() {
+    fn marks_on_the_last_blocks_alone_lose_a_burst() {
         assert!(lost(|_, length| vec![0, length - 3, length - 2, length - 1]) > 0);
         assert_eq!(lost(|previous, length| vec![0, 1, previous - 1, length - 1]), 0);
     }
 
     #[test]
-    fn nothing_is_found_behind_a_mark() {
+    fn nothing_is_found_after_a_mark() {
         let mut cache = BreakpointCache::new();
         cache.bill(&body(10, &[9]));
         assert_eq!(counts(cache.bill(&body(12, &[5]))), (0, 6, 6));
     }
 
     #[test]
-    fn a_changed_block_loses_what_stands_behind_it_and_marks_change_nothing() {
+    fn a_changed_block_loses_everything_after_it_and_marks_change_nothing() {
         let mut cache = BreakpointCache::new();
         cache.bill(&body(6, &[1, 3, 5]));
         let mut changed = body(6, &[1, 5]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_and_system_stand_before_the_messages_and_a_text_is_a_block() {
+    fn tools_and_system_precede_the_messages_and_a_text_is_a_block() {
         let mut cache = BreakpointCache::new();
         let tools = json!([{"name": "read_file", "input_schema": {"type": "object"}}]);
         let mark = json!({"type": "ephemeral"});
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn five_minutes_without_use_and_it_is_gone() {
+    fn a_prefix_expires_after_five_minutes_without_use() {
         let mut cache = BreakpointCache::new();
         cache.bill(&body(3, &[2]));
         for _ in 0..3 {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_costs_extra_and_lasts() {
+    fn an_hour_costs_extra_and_lasts_longer() {
         let hour = json!({"type": "ephemeral", "ttl": "1h"});
         let mut cache = BreakpointCache::new();
         let first = cache.bill(&marked(3, &[2], &hour));

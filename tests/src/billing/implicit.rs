@@ -1,30 +1,29 @@
-//! A provider that keeps prefixes by itself, as those of chat completions do.
+//! A provider that caches prefixes automatically, as for chat completions.
 
 use serde_json::value::RawValue;
 
 use super::{Bill, tokens};
 use crate::request::raw_member;
 
-/// Finds the longest prefix that any earlier request to the same model had too, in the order in which providers read:
-/// tools, then messages. Keeps everything for ever; what is billed goes by whole messages.
+/// Finds the longest prefix shared with an earlier request to the same model, in the providers' reading order: tools, then
+/// messages. Never expires. Bills count whole messages.
 #[derive(Debug, Default)]
 pub struct ImplicitCache {
     seen: Vec<Prompt>,
     silent: bool,
 }
 
-/// What a request has in common with an earlier one: with the one whose text it shares most of, and with the one of
-/// the same model that it shares most messages with.
+/// Overlap with earlier requests: in bytes with the one that shares most text, and in messages with the one of the same model that
+/// shares most messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overlap {
-    /// Bytes of tools and messages as they were written, one behind the other, without the bracket that closes the
-    /// messages.
+    /// Bytes of tools and messages as written, without the closing bracket of the messages.
     pub of_bytes: usize,
-    /// The first of them that an earlier request had too, whatever its model: this measures texts, not a cache.
+    /// Length of the common prefix with an earlier request to any model: this compares texts, not caches.
     pub bytes: usize,
-    /// Messages, the system prompt among them.
+    /// Number of messages, including the system prompt.
     pub of_messages: usize,
-    /// The first of them that a cache can hold; none after other tools or another model.
+    /// Number of leading messages that a cache can hold; 0 after a change of tools or model.
     pub messages: usize,
 }
 
@@ -32,18 +31,18 @@ pub struct Overlap {
 struct Prompt {
     model: String,
     tools: String,
-    /// Without the closing bracket: the longer of two lists begins with the shorter one.
+    /// Without the closing bracket, so that a longer list begins with a shorter one.
     messages: String,
     each: Vec<String>,
 }
 
 impl ImplicitCache {
-    /// One that tells what it read.
+    /// A cache that reports its reads.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that says nothing of itself, as many local servers do.
+    /// A cache that reports nothing, like many local servers.
     pub fn silent() -> Self {
         Self { silent: true, ..Self::default() }
     }
@@ -89,7 +88,7 @@ impl Prompt {
         self.tools.len() + self.messages.len()
     }
 
-    /// Of the tools and so many messages.
+    /// Tokens of the tools and the first `messages` messages.
     fn tokens(&self, messages: usize) -> u64 {
         tokens(self.tools.len()) + self.each[..messages].iter().map(|message| tokens(message.len())).sum::<u64>()
     }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_conversation_reads_the_whole_shorter_one_wherever_the_keys_stand() {
+    fn a_longer_conversation_reads_the_whole_shorter_one_in_any_key_order() {
         let mut cache = ImplicitCache::new();
         let (one, two, three) = (r#"{"role":"system"}"#, r#"{"role":"user"}"#, r#"{"role":"assistant"}"#);
         let first = cache.bill(&body("m", TOOLS, &[one, two]));
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_count_into_a_message_and_tokens_do_not() {
+    fn bytes_count_into_a_message_but_tokens_do_not() {
         let mut cache = ImplicitCache::new();
         cache.bill(&body("m", TOOLS, &[r#"{"content":"the same words"}"#]));
         let changed = cache.bill(&body("m", TOOLS, &[r#"{"content":"the same word!"}"#]));
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_request_that_shares_most_counts_and_not_the_last() {
+    fn the_earlier_request_with_the_largest_overlap_counts() {
         let mut cache = ImplicitCache::new();
         let all = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#];
         cache.bill(&body("m", TOOLS, &all));

@@ -1,4 +1,4 @@
-//! What Anthropic's messages accept, as far as no beta is asked for.
+//! The rules of Anthropic's messages API, without beta features.
 
 use std::collections::HashSet;
 
@@ -26,10 +26,10 @@ const PARAMETERS: &[&str] = &[
     "top_p",
 ];
 
-/// As many places of a request may be marked.
+/// Most marks in a request.
 const MARKS: usize = 4;
 
-/// Panics with the rule, the place and the messages unless Anthropic would accept the request.
+/// Panics with the rule, the position and the messages unless Anthropic would accept the request.
 #[track_caller]
 pub fn assert_valid_anthropic_request(body: &Value) {
     if let Err(broken) = check_anthropic_request(body) {
@@ -37,7 +37,7 @@ pub fn assert_valid_anthropic_request(body: &Value) {
     }
 }
 
-/// Why Anthropic would refuse the request, if it would.
+/// The reason why Anthropic would refuse the request, if any.
 pub fn check_anthropic_request(body: &Value) -> Result<(), String> {
     let request = object(body, "the request")?;
     only(request, PARAMETERS, "the request")?;
@@ -98,7 +98,7 @@ fn check_tools(tools: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// In the order in which they are read: tools, system, messages.
+/// Checks the marks in reading order: tools, system, messages.
 pub(super) fn check_marks(body: &Value) -> Result<(), String> {
     let mut marks = Vec::new();
     for part in ["tools", "system", "messages"] {
@@ -126,7 +126,7 @@ fn collect_marks(value: &Value, place: &str, marks: &mut Vec<String>) -> Result<
                 }
                 marks.push(format!("{place} {lifetime}"));
             }
-            // What a model gave to a tool, or a schema says, may hold any key.
+            // Arguments of a call and schemas can contain any key.
             for (key, value) in members.iter().filter(|(key, _)| !["input", "input_schema"].contains(&key.as_str())) {
                 collect_marks(value, &format!("{place}/{key}"), marks)?;
             }
@@ -153,7 +153,7 @@ fn check_mark(mark: &Value, block: &Map<String, Value>, place: &str) -> Result<(
 
 fn check_messages(messages: &[Value]) -> Result<(), String> {
     let mut ids = HashSet::new();
-    // Calls of the message before, in order.
+    // Unanswered calls of the previous message, in order.
     let mut open: Vec<String> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let place = format!("message {at}");
@@ -184,7 +184,7 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
     }
 }
 
-/// Results for all calls that are open stand first, words behind them.
+/// Checks that results for all open calls come first, followed by text.
 fn check_results(blocks: &[Value], mut open: Vec<String>, place: &str) -> Result<(), String> {
     let mut words = false;
     for (number, block) in blocks.iter().enumerate() {
@@ -263,7 +263,7 @@ fn is_name(name: &str, longest: usize) -> bool {
     !name.is_empty() && name.len() <= longest && name.chars().all(allowed)
 }
 
-/// Where the marks of a request stand, as JSON pointers in the order in which they are read.
+/// The positions of the marks, as JSON pointers in reading order.
 pub fn marks(body: &Value) -> Vec<String> {
     let mut places = Vec::new();
     let mut note = |place: String, block: &Value| {
@@ -320,7 +320,7 @@ mod tests {
         let messages = json!([
             user(json!("hi")),
             calls(&["a", "b"]),
-            // In whatever order, words behind them.
+            // Results can be in any order, followed by text.
             user(json!([result("b"), result("a"), {"type": "text", "text": "and"}])),
             said(json!("done")),
             user(json!([{"type": "text", "text": "more"}])),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_conversation_is_refused_with_its_place() {
+    fn an_invalid_conversation_is_refused_with_its_position() {
         let empty = json!([{"type": "text", "text": " "}]);
         let hi = || user(json!("hi"));
         let cases = [
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_the_api_does_not_have_are_refused_wherever_they_stand() {
+    fn unknown_keys_are_refused_everywhere() {
         let [_, good] = examples::both();
         for (place, key) in [
             ("", "stream_options"),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_the_api_refuses_are_refused() {
+    fn invalid_values_are_refused() {
         let [_, good] = examples::both();
         for (place, value, rule) in [
             ("/max_tokens", json!(0), "max_tokens"),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn four_marks_and_no_more_none_of_them_on_nothing() {
+    fn at_most_four_marks_are_allowed_and_none_on_an_empty_block() {
         let [_, mut request] = examples::both();
         let mark = json!({"type": "ephemeral"});
         let places = ["/tools/0", "/messages/0/content/0", "/messages/2/content/1", "/messages/2/content/0"];

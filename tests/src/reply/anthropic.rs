@@ -1,4 +1,4 @@
-//! A reply as Anthropic's messages tell it.
+//! A reply in the form of Anthropic's messages.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn event(data: Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// What an error of this status is called.
+/// The error type for a status.
 pub(super) fn error_type(status: u16) -> &'static str {
     match status {
         400 => "invalid_request_error",

@@ -1,4 +1,4 @@
-//! A reply as chat completions tell it.
+//! A reply in the form of chat completions.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ impl Completion {
         frames.map(|frame| format!("data: {frame}\n\n")).collect()
     }
 
-    /// The payloads of the events, the closing mark not among them.
+    /// The payloads of the events, without the closing one.
     fn frames(&self, request: &Value, usage: &Value) -> Vec<String> {
         let model = &request["model"];
         let frame = |choices: Value, usage: &Value| {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_comes_in_a_last_frame_without_choices_if_it_was_asked_for() {
+    fn usage_comes_in_a_last_frame_without_choices_if_requested() {
         let request = json!({"model": "m", "stream_options": {"include_usage": true}});
         let frames = frames(&Reply::text("hi"), &request);
         let last = frames.last().unwrap();

@@ -1,14 +1,14 @@
-//! Hostile plugins, written small: a shell that answers everything, and one deed each.
+//! Builds small hostile plugins: a minimal plugin in which a test replaces single functions.
 //!
-//! A [`Shell`] is made of the contract itself: whatever a world of `wit/` exports is there and answers as little as it can
-//! (`ok`, none, nothing at all), and a test replaces the one function in which its plugin misbehaves, in WAT.
+//! A [`Shell`] is generated from the contract: it exports all functions of a world in `wit/` with minimal answers (`ok`, none,
+//! empty). A test replaces the function in which its plugin misbehaves, in WAT.
 
 #![forbid(unsafe_code)]
-// What is built here is built of what stands in the repository: where it cannot be, a test must fail.
+// Everything is built from files of the repository, so a failure here is a test failure.
 #![allow(clippy::unwrap_used)]
 
-mod animals;
 mod memory;
+mod plugins;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,13 +18,13 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::abi::{AbiVariant, WasmSignature, WasmType};
 use wit_parser::{Function, InterfaceId, Resolve, WorldId, WorldItem};
 
-pub use animals::*;
 pub use memory::{Memory, Offered};
+pub use plugins::*;
 
-/// Where nothing but zeros lies: as a result it is `ok`, `none`, an empty text, an empty list, `false` and the first case.
+/// Address of zeros. Read as a result they mean `ok`, `none`, an empty text, an empty list, `false` or the first case.
 const NOTHING: u32 = 1024;
 
-/// A plugin in the making.
+/// A plugin being built.
 #[derive(Debug, Clone)]
 pub struct Shell {
     world: String,
@@ -40,7 +40,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// One of a world of the contract, such as `tools-plugin`, that misbehaves nowhere.
+    /// A plugin for a world of the contract, such as `tools-plugin`, that behaves.
     pub fn of(world: &str) -> Self {
         Self {
             world: world.to_owned(),
@@ -56,47 +56,46 @@ impl Shell {
         }
     }
 
-    /// One with the tools `good` and `bad`: `good` answers `good`, and `bad` does the deed first.
-    pub fn with_tool(deed: &str) -> Self {
+    /// A plugin with the tools `good` and `bad`. Both answer `good`, but `bad` runs `wat` first.
+    pub fn with_tool(wat: &str) -> Self {
         let mut shell = Self::of("tools-plugin");
         let catalog = shell.memory.catalog(&[Offered::new("good"), Offered::new("bad")]);
         let answer = shell.memory.output("good");
         let is_bad = "(i32.eq (i32.load8_u (local.get $p2)) (i32.const 98))";
         shell
             .body("tools/catalog", &format!("(i32.const {catalog})"))
-            .body("tools/call", &format!("(if {is_bad} (then {deed})) (i32.const {answer})"))
+            .body("tools/call", &format!("(if {is_bad} (then {wat})) (i32.const {answer})"))
     }
 
-    /// What a function does instead, as `interface/function`: WAT with its parameters as `$p0`, `$p1`, …
+    /// Replaces a function, named `interface/function`, by WAT. Its parameters are `$p0`, `$p1`, …
     #[must_use]
     pub fn body(mut self, function: &str, wat: &str) -> Self {
         self.bodies.insert(function.to_owned(), wat.to_owned());
         self
     }
 
-    /// On another world, which is written in WIT beside the contract's.
+    /// Uses another world, defined by this WIT in addition to the contract.
     #[must_use]
     pub fn on(mut self, world: &str, wit: &str) -> Self {
         world.clone_into(&mut self.world);
         self.wit(wit)
     }
 
-    /// Further worlds and packages, in WIT, beside the contract's.
+    /// Adds worlds and packages in WIT to the contract.
     #[must_use]
     pub fn wit(mut self, wit: &str) -> Self {
         self.wit.push_str(wit);
         self
     }
 
-    /// Built against a contract in which this was written instead of that.
+    /// Replaces a text in the contract before building.
     #[must_use]
     pub fn rewritten(mut self, from: &str, to: &str) -> Self {
         self.rewritten.push((from.to_owned(), to.to_owned()));
         self
     }
 
-    /// Gives room for what it is handed in a way of its own: the body of a function from `$old`, `$had`, `$align` and
-    /// `$size` to where it is.
+    /// Replaces the body of the allocator: a function from `$old`, `$had`, `$align` and `$size` to an address.
     #[must_use]
     pub fn allocator(mut self, body: &str) -> Self {
         let params = "(param $old i32) (param $had i32) (param $align i32) (param $size i32)";
@@ -104,40 +103,40 @@ impl Shell {
         self
     }
 
-    /// Imports a function of the contract, as `interface/function`; it is called by that name behind a `$`.
+    /// Imports a function of the contract. WAT calls it as `$interface/function`.
     #[must_use]
     pub fn import(mut self, interface: &str, function: &str) -> Self {
         self.imports.push((interface.to_owned(), function.to_owned()));
         self
     }
 
-    /// Further fields of the module: globals, functions, tables, a start function.
+    /// Adds fields to the module: globals, functions, tables, a start function.
     #[must_use]
     pub fn fields(mut self, wat: &str) -> Self {
         self.fields.push_str(wat);
         self
     }
 
-    /// Pages of memory to begin with, and at the most.
+    /// Sets the initial and the maximum number of memory pages.
     #[must_use]
     pub fn pages(mut self, least: u32, most: Option<u32>) -> Self {
         self.pages = (least, most);
         self
     }
 
-    /// Built against another version of the contract.
+    /// Builds against another version of the contract.
     #[must_use]
     pub fn version(mut self, version: &'static str) -> Self {
         self.version = version;
         self
     }
 
-    /// What lies in its memory from the beginning.
+    /// The initial memory.
     pub fn memory(&mut self) -> &mut Memory {
         &mut self.memory
     }
 
-    /// The functions that it exports, as `interface/function`.
+    /// The exported functions, as `interface/function`.
     pub fn exports(&self) -> Vec<String> {
         let (resolve, world) = self.contract();
         functions(&resolve, world)
@@ -146,7 +145,7 @@ impl Shell {
             .collect()
     }
 
-    /// The functions of the contract that it may import, as interface and function.
+    /// The functions of the contract that the plugin can import, as interface and function.
     pub fn importable(&self) -> Vec<(String, String)> {
         let (resolve, world) = self.contract();
         let interfaces = resolve.worlds[world].imports.values().filter_map(interface_of);
@@ -158,9 +157,9 @@ impl Shell {
         functions.collect()
     }
 
-    /// WAT that calls an import with nothing but zeros: empty texts and lists, the first case, none.
+    /// WAT that calls an import with zeros: empty texts and lists, the first case, none.
     pub fn call_with_nothing(&self, interface: &str, function: &str) -> String {
-        /// Where it may answer to: nothing else lies there.
+        /// Address for the answer; nothing else is stored there.
         const ANSWER: u32 = 4096;
         let (resolve, world) = self.contract();
         let (_, signature) = imported(&resolve, world, interface, function);
@@ -173,7 +172,7 @@ impl Shell {
         if signature.results.is_empty() { call } else { format!("(drop {call})") }
     }
 
-    /// The component.
+    /// Builds the component.
     pub fn build(&self) -> Vec<u8> {
         let (resolve, world) = self.contract();
         let text = self.module(&resolve, world);
@@ -247,7 +246,7 @@ impl Shell {
     }
 }
 
-/// Gives room behind what lies in memory, and more memory where that is used up.
+/// A bump allocator after the initial memory, which grows the memory when needed.
 const ALLOCATOR: &str = r#"
 (func $alloc (export "cabi_realloc") (param $old i32) (param $had i32) (param $align i32) (param $size i32) (result i32)
   (local $at i32) (local $end i32)
@@ -271,7 +270,7 @@ fn functions(resolve: &Resolve, world: WorldId) -> Vec<(String, &Function)> {
         .collect()
 }
 
-/// The module that an import is looked for in, and its signature.
+/// The module and the signature of an import.
 fn imported(resolve: &Resolve, world: WorldId, interface: &str, function: &str) -> (String, WasmSignature) {
     let imports = resolve.worlds[world].imports.values();
     let mut named =

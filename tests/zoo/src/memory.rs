@@ -1,13 +1,13 @@
-//! What lies in a plugin's memory from the beginning: texts and records as the canonical ABI lays them out.
+//! The initial memory of a plugin: texts and records in the layout of the canonical ABI.
 
-/// Where it begins, behind what is zero.
+/// Start of the data, after the area of zeros.
 const BEGIN: u32 = 8192;
 
-/// Bytes from [`BEGIN`] on.
+/// The bytes from [`BEGIN`] on.
 #[derive(Debug, Clone)]
 pub struct Memory(Vec<u8>);
 
-/// A tool of a catalog.
+/// A tool in a catalog.
 #[derive(Debug, Clone)]
 pub struct Offered {
     name: String,
@@ -16,20 +16,20 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// One that reads.
+    /// A tool that reads.
     pub fn new(name: &str) -> Self {
         let parameters = r#"{"type":"object","properties":{}}"#.to_owned();
         Self { name: name.to_owned(), parameters, effect: 0 }
     }
 
-    /// One that writes.
+    /// A tool that writes.
     #[must_use]
     pub fn writes(mut self) -> Self {
         self.effect = 1;
         self
     }
 
-    /// With other parameters than none.
+    /// Sets the parameters.
     #[must_use]
     pub fn parameters(mut self, schema: &str) -> Self {
         schema.clone_into(&mut self.parameters);
@@ -42,7 +42,7 @@ impl Memory {
         Self(Vec::new())
     }
 
-    /// Where the next thing lies.
+    /// The next free address.
     pub(crate) fn end(&self) -> u32 {
         BEGIN + u32::try_from(self.0.len()).expect("less than a memory")
     }
@@ -52,14 +52,14 @@ impl Memory {
         format!("(data (i32.const {BEGIN}) \"{bytes}\")\n")
     }
 
-    /// Bytes, and how many they are.
+    /// Stores bytes. Returns address and length.
     pub fn bytes(&mut self, bytes: &[u8]) -> [u32; 2] {
         let at = self.end();
         self.0.extend_from_slice(bytes);
         [at, u32::try_from(bytes.len()).expect("less than a memory")]
     }
 
-    /// Words in a row, at a place that any record may have.
+    /// Stores words at an aligned address.
     pub fn words(&mut self, words: &[u32]) -> u32 {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
         let at = self.end();
@@ -67,13 +67,13 @@ impl Memory {
         at
     }
 
-    /// A list, as it is answered.
+    /// Stores a list in the form of a result.
     pub fn list(&mut self, items: &[u32], count: usize) -> u32 {
         let at = self.words(items);
         self.words(&[at, u32::try_from(count).expect("few")])
     }
 
-    /// What `catalog` answers.
+    /// Stores the result of `catalog`.
     pub fn catalog(&mut self, tools: &[Offered]) -> u32 {
         let mut items = Vec::new();
         for Offered { name, parameters, effect } in tools {
@@ -86,13 +86,13 @@ impl Memory {
         self.list(&items, tools.len())
     }
 
-    /// What `call` answers when all is well.
+    /// Stores a successful result of `call`.
     pub fn output(&mut self, content: &str) -> u32 {
         let [at, length] = self.bytes(content.as_bytes());
         self.words(&[0, at, length, 0, 0, 0, 0])
     }
 
-    /// An error as the answer of a function that has results of any kind: kind, code and message.
+    /// Stores an error as the result of any function: kind, code and message.
     pub fn error(&mut self, kind: u8, message: [u32; 2]) -> u32 {
         self.words(&[1, u32::from(kind), 0, 0, message[0], message[1], 0, 0])
     }

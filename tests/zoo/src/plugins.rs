@@ -1,11 +1,11 @@
-//! Plugins that more than one test meets.
+//! Hostile plugins that several tests use.
 
 use crate::Shell;
 
-/// The deed of a guest that computes without end.
+/// A function body that computes for ever.
 pub const LOOP: &str = "(loop $for-ever (br $for-ever)) unreachable";
 
-/// A tool that computes without end.
+/// A tool that computes for ever.
 pub fn looping_tool() -> Vec<u8> {
     Shell::with_tool(LOOP).build()
 }
@@ -15,12 +15,12 @@ pub fn crashing_tool() -> Vec<u8> {
     Shell::with_tool("unreachable").build()
 }
 
-/// A hook that is told of every tool and computes without end about it.
+/// A hook that computes for ever on every tool event.
 pub fn looping_hook() -> Vec<u8> {
     hook(LOOP)
 }
 
-/// A hook that wants the user to be asked about every tool.
+/// A hook that asks for approval of every tool.
 pub fn asking_hook() -> Vec<u8> {
     let mut shell = Shell::of("hooks-plugin");
     let [at, length] = shell.memory().bytes(b"are you sure");
@@ -28,9 +28,9 @@ pub fn asking_hook() -> Vec<u8> {
     told_of_tools(shell).body("hooks/on-event", &format!("(i32.const {verdict})")).build()
 }
 
-/// A hook that is told of every tool and does this.
-pub fn hook(deed: &str) -> Vec<u8> {
-    told_of_tools(Shell::of("hooks-plugin")).body("hooks/on-event", &format!("{deed} (i32.const 1024)")).build()
+/// A hook with this body, called for every tool.
+pub fn hook(wat: &str) -> Vec<u8> {
+    told_of_tools(Shell::of("hooks-plugin")).body("hooks/on-event", &format!("{wat} (i32.const 1024)")).build()
 }
 
 fn told_of_tools(mut shell: Shell) -> Shell {
@@ -39,12 +39,12 @@ fn told_of_tools(mut shell: Shell) -> Shell {
     shell.body("hooks/interests", &format!("(i32.const {list})"))
 }
 
-/// A memory that does this when it is asked what it remembers.
-pub fn memory(deed: &str) -> Vec<u8> {
-    Shell::of("memory-provider-plugin").body("memory-provider/recall", &format!("{deed} (i32.const 1024)")).build()
+/// A memory provider whose `recall` has this body.
+pub fn memory(wat: &str) -> Vec<u8> {
+    Shell::of("memory-provider-plugin").body("memory-provider/recall", &format!("{wat} (i32.const 1024)")).build()
 }
 
-/// A memory that remembers thousands of things, a kilobyte each.
+/// A memory provider that recalls thousands of texts of one kilobyte.
 pub fn flooding_memory() -> Vec<u8> {
     const COUNT: usize = 5_000;
     let mut shell = Shell::of("memory-provider-plugin");
@@ -57,7 +57,7 @@ pub fn flooding_memory() -> Vec<u8> {
     shell.pages(8, None).body("memory-provider/recall", &format!("(i32.const {answer})")).build()
 }
 
-/// Skills by the thousand, each with a description of so many bytes.
+/// A plugin with thousands of skills, each with a description of `bytes` bytes.
 pub fn flooding_skills(bytes: usize) -> Vec<u8> {
     const COUNT: usize = 5_000;
     let mut shell = Shell::of("skills-plugin");
@@ -70,9 +70,9 @@ pub fn flooding_skills(bytes: usize) -> Vec<u8> {
     shell.pages(8, None).body("skills/index", &format!("(i32.const {answer})")).build()
 }
 
-/// An engine that misbehaves in one function and answers as little as it can in the others.
-pub fn engine(function: &str, deed: &str) -> Vec<u8> {
+/// An engine with this body in one function and minimal answers in all others.
+pub fn engine(function: &str, wat: &str) -> Vec<u8> {
     Shell::of("context-engine-plugin")
-        .body(&format!("context-engine/{function}"), &format!("{deed} (i32.const 1024)"))
+        .body(&format!("context-engine/{function}"), &format!("{wat} (i32.const 1024)"))
         .build()
 }

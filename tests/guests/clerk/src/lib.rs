@@ -1,5 +1,5 @@
-//! A component that hands on SQL and searches as they come: tools `query`, `execute`, `repeat` and `search`. What the host
-//! answers is the tool's result as JSON, errors with their code included.
+//! Passes SQL and searches to the host: tools `query`, `execute`, `repeat` and `search`. The tool's result is the host's answer
+//! as JSON, including errors with their codes.
 
 use hermes_plugin::history::{self, Matching};
 use hermes_plugin::sql::{self, Rows, Statement, Value};

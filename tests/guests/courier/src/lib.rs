@@ -1,5 +1,5 @@
-//! A component that sends what it is told: tools `send`, `has_secret` and `config`. What the host answers is the tool's
-//! result as JSON, errors with their code included.
+//! Sends HTTP requests: tools `send`, `has_secret` and `config`. The tool's result is the host's answer as JSON, including errors
+//! with their codes.
 
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
 use hermes_plugin::{Error, Plugin, Tools, http, log};

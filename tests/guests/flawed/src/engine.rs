@@ -1,4 +1,4 @@
-//! An engine that folds whole turns into one line, and what may be wrong with one.
+//! An engine that folds whole turns into one line, with possible flaws.
 
 use hermes_plugin::context_assist::{Draft, Place, Quote};
 use hermes_plugin::context_engine::{Advice, Item, Moment, Plan, Pressure, Request, Segment, Summary, Timing};

@@ -1,7 +1,7 @@
-//! Keeps the contract of every kind, but for the one flaw that its configuration names: what the conformance suite must
+//! Follows the contract of every kind, except for the one flaw that its configuration names and that the conformance suite must
 //! find.
 //!
-//! Without a flaw it passes, so that what is found is the flaw and nothing else.
+//! Without a flaw it passes, so the suite finds the flaw and nothing else.
 
 mod engine;
 mod memory;
@@ -21,7 +21,7 @@ pub struct Flawed {
     pub(crate) asked: u32,
 }
 
-/// Its configuration.
+/// The configuration.
 #[derive(Deserialize)]
 pub(crate) struct Config {
     #[serde(default)]
@@ -33,7 +33,7 @@ impl Flawed {
         self.config.flaw == flaw
     }
 
-    /// A text that is another one each time, where that is the flaw.
+    /// Random text if the plugin has this flaw, else nothing.
     fn whim(&self, flaw: &str) -> String {
         if self.has(flaw) { format!(" {:?}", random::bytes(16)) } else { String::new() }
     }

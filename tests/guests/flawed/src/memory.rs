@@ -1,4 +1,4 @@
-//! A memory of what the user said, a line each, and what may be wrong with one.
+//! A memory provider that stores the user's messages, one per line, with possible flaws.
 
 use hermes_plugin::memory_provider::{Query, Recollection, Turn};
 use hermes_plugin::{Error, MemoryEvents, MemoryProvider, MessageRange, documents, llm};

@@ -1,5 +1,5 @@
-//! A tool that opens files and sockets by the standard library: the component imports `wasi:filesystem` and
-//! `wasi:sockets`, and a host that gives neither must refuse it before anything of it runs.
+//! A tool that opens files and sockets through the standard library. The component imports `wasi:filesystem` and `wasi:sockets`,
+//! so the host must refuse it before any of its code runs.
 
 use std::fs;
 use std::net::TcpStream;

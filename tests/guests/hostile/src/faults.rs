@@ -1,58 +1,53 @@
-//! The misdeeds that need neither arguments nor a conversation.
+//! Faults that need neither arguments nor a conversation.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use hermes_plugin::{Error, clock, log, task};
 
-use crate::mode::Misdeed;
+use crate::mode::Fault;
 
-/// The last words of a panic.
+/// The message of a panic.
 pub(crate) const LAST_WORDS: &str = "guest says: out of cheese, hostile by nature";
 /// The message of an error.
 pub(crate) const ON_PURPOSE: &str = "hostile on purpose";
 
 const FLOOD: u32 = 1_000_000;
 const MINUTE: u64 = 60_000;
-/// How long it waits before it looks at the clock again: asking all the time would run into another limit first.
+/// Pause between looks at the clock: calling it all the time would exceed another limit first.
 const STEP: Duration = Duration::from_millis(5);
 
-/// Does it; what is no deed of this kind is left.
-pub(crate) fn commit(misdeed: Misdeed) -> Result<(), Error> {
-    match misdeed {
-        Misdeed::Loop => spin(),
-        Misdeed::Alloc => eat(),
-        Misdeed::Panic => panic!("{LAST_WORDS}"),
-        Misdeed::Recurse => {
+/// Commits the fault. Does nothing for faults of other kinds.
+pub(crate) fn commit(fault: Fault) -> Result<(), Error> {
+    match fault {
+        Fault::Loop => spin(),
+        Fault::Alloc => eat(),
+        Fault::Panic => panic!("{LAST_WORDS}"),
+        Fault::Recurse => {
             log::trace(recurse(1));
             Ok(())
         }
-        Misdeed::Error => Err(Error::failed(ON_PURPOSE)),
-        Misdeed::Slow => {
+        Fault::Error => Err(Error::failed(ON_PURPOSE)),
+        Fault::Slow => {
             let begin = clock::now();
             while clock::now() < begin + MINUTE {
                 std::thread::sleep(STEP);
             }
             Ok(())
         }
-        Misdeed::LogFlood => {
+        Fault::LogFlood => {
             (0..FLOOD).for_each(|line| log::info(format!("line {line} of a flood")));
             Ok(())
         }
-        Misdeed::StderrFlood => {
+        Fault::StderrFlood => {
             (0..FLOOD).for_each(|line| eprintln!("line {line} of a flood"));
             Ok(())
         }
-        Misdeed::Nothing
-        | Misdeed::BadPlan
-        | Misdeed::BadOrder
-        | Misdeed::BadSplit
-        | Misdeed::BadKey
-        | Misdeed::HugePlan => Ok(()),
+        Fault::Nothing | Fault::BadPlan | Fault::BadOrder | Fault::BadSplit | Fault::BadKey | Fault::HugePlan => Ok(()),
     }
 }
 
-/// Computes without end.
+/// Computes for ever.
 pub(crate) fn spin() -> ! {
     let mut count = 0u64;
     loop {
@@ -60,7 +55,7 @@ pub(crate) fn spin() -> ! {
     }
 }
 
-/// Takes memory without end.
+/// Allocates memory for ever.
 pub(crate) fn eat() -> ! {
     let mut eaten = Vec::new();
     loop {
@@ -74,7 +69,7 @@ fn recurse(depth: u64) -> u64 {
     black_box(recurse(depth + 1)).wrapping_add(frame[7])
 }
 
-/// Waits until so many milliseconds have passed, the user has gone or hardly any time is left; says how long it was.
+/// Waits for so many milliseconds, or until the call is cancelled or nearly out of time. Returns how long it waited.
 pub(crate) fn sleep(milliseconds: u64) -> u64 {
     const WINDING_UP: u32 = 300;
     let begin = clock::now();

@@ -1,10 +1,10 @@
-//! A component that misbehaves on demand: a context engine and a set of tools.
+//! A context engine and a set of tools that misbehave on demand.
 //!
-//! As an engine it does what `mode` of its configuration says (see [`mode`]), by default in `propose`; with a mode it
-//! wants to propose at every `assess`. Without one it is a good engine that folds from half of the window on. The
-//! tool `poke` does what its argument `mode` says.
+//! The engine does what `mode` of its configuration says (see [`mode`]), by default in `propose`. With a mode it wants to propose at
+//! every `assess`; without one it is a correct engine that folds from half of the window on. The tool `poke` does what its argument
+//! `mode` says.
 
-mod misdeeds;
+mod faults;
 mod mode;
 mod plans;
 
@@ -15,33 +15,33 @@ use hermes_plugin::{
 };
 use serde_json::{Value, json};
 
-use crate::mode::{Config, Misdeed, Place};
+use crate::mode::{Config, Fault, Function};
 
-/// How often it has misbehaved, over all instances.
-const COUNT: &str = "misdeeds.txt";
+/// A document that counts the faults of all instances.
+const COUNT: &str = "faults.txt";
 
 /// The plugin.
 pub struct Hostile {
-    mode: Option<(Misdeed, Place)>,
+    mode: Option<(Fault, Function)>,
     times: Option<u64>,
     headers: Vec<Header>,
 }
 
 impl Hostile {
-    /// What to do wrong here and now.
-    fn misdeed(&self, here: Place) -> Result<Option<Misdeed>, Error> {
-        let Some((misdeed, _)) = self.mode.filter(|(_, place)| *place == here) else { return Ok(None) };
-        let Some(times) = self.times else { return Ok(Some(misdeed)) };
+    /// The fault to commit in this function, if any.
+    fn fault(&self, here: Function) -> Result<Option<Fault>, Error> {
+        let Some((fault, _)) = self.mode.filter(|(_, function)| *function == here) else { return Ok(None) };
+        let Some(times) = self.times else { return Ok(Some(fault)) };
         let is_due = documents::update(COUNT, |count| {
             let count: u64 = count.trim().parse().unwrap_or(0);
             Ok::<_, Error>(if count < times { (Some((count + 1).to_string()), true) } else { (None, false) })
         })?;
-        Ok(is_due.then_some(misdeed))
+        Ok(is_due.then_some(fault))
     }
 
-    fn misbehave(&self, here: Place) -> Result<(), Error> {
-        match self.misdeed(here)? {
-            Some(misdeed) => misdeeds::commit(misdeed),
+    fn misbehave(&self, here: Function) -> Result<(), Error> {
+        match self.fault(here)? {
+            Some(fault) => faults::commit(fault),
             None => Ok(()),
         }
     }
@@ -52,12 +52,12 @@ impl Plugin for Hostile {
         let config: Config = serde_json::from_str(config)?;
         let mode = config.mode.as_deref().map(mode::parse).transpose()?;
         let plugin = Self { mode, times: config.times, headers: Vec::new() };
-        plugin.misbehave(Place::Configure)?;
+        plugin.misbehave(Function::Configure)?;
         Ok(plugin)
     }
 
     fn session_start(&mut self, _: &Session, _: &Start) -> Result<(), Error> {
-        self.misbehave(Place::Start)
+        self.misbehave(Function::Start)
     }
 }
 
@@ -68,7 +68,7 @@ impl ContextEngine for Hostile {
 
     fn observe(&mut self, headers: Vec<Header>) -> Result<(), Error> {
         self.headers.extend(headers);
-        self.misbehave(Place::Observe)
+        self.misbehave(Function::Observe)
     }
 
     fn rewound(&mut self, first: MessageId) -> Result<(), Error> {
@@ -77,30 +77,30 @@ impl ContextEngine for Hostile {
     }
 
     fn assess(&mut self, pressure: &Pressure) -> Advice {
-        if let Err(error) = self.misbehave(Place::Assess) {
+        if let Err(error) = self.misbehave(Function::Assess) {
             panic!("{error}");
         }
         let full = pressure.prompt_tokens > pressure.context_length / 2;
         let propose = if self.mode.is_some() || full { Timing::Now } else { Timing::NotNow };
-        Advice { prepare: self.mode.is_some_and(|(_, place)| place == Place::Prepare), propose }
+        Advice { prepare: self.mode.is_some_and(|(_, function)| function == Function::Prepare), propose }
     }
 
     fn prepare(&mut self, _: &Request) -> Result<Progress, Error> {
-        self.misbehave(Place::Prepare)?;
+        self.misbehave(Function::Prepare)?;
         Ok(Progress::Done)
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
-        if let Some(misdeed) = self.misdeed(Place::Propose)? {
-            misdeeds::commit(misdeed)?;
-            return Ok(plans::bad(misdeed, &self.headers));
+        if let Some(fault) = self.fault(Function::Propose)? {
+            faults::commit(fault)?;
+            return Ok(plans::bad(fault, &self.headers));
         }
         let full = request.pressure.prompt_tokens > request.pressure.context_length / 2;
         Ok(if full { plans::good(&self.headers) } else { None })
     }
 
     fn settled(&mut self, _: &Outcome) -> Result<(), Error> {
-        self.misbehave(Place::Settled)
+        self.misbehave(Function::Settled)
     }
 }
 
@@ -137,14 +137,14 @@ impl Tools for Hostile {
             |key: &str| arguments[key].as_u64().ok_or_else(|| Error::invalid(format!("{key} must be a number")));
         let answer = match invocation.name.as_str() {
             "poke" => {
-                misdeeds::commit(mode::parse(text("mode")?)?.0)?;
+                faults::commit(mode::parse(text("mode")?)?.0)?;
                 "ok".to_owned()
             }
-            "spin" => misdeeds::spin(),
-            "eat" => misdeeds::eat(),
-            "crash" => panic!("{}", misdeeds::LAST_WORDS),
+            "spin" => faults::spin(),
+            "eat" => faults::eat(),
+            "crash" => panic!("{}", faults::LAST_WORDS),
             "echo" => text("text")?.to_owned(),
-            "sleepy" => format!("slept {} ms", misdeeds::sleep(number("ms")?)),
+            "sleepy" => format!("slept {} ms", faults::sleep(number("ms")?)),
             "big" => "x".repeat(usize::try_from(number("bytes")?).unwrap_or(usize::MAX)),
             "peek" => {
                 let bytes = files::read_all("workspace", text("path")?, 1 << 20)?;

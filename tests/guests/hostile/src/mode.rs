@@ -1,4 +1,4 @@
-//! What to do wrong, and where.
+//! Which fault to commit, and in which function.
 
 use hermes_plugin::Error;
 use serde::Deserialize;
@@ -7,23 +7,23 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// `<misdeed>` or `<misdeed>-<place>`; it behaves where there is none.
+    /// `<fault>` or `<fault>-<function>`. Without it the plugin behaves.
     pub(crate) mode: Option<String>,
-    /// Misbehaves so many times, counted over all instances, and behaves from then on.
+    /// Commits the fault only this many times, counted over all instances.
     pub(crate) times: Option<u64>,
 }
 
-/// What it does wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Misdeed {
-    /// Nothing: as an engine it wants to propose, and then proposes nothing.
+pub(crate) enum Fault {
+    /// None. The engine wants to propose, but then proposes nothing.
     Nothing,
     Loop,
     Alloc,
     Panic,
     Recurse,
     Error,
-    /// Waits for a minute by asking for the time.
+    /// Busy-waits for a minute by asking for the time.
     Slow,
     LogFlood,
     StderrFlood,
@@ -35,9 +35,9 @@ pub(crate) enum Misdeed {
     HugePlan,
 }
 
-/// Where it does it.
+/// The function in which the fault happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Function {
     Configure,
     Start,
     Observe,
@@ -47,39 +47,39 @@ pub(crate) enum Place {
     Settled,
 }
 
-const MISDEEDS: &[(&str, Misdeed)] = &[
-    ("ok", Misdeed::Nothing),
-    ("loop", Misdeed::Loop),
-    ("alloc", Misdeed::Alloc),
-    ("panic", Misdeed::Panic),
-    ("recurse", Misdeed::Recurse),
-    ("error", Misdeed::Error),
-    ("slow", Misdeed::Slow),
-    ("log-flood", Misdeed::LogFlood),
-    ("stderr-flood", Misdeed::StderrFlood),
-    ("bad-plan", Misdeed::BadPlan),
-    ("bad-order", Misdeed::BadOrder),
-    ("bad-split", Misdeed::BadSplit),
-    ("bad-key", Misdeed::BadKey),
-    ("huge-plan", Misdeed::HugePlan),
+const FAULTS: &[(&str, Fault)] = &[
+    ("ok", Fault::Nothing),
+    ("loop", Fault::Loop),
+    ("alloc", Fault::Alloc),
+    ("panic", Fault::Panic),
+    ("recurse", Fault::Recurse),
+    ("error", Fault::Error),
+    ("slow", Fault::Slow),
+    ("log-flood", Fault::LogFlood),
+    ("stderr-flood", Fault::StderrFlood),
+    ("bad-plan", Fault::BadPlan),
+    ("bad-order", Fault::BadOrder),
+    ("bad-split", Fault::BadSplit),
+    ("bad-key", Fault::BadKey),
+    ("huge-plan", Fault::HugePlan),
 ];
 
-const PLACES: &[(&str, Place)] = &[
-    ("-configure", Place::Configure),
-    ("-start", Place::Start),
-    ("-observe", Place::Observe),
-    ("-assess", Place::Assess),
-    ("-prepare", Place::Prepare),
-    ("-propose", Place::Propose),
-    ("-settled", Place::Settled),
+const FUNCTIONS: &[(&str, Function)] = &[
+    ("-configure", Function::Configure),
+    ("-start", Function::Start),
+    ("-observe", Function::Observe),
+    ("-assess", Function::Assess),
+    ("-prepare", Function::Prepare),
+    ("-propose", Function::Propose),
+    ("-settled", Function::Settled),
 ];
 
-/// Reads a mode such as `loop`, which is `loop-propose`, or `panic-start`.
-pub(crate) fn parse(mode: &str) -> Result<(Misdeed, Place), Error> {
-    let placed = PLACES.iter().find_map(|(suffix, place)| Some((mode.strip_suffix(suffix)?, *place)));
-    let (name, place) = placed.unwrap_or((mode, Place::Propose));
-    match MISDEEDS.iter().find(|(known, _)| *known == name) {
-        Some((_, misdeed)) => Ok((*misdeed, place)),
+/// Parses a mode such as `panic-start`, or `loop`, which means `loop-propose`.
+pub(crate) fn parse(mode: &str) -> Result<(Fault, Function), Error> {
+    let located = FUNCTIONS.iter().find_map(|(suffix, function)| Some((mode.strip_suffix(suffix)?, *function)));
+    let (name, function) = located.unwrap_or((mode, Function::Propose));
+    match FAULTS.iter().find(|(known, _)| *known == name) {
+        Some((_, fault)) => Ok((*fault, function)),
         None => Err(Error::invalid(format!("there is no mode `{mode}`"))),
     }
 }
@@ -90,17 +90,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mode_names_a_misdeed_and_a_place() {
+    fn a_mode_names_a_fault_and_a_function() {
         for (mode, expected) in [
-            ("ok", (Misdeed::Nothing, Place::Propose)),
-            ("loop", (Misdeed::Loop, Place::Propose)),
-            ("loop-propose", (Misdeed::Loop, Place::Propose)),
-            ("loop-configure", (Misdeed::Loop, Place::Configure)),
-            ("panic-start", (Misdeed::Panic, Place::Start)),
-            ("log-flood", (Misdeed::LogFlood, Place::Propose)),
-            ("stderr-flood-assess", (Misdeed::StderrFlood, Place::Assess)),
-            ("slow-prepare", (Misdeed::Slow, Place::Prepare)),
-            ("bad-plan", (Misdeed::BadPlan, Place::Propose)),
+            ("ok", (Fault::Nothing, Function::Propose)),
+            ("loop", (Fault::Loop, Function::Propose)),
+            ("loop-propose", (Fault::Loop, Function::Propose)),
+            ("loop-configure", (Fault::Loop, Function::Configure)),
+            ("panic-start", (Fault::Panic, Function::Start)),
+            ("log-flood", (Fault::LogFlood, Function::Propose)),
+            ("stderr-flood-assess", (Fault::StderrFlood, Function::Assess)),
+            ("slow-prepare", (Fault::Slow, Function::Prepare)),
+            ("bad-plan", (Fault::BadPlan, Function::Propose)),
         ] {
             assert_eq!(parse(mode).unwrap(), expected, "{mode}");
         }

@@ -1,40 +1,40 @@
-//! Plans: a good one, and one for each rule to break.
+//! A correct plan, and one for each rule to break.
 
 use hermes_plugin::context_engine::{Plan, Segment, Summary};
 use hermes_plugin::{Header, MessageRange, Role};
 
-use crate::mode::Misdeed;
+use crate::mode::Fault;
 
-/// Bytes of a summary that no window holds.
+/// Bytes of a summary that exceeds every window.
 const HUGE: usize = 50_000_000;
 
-/// The plan of a misdeed; none where the conversation gives no occasion for it, or it is none of a plan.
-pub(crate) fn bad(misdeed: Misdeed, headers: &[Header]) -> Option<Plan> {
+/// A plan with this fault. `None` if the conversation is too short for it, or if the fault does not concern plans.
+pub(crate) fn bad(fault: Fault, headers: &[Header]) -> Option<Plan> {
     let whole = whole(headers)?;
     let user = headers.iter().rev().find(|header| header.role == Role::User)?.id;
     let said = Segment::Restore(MessageRange::one(user));
-    let segments = match misdeed {
-        // With a single message even its words are dropped.
-        Misdeed::BadPlan if headers.len() == 1 => Vec::new(),
-        Misdeed::BadPlan => vec![said],
-        Misdeed::BadOrder => vec![Segment::Restore(whole), Segment::Restore(MessageRange::one(whole.first))],
-        Misdeed::BadSplit => {
+    let segments = match fault {
+        // With a single message, drop even the user's words.
+        Fault::BadPlan if headers.len() == 1 => Vec::new(),
+        Fault::BadPlan => vec![said],
+        Fault::BadOrder => vec![Segment::Restore(whole), Segment::Restore(MessageRange::one(whole.first))],
+        Fault::BadSplit => {
             let result = headers.iter().rev().find(|header| header.role == Role::Tool)?;
             let mut shown = [user, result.group];
             shown.sort_unstable();
             let shown = shown.map(|id| Segment::Restore(MessageRange::one(id)));
             [summary("hostile:split", "All of it.", whole)].into_iter().chain(shown).collect()
         }
-        Misdeed::BadKey => {
+        Fault::BadKey => {
             vec![summary("hostile:twice", "One.", whole), summary("hostile:twice", "Another.", whole), said]
         }
-        Misdeed::HugePlan => vec![summary("hostile:huge", &"huge ".repeat(HUGE / 5), whole), said],
+        Fault::HugePlan => vec![summary("hostile:huge", &"huge ".repeat(HUGE / 5), whole), said],
         _ => return None,
     };
     Some(plan(segments))
 }
 
-/// Folds all but the user's newest message and the newest group; none while there is little to fold.
+/// Folds everything but the user's newest message and the newest group. `None` if there is too little to fold.
 pub(crate) fn good(headers: &[Header]) -> Option<Plan> {
     const LEAST: usize = 4;
     let whole = whole(headers).filter(|_| headers.len() > LEAST)?;

@@ -1,5 +1,5 @@
-//! A memory that says what a summary should keep of the messages that are about to be folded: `keep` of its configuration,
-//! with the messages it was asked about.
+//! A memory provider that says what a summary should keep: the text `keep` of its configuration, with the messages it was asked
+//! about.
 
 use hermes_plugin::memory_provider::Turn;
 use hermes_plugin::{Error, MemoryEvents, MemoryProvider, MessageRange, Plugin};

@@ -1,33 +1,33 @@
-//! What it does, and when.
+//! The engine's behaviour and timing.
 
 use serde::Deserialize;
 
-/// The plugin's section of the configuration. With nothing set it never proposes anything by itself.
+/// The plugin's section of the configuration. By default the engine proposes nothing.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Keys of its summaries begin with it.
+    /// Prefix of its summary keys.
     pub(crate) name: String,
-    /// What `assess` answers: `never`, `boundary` or `now`.
+    /// The answer of `assess`: `never`, `boundary` or `now`.
     pub(crate) timing: String,
-    /// Turns at the end that stay as they are.
+    /// Number of last turns that stay in full.
     pub(crate) keep_turns: u32,
-    /// Folds so many turns at the beginning and no more.
+    /// Folds only this many first turns.
     pub(crate) fold_turns: Option<u32>,
-    /// So many plans, counted over all instances, cover nothing of what they drop.
+    /// This many plans, counted over all instances, drop messages without covering them.
     pub(crate) bad: u64,
-    /// Milliseconds that `propose` takes, for as many calls as `slow` says, counted over all instances.
+    /// Milliseconds that `propose` takes in the first `slow` calls, counted over all instances.
     pub(crate) slow_ms: u64,
     pub(crate) slow: u64,
-    /// Whether `assess` wants slow work done.
+    /// Whether `assess` requests preparation.
     pub(crate) prepare: bool,
-    /// Where a draft holds the word `recall`, lines with this text are brought back.
+    /// If a draft contains the word `recall`, `assist` quotes lines with this text.
     pub(crate) marker: Option<String>,
-    /// Milliseconds that this takes.
+    /// Milliseconds that `assist` takes.
     pub(crate) assist_ms: u64,
-    /// It fails.
+    /// Whether `assist` fails.
     pub(crate) assist_fails: bool,
-    /// The name of a tool that it offers.
+    /// The name of a tool to offer.
     pub(crate) tool: Option<String>,
 }
 

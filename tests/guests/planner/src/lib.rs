@@ -1,7 +1,7 @@
-//! A context engine that does what its configuration says, when it says (see [`config`]).
+//! A context engine that does what its configuration says (see [`config`]).
 //!
-//! Its plans fold whole turns into one summary, which says what memories want kept and repeats what the summaries of
-//! other engines say. What `prepare` is handed stands in its document `prepared.txt` afterwards.
+//! Its plans fold whole turns into one summary, which says what memory providers want kept and repeats the summaries of other
+//! engines. It stores the input of `prepare` in its document `prepared.txt`.
 
 mod config;
 
@@ -27,7 +27,7 @@ pub struct Planner {
     headers: Vec<Header>,
 }
 
-/// Whether it is still due, by a count over all instances that this call is counted in.
+/// Counts this call over all instances. Returns whether the count is still below `times`.
 fn is_due(count: &str, times: u64) -> Result<bool, Error> {
     documents::update(count, |before| {
         let before: u64 = before.trim().parse().unwrap_or(0);
@@ -38,7 +38,7 @@ fn is_due(count: &str, times: u64) -> Result<bool, Error> {
 fn wait(milliseconds: u64) {
     let begin = clock::now();
     while clock::now().saturating_sub(begin) < milliseconds && !task::cancelled() {
-        // Asking all the time would run into another limit first.
+        // Calling the clock all the time would exceed another limit first.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
@@ -67,7 +67,7 @@ impl ContextEngine for Planner {
     fn assess(&mut self, pressure: &Pressure) -> Advice {
         let propose = match self.config.timing.as_str() {
             "now" => Timing::Now,
-            // Where it would pay, which is for the host to say.
+            // The host decides whether it pays.
             "boundary" => Timing::Boundary,
             _ => Timing::NotNow,
         };
@@ -124,7 +124,7 @@ impl ContextEngine for Planner {
 }
 
 impl Planner {
-    /// How many messages a plan folds; none while there is nothing to fold.
+    /// The number of messages that a plan folds. `None` if there is nothing to fold.
     fn folded(&self) -> Option<usize> {
         let newest = self.headers.last()?.turn;
         let first = self.headers.first()?.turn;

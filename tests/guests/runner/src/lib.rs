@@ -1,7 +1,7 @@
-//! A component for the gate: its tool `run` runs the programs of `runs`, a list, one after the other, and answers what
-//! came of each as JSON, errors with their code included; `wipe` is marked dangerous and answers `wiped`; `look` is harmless,
-//! and may run in parallel, as `run` may. As a hook it asks before the tools that `ask` of its configuration names. As a
-//! memory it runs `sh` with the script `sync` of its configuration when a turn is over, and logs what came of it.
+//! Tests approvals. Its tool `run` runs the programs listed in `runs` one after another, and returns the results as JSON, including
+//! errors with their codes. `wipe` is marked dangerous and returns `wiped`. `look` is harmless. `run` and `look` can run in parallel.
+//! The hook asks for approval before the tools in `ask` of its configuration. The memory provider runs `sh` with the script `sync`
+//! of its configuration after each turn, and logs the result.
 
 use hermes_plugin::hooks::{Event, Verdict, interest};
 use hermes_plugin::memory_provider::Turn;
