@@ -22,6 +22,7 @@ use crate::kinds::{Hooks, MemoryProvider, Skills, Tools};
 use crate::lock::Lock;
 use crate::rehearsal::Shown;
 use crate::session::{Identity, QUIETLY, Role, Select, Selected, Selection, SessionShared, Surroundings};
+use crate::supervision::Halt;
 use crate::trial;
 
 /// Files are written in pieces: a change is examined after this long without another one.
@@ -332,9 +333,9 @@ pub struct Taken {
 }
 
 impl Generations {
-    /// Of plugins that never change.
+    /// For plugins that never change.
     pub fn fixed(halt: Halt) -> Self {
-        Self { slots: Vec::new(), halt }
+        Self { slots: Vec::new(), shared: SessionShared { halt, ..SessionShared::default() } }
     }
 
     /// Between two turns: lets newer generations take over. What would change the tools of the session waits for the next
