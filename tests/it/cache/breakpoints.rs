@@ -1,4 +1,4 @@
-//! What a provider with marks bills for a long session: Anthropic's messages, and never a prefix paid for twice.
+//! A provider with explicit cache marks (Anthropic's messages) never bills a prefix of a long session twice.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn home(server: &Server) -> Home {
     workday::home(Home::with_anthropic(server))
 }
 
-/// Panics unless the bytes of the earlier request stand in the later one, marks left out.
+/// Panics unless the later request contains the bytes of the earlier one, ignoring marks.
 #[track_caller]
 fn assert_extends_on_the_wire(earlier: &Request, later: &Request) {
     for member in ["tools", "system"] {
@@ -31,7 +31,7 @@ fn assert_extends_on_the_wire(earlier: &Request, later: &Request) {
     assert!(later.starts_with(earlier), "messages changed:\n{earlier}\nbecame\n{later}");
 }
 
-/// Tokens of tools and stable tier, a little less than the server counts.
+/// Tokens of tools and stable tier, slightly fewer than the server counts.
 fn stable_tokens(request: &Request) -> u64 {
     let stable = request.body["system"][0]["text"].as_str().expect("the system prompt is a list of texts");
     (unmarked(request.raw_member("tools")).len() + stable.len()) as u64 / 4 - 16
@@ -98,7 +98,7 @@ fn a_gateway_that_takes_marks_gets_them_by_chat_completions() {
 fn a_second_session_of_the_same_day_reads_the_stable_tier() {
     let server = server();
     let home = home(&server);
-    // What the first session remembers is in the second one's prompt, behind the stable tier.
+    // The first session's memory is in the second one's prompt, after the stable tier.
     home.hermes(&["-z", "Turn 1: remember."]).at(&workday::moment(0)).run().success();
     home.hermes(&["-z", "Turn 2: another session."]).at(&workday::moment(1)).run().success();
     let turns = server.turns();

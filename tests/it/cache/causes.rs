@@ -1,4 +1,4 @@
-//! What the ledger says of requests whose bytes stayed: when a provider lost them, and when nobody can tell.
+//! The ledger's verdict on requests whose bytes stayed: the provider lost them, or nobody can tell.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ const FIRST: Option<&str> = Some("first-request");
 const EXPIRED: Option<&str> = Some("expired");
 const MODEL: Option<&str> = Some("model-change");
 
-/// A turn of one request: its minute, the model that is asked, the reply.
+/// A turn of one request: its minute, the model, the reply.
 type Turn = (usize, &'static str, Reply);
 
 fn turn(minute: usize, reply: Reply) -> Turn {
     (minute, "scripted-model", reply)
 }
 
-/// A reply that counts: tokens of the prompt, of them read and written.
+/// A reply that reports usage: tokens of the prompt, tokens read, tokens written.
 fn counted(prompt: u64, read: u64, written: u64) -> Reply {
     Reply::text("Yes.").usage(prompt, 2).cached(read, written)
 }

@@ -1,4 +1,4 @@
-//! Sent bytes never change: what a provider with an implicit cache sees of a long session.
+//! Sent bytes never change, as an implicit cache sees them in a long session.
 
 use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Home, ImplicitCache, Request, Server};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::fixtures::ledger::Ledger;
 use crate::fixtures::workday;
 
-/// Where a request is not the one before it and more, as the bytes on the wire have it.
+/// The requests whose wire bytes do not extend the previous request.
 fn breaks(turns: &[Request]) -> Vec<usize> {
     let open = |request: &Request| request.raw_member("messages").trim_end_matches(']').to_owned();
     let extends = |at: &usize| {
@@ -45,7 +45,7 @@ fn exactly_the_compactions_break_the_prefix() {
     let server = Server::answering(workday::talkative).with_cache(ImplicitCache::new());
     let home = workday::home(Home::with(&server));
     home.set("model.context_length", json!(12_000));
-    // No memories here: what they change in the prompt of a compacted session is another test's matter.
+    // Without memory, which changes the prompt of a compacted session and is tested elsewhere.
     home.set("plugins.disabled", json!(["builtin"]));
     for number in 0..workday::TURNS {
         workday::long_turn(&home, number).run().success();
@@ -69,7 +69,7 @@ fn exactly_the_compactions_break_the_prefix() {
     ledger.assert_measured_as_by_the_server(&turns);
 }
 
-/// A session of two turns with something done between them; the causes of its requests.
+/// A session of two turns with an action in between; returns the causes of its requests.
 fn causes_after(between: impl FnOnce(&Home), more: &[&str]) -> Vec<Option<String>> {
     let server = Server::answering(workday::partner).with_cache(ImplicitCache::new());
     let home = workday::home(Home::with(&server));

@@ -1,8 +1,8 @@
-//! `kill -9` wherever it falls: what was acknowledged is there, and the conversation goes on.
+//! `kill -9` at random moments: acknowledged messages survive, and the conversation can continue.
 //!
-//! A message counts as acknowledged once a request that holds it has reached the server, an answer once the process
-//! that printed it has ended well. `HERMES_KILLED_TURNS` sets how many turns there are; the seed is fixed, so that a
-//! run can be had again as far as the clock allows.
+//! A message counts as acknowledged when a request with it has reached the server, and an answer when the process that printed it
+//! has exited successfully. `HERMES_KILLED_TURNS` sets the number of turns. The seed is fixed, so a run is repeatable as far as
+//! the clock allows.
 
 use std::time::Instant;
 
@@ -14,22 +14,22 @@ use serde_json::{Value, json};
 
 use crate::fixtures::journal::{assert_logged, texts};
 
-/// How many there are where nothing else is asked for.
+/// Default number of turns.
 const TURNS: usize = 200;
 
-/// Turns to a session: long enough to be resumed many times, and a request does not grow without end.
+/// Turns per session: enough to be resumed many times, without requests growing for ever.
 const TO_A_SESSION: usize = 40;
 
-/// Requests to a turn.
+/// Requests per turn.
 const REQUESTS: usize = 3;
 
 const SEED: u64 = 0x6865_726d_6573;
 
-/// A sequence that looks like chance and is the same in every run.
+/// A pseudo-random sequence that is equal in every run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    /// The rule of splitmix64.
+    /// The splitmix64 generator.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -43,7 +43,7 @@ impl Dice {
     }
 }
 
-/// Calls two tools, then one, then answers; all of it in small pieces.
+/// Calls two tools, then one, then answers, all in small frames.
 fn partner(body: &Value, number: usize) -> Reply {
     let asked = last_user_text(body);
     let call = |name: &str, arguments: Value| Call::new(&format!("call_{name}_{number}"), name, &arguments);
@@ -62,7 +62,7 @@ fn answer(asked: &str) -> String {
     format!("This is the whole answer to `{asked}`.")
 }
 
-/// A process with so many turns, from the one with this number on.
+/// A process that runs so many turns, starting with this number.
 fn process(home: &Home, first: usize, turns: usize) -> hermes_tests::Running {
     let lines: String = (first..first + turns).map(|number| format!("Turn {number}\n")).collect();
     home.hermes(&["--continue"]).stdin(&lines).spawn()
@@ -73,16 +73,16 @@ fn killed_at_random_points_a_conversation_stays_whole() {
     let turns = std::env::var("HERMES_KILLED_TURNS").map_or(TURNS, |count| count.parse().expect("a count of turns"));
     let mut dice = Dice(SEED);
     let kills: usize = (0..turns.div_ceil(TO_A_SESSION)).map(|_| kill_a_session(&mut dice)).sum();
-    // Four turns to a process at most, and one process in three may be left alone.
+    // A process runs at most four turns, and one in three is not killed.
     assert!(kills * 6 >= turns, "{kills} kills in {turns} turns are no test");
 }
 
-/// A session that is killed again and again; how often.
+/// Kills a session again and again. Returns how often.
 fn kill_a_session(dice: &mut Dice) -> usize {
     let server = Server::answering(partner);
     let home = Home::with(&server);
     home.hermes(&["-z", "Turn 0"]).run().success();
-    // How long a request takes here and now: the kills are spread over it.
+    // Measure a request first, to spread the kills over its duration.
     let begun = Instant::now();
     process(&home, 1, 3).wait().success();
     let a_request = begun.elapsed() / (3 * REQUESTS as u32);
@@ -93,7 +93,7 @@ fn kill_a_session(dice: &mut Dice) -> usize {
         let count = (1 + dice.below(4)).min(TO_A_SESSION - next);
         let seen = server.requests().len();
         let running = process(&home, next, count);
-        // From before the first request to beyond the last reply.
+        // From before the first request until after the last reply.
         server.wait_for_requests(seen + dice.below(REQUESTS * count + 1));
         std::thread::sleep(a_request.mul_f64(dice.below(1_500) as f64 / 1_000.0));
         let output = running.kill();

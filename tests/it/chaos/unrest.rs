@@ -1,7 +1,7 @@
-//! Restarts, kills, forks, other models, other windows and other engines, in any order: nothing is there twice, no view is
-//! torn, and no word that was acknowledged is gone.
+//! Restarts, kills, forks, and changes of model, window and engine in any order: no message is duplicated, no view is invalid, and
+//! no acknowledged word is lost.
 //!
-//! `HERMES_UNREST` sets how many such steps there are (`cargo xtask unrest N`); the seed is fixed.
+//! `HERMES_UNREST` sets the number of steps (`cargo xtask unrest N`); the seed is fixed.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 use crate::chaos::random_kills::Dice;
 use crate::fixtures::journal::long_text;
 
-/// How many there are where nothing else is asked for.
+/// Default number of steps.
 const STEPS: usize = 60;
-/// Steps to a home: long enough for many compactions, and a request does not grow without end.
+/// Steps per home: enough for many compactions, without requests growing for ever.
 const TO_A_HOME: usize = 60;
 const ENGINES: &[&str] = &["compressor", "lossless"];
 const MODELS: &[&str] = &["scripted-model", "another-model"];
 const WINDOWS: &[usize] = &[12_000, 16_000, 24_000];
 const SEED: u64 = 0x756e_7265_7374;
 
-/// Reads a file in every third turn; the model that writes summaries fails in every way it can.
+/// Reads a file in every third turn. The model that writes summaries fails in every possible way.
 fn partner(body: &Value, number: usize) -> Reply {
     if is_auxiliary(body) {
         return match number % 5 {
@@ -56,7 +56,7 @@ fn whatever_happens_to_a_conversation_nothing_is_torn_and_nothing_is_there_twice
     }
 }
 
-/// So many steps in a home of their own.
+/// Runs so many steps in a home of their own.
 fn upset<'a>(dice: &mut Dice, first: usize, steps: usize, happened: &mut HashMap<&'a str, usize>) {
     let server = Server::answering(partner);
     let home = Home::with(&server);
@@ -119,7 +119,7 @@ fn sessions(home: &Home) -> Vec<SessionId> {
     ids
 }
 
-/// Looks at every conversation as it is stored.
+/// Checks every stored conversation.
 fn note_views<'a>(home: &Home, acknowledged: &[String], note: &mut impl FnMut(&'a str)) {
     let store = store(home);
     let mut said = HashSet::new();
@@ -142,7 +142,7 @@ fn note_views<'a>(home: &Home, acknowledged: &[String], note: &mut impl FnMut(&'
     }
 }
 
-/// A stored view is one that the host would accept as a plan, and what is made of it is a valid request.
+/// Checks that the host would accept a stored view as a plan, and that it renders to a valid request.
 fn assert_whole(conversation: &Conversation, view: &View, store: &Store, session: &SessionId) {
     let segments = conversation.items(view).into_iter().map(|item| match item {
         Item::Messages(range) => Segment::Restore(range),
@@ -154,7 +154,7 @@ fn assert_whole(conversation: &Conversation, view: &View, store: &Store, session
     let ground =
         Ground { conversation, view: &View::default(), summaries: &summaries, limit: u32::MAX, must_shrink: false };
     let accepted = verify(&plan, &ground);
-    // A process that was killed may have left its last call unanswered; the next one closes it.
+    // A killed process can leave its last call unanswered; the next process closes it.
     let shown = render::render(conversation, view);
     let open = conversation
         .messages()

@@ -1,7 +1,6 @@
-//! Summaries by another model than the conversation's: its own address and key, and what is done when it does not answer.
+//! Summaries by a model with its own address and key, and what happens when it does not answer.
 //!
-//! Two servers: one for the session, one for the summaries. The sessions are long-lived, since `/compress` waits for the
-//! summary that it asks for.
+//! Two servers: one for the session, one for the summaries. The sessions are long-lived, because `/compress` waits for its summary.
 
 use std::time::Duration;
 
@@ -10,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::fixtures::journal::long_text;
 
-/// The key of the server of summaries; no output may show it, and the session's server must never see it.
+/// The key of the summary server. No output may show it, and the session's server must never receive it.
 const OWN_KEY: &str = "sk-summaries-fedcba9876543210fedcba98";
 const CONFIGURATION: i32 = 3;
-/// Turns before each compaction: enough that some lie before the messages that stay as they are.
+/// Turns before each compaction, so that some messages lie outside the protected ones.
 const TURNS: usize = 12;
 
 const SUMMARY: &str = "## Goal\nThe user reports delays of ferries, berth by berth, and the assistant keeps count of all of \
                        them.\n## Open\nNothing.";
 
-/// Answers at length; the summaries that it writes say whose they are.
+/// Answers at length. Its summaries name their author.
 fn partner(name: &'static str) -> Server {
     Server::answering(move |body, number| {
         if hermes_tests::is_auxiliary(body) {
@@ -41,7 +40,7 @@ fn home(session: &Server, section: Value) -> Home {
     home
 }
 
-/// Talks for a while and compacts, as often as is said, in one process.
+/// Chats and compacts the given number of times in one process.
 fn converse(home: &Home, compactions: usize) -> Output {
     let mut said = String::new();
     for compaction in 0..compactions {
@@ -64,7 +63,7 @@ fn summaries(server: &Server) -> Vec<Request> {
     server.requests().into_iter().filter(Request::is_auxiliary).collect()
 }
 
-/// Panics unless every request carries this key and no request the other one, wherever it might stand.
+/// Panics unless every request carries this key, and none contains the other one.
 #[track_caller]
 fn assert_only_key(requests: &[Request], own: Option<&str>, other: &str) {
     for request in requests {
@@ -267,7 +266,7 @@ fn what_is_said_while_a_single_turn_ends_is_told() {
     let said: Vec<String> = (0..TURNS).map(|turn| long_text("turn", turn)).collect();
     home.hermes(&["chat"]).stdin(&said.join("\n")).run().success();
 
-    // The answer is there long before it is clear that nobody writes summaries here.
+    // The answer arrives long before the summary request times out.
     let silent = summariser(|| Reply::text("never").hang_after(0));
     home.set("auxiliary.compression", json!({"base_url": silent.url(), "model": "small", "timeout": 2}));
     home.set("compression.enabled", json!(true));

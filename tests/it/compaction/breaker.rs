@@ -1,4 +1,4 @@
-//! An engine whose plans are refused is not asked for ever: three times, then only when the user says so.
+//! An engine whose plans are refused is called three times, and then only when the user asks.
 
 use hermes_tests::oracle::assert_valid_request;
 use serde_json::json;
@@ -12,7 +12,7 @@ fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {
     let server = planner::server();
     let home = planner::home(&server, json!({"timing": "now", "bad": 4}));
     let texts: Vec<String> = (0..6).map(said).collect();
-    // The first turn has nothing to fold; each of the next three has a plan refused, however many requests it makes.
+    // The first turn has nothing to fold. In each of the next three, one plan is refused, however many requests the turn makes.
     let lines: Vec<&str> = texts[..6].iter().map(String::as_str).collect();
     let first = chat(&home, &lines).success();
     assert_eq!(planner::lines(&first, OPEN).len(), 1, "{first}");
@@ -25,18 +25,18 @@ fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {
     let shown = home.hermes(&["context"]).run().success();
     assert!(shown.stdout.contains("breaker   open: planner@0.1.0, 3 failures in a row"), "{shown}");
 
-    // A process later it is still open, and told once.
+    // In the next process the breaker is still open, and reported once.
     let second = chat_with(&home, &["--continue"], &["still there?", "and now?"]).success();
     assert_eq!(planner::lines(&second, OPEN).len(), 1, "{second}");
     assert_eq!(outcomes(&home).len(), 3);
 
-    // The user's word counts for more; the fourth plan is as bad as the others, the fifth is not.
+    // `/compress` overrides the breaker. The fourth plan is as bad as the others; the fifth is good.
     let third = chat_with(&home, &["--continue"], &["/compress", "/compress", "thanks"]).success();
     assert!(third.stdout.contains("the conversation is as it was"), "{third}");
     assert_eq!(outcomes(&home)[3..5], ["refused", "adopted"]);
     assert_eq!(context(&home)["faults"], json!([]));
     assert!(is_compacted(&server.last_turn()));
-    // Closed: it is asked by itself again.
+    // The breaker is closed: the engine is called automatically again.
     chat_with(&home, &["--continue"], &["one more"]).success();
     assert_eq!(outcomes(&home).last().unwrap(), "adopted");
     assert!(outcomes(&home).len() > 5, "{:?}", outcomes(&home));

@@ -1,4 +1,4 @@
-//! When a view is replaced: late, deferred or by the host's own rule; and what engines and memories bring in beside.
+//! When a view is replaced (late, deferred, or by the host's own rule), and what engines and memory providers insert.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ fn assert_all_valid(turns: &[Request]) {
 
 #[test]
 fn a_session_above_85_percent_is_folded_before_a_turn_whatever_the_engine_thinks() {
-    // What the provider counts is what the window is measured by.
+    // The window is measured by the provider's count.
     let server = Server::answering(|body, number| {
         let bytes = body.to_string().len() as u64;
         Reply::text(format!("Answer {number}.")).usage(bytes / 4, 3)
     });
-    // It is asked once the window is so full, and has nothing to propose.
+    // The engine is called when the window is nearly full, and has nothing to propose.
     let home = planner::home(&server, json!({"timing": "never", "keep_turns": 10_000}));
     home.set("model.context_length", json!(100_000));
     let (heavy, full) = (85_000, 100_000 - 8_192);
@@ -40,7 +40,7 @@ fn a_session_above_85_percent_is_folded_before_a_turn_whatever_the_engine_thinks
         }
         assert!(fullest <= heavy, "turn {number}: {fullest}");
         assert_eq!(compacted.len(), 1, "{output}");
-        // It was not yet so full that it had to be.
+        // The window was not yet so full that a compaction was required.
         let before = now["views"][0]["before"].as_u64().unwrap();
         let fixed = now["sums"]["tools"].as_u64().unwrap() + now["sums"]["system_prompt"].as_u64().unwrap();
         let scale = counted as f64 / now["tokens"].as_u64().unwrap() as f64;
@@ -54,7 +54,7 @@ fn a_session_above_85_percent_is_folded_before_a_turn_whatever_the_engine_thinks
     panic!("nothing was ever folded: {fullest}");
 }
 
-/// Each question calls a tool before it is answered, so that a turn has two requests; the answer to `three` takes long.
+/// Each question calls a tool before it is answered, so a turn has two requests. The answer to `three` is slow.
 fn caller(body: &Value, number: usize) -> Reply {
     let last = body["messages"].as_array().unwrap().last().unwrap();
     let asked = last_user_text(body);
@@ -76,13 +76,13 @@ fn a_turn_does_not_wait_for_a_plan_that_comes_late_and_it_is_adopted_with_what_c
     let turns = server.turns();
     assert_eq!(turns.len(), 8);
     assert_all_valid(&turns);
-    // Asked for at the beginning of the second turn; four requests leave without it, and as if nothing were under way.
+    // The plan is requested at the beginning of the second turn. Four requests leave without it, unchanged.
     for pair in turns[..6].windows(2) {
         assert_extends(&pair[0].body, &pair[1].body);
     }
     assert_eq!(planner::lines(&output, "compacted by `planner`").len(), 1, "{output}");
     assert!(is_compacted(&turns[6]), "{output}");
-    // The first turn was folded: its question, its call, the result, its answer. All since then follows word for word.
+    // The first turn was folded: question, call, result and answer. Everything since then follows verbatim.
     let (before, after) = (turns[5].conversation(), turns[6].conversation());
     let texts_of = |said: &[Said]| said.iter().map(|said| said.text.clone()).collect::<Vec<_>>();
     let kept = texts_of(&before[4..]);
@@ -98,7 +98,7 @@ fn a_turn_does_not_wait_for_a_plan_that_comes_late_and_it_is_adopted_with_what_c
 #[test]
 fn a_plan_that_does_not_pay_waits_until_the_cache_is_cold() {
     let server = planner::server();
-    // The first turn alone is folded: all behind it would be written anew.
+    // Only the first turn is folded, so everything after it would be written again.
     let home = planner::home(&server, json!({"timing": "boundary", "fold_turns": 1}));
     let say = |text: &str, moment: &str, more: &[&str]| {
         home.hermes(&[&["-z", text], more].concat()).at(moment).run().success()
@@ -127,7 +127,7 @@ fn what_memories_want_kept_reaches_the_engine_before_it_folds() {
     let [one, two, three] = [0, 1, 2].map(said);
     chat(&home, &[&one, &two, &three, "/compress", "go on"]).success();
     let log = home.messages();
-    // It is asked about all that may be folded: what is shown but the last turn.
+    // The engine is asked about everything that may be folded: the visible messages except the last turn.
     let expected = format!("the berth is number nine (of {} to {})", log[0]["id"], log[3]["id"]);
     assert_eq!(home.read("data/planner/documents/prepared.txt"), expected);
     let sent = server.last_turn();
@@ -140,7 +140,7 @@ fn slow_work_ahead_hears_the_memories_too() {
     let home = planner::home(&server, json!({"prepare": true}));
     home.install_guest("keeper", "keeper", json!({"keep": "the tide turns at six"}));
     home.set("memory.provider", json!("keeper"));
-    // One-shot processes let slow work end.
+    // One-shot processes let background work finish.
     home.hermes(&["-z", &said(0)]).run().success();
     home.hermes(&["-z", &said(1), "--continue"]).run().success();
     let prepared = home.read("data/planner/documents/prepared.txt");
@@ -149,7 +149,7 @@ fn slow_work_ahead_hears_the_memories_too() {
 
 const MARKED: &str = "The code of berth nine is 4711-äöü.";
 
-/// A conversation whose first message holds a marked line and is folded.
+/// A conversation whose first message contains a marked line and is folded.
 fn folded_home(server: &Server, more: Value) -> Home {
     let mut config = json!({"marker": "The code of berth"});
     for (name, value) in more.as_object().unwrap() {
@@ -163,7 +163,7 @@ fn folded_home(server: &Server, more: Value) -> Home {
     home
 }
 
-/// Reads the notes when it is asked to look.
+/// Reads the notes when asked to look.
 fn reader(body: &Value, number: usize) -> Reply {
     if is_auxiliary(body) {
         return Reply::text("Nothing.");
@@ -190,7 +190,7 @@ fn what_an_engine_brings_back_stands_behind_a_message_word_for_word_and_stays_th
             request.conversation().iter().filter(|said| said.text.contains("<earlier-context>")).count()
         };
         let with: Vec<usize> = turns[begun..].iter().map(holds).collect();
-        // Behind the result the passage comes with the second request of the turn.
+        // After a tool result, the passage comes with the second request of the turn.
         let expected: &[usize] = if question.starts_with("Look") { &[0, 1, 1, 1] } else { &[1, 1, 1] };
         assert_eq!(with, expected, "{question}");
         turns[begun..].windows(2).for_each(|pair| assert_extends(&pair[0].body, &pair[1].body));
@@ -200,7 +200,7 @@ fn what_an_engine_brings_back_stands_behind_a_message_word_for_word_and_stays_th
         assert_eq!(message.role, if question.starts_with("Look") { "tool" } else { "user" });
         assert!(message.text.contains(&format!("the user:\n{MARKED}\n")), "{}", message.text);
         assert!(!message.text.contains("On turn 0"), "more than the line was brought back: {}", message.text);
-        // What was said is kept apart from what was put behind it, once.
+        // The log stores the message and the inserted passage separately, once.
         let log = home.messages();
         let sent: Vec<&Value> = log
             .iter()
@@ -227,7 +227,7 @@ fn an_engine_that_brings_nothing_back_in_time_or_fails_hurts_nobody() {
         if let Some(told) = told {
             output.says(&["planner", told]);
         }
-        // It is no failure of its plans.
+        // This does not count as a failure of its plans.
         assert_eq!(context(&home)["faults"], json!([]));
         assert_eq!(texts(&home.messages(), "user").last(), Some(&"Thanks."));
     }

@@ -1,4 +1,4 @@
-//! The laboratory on the real engines: the same report twice, and nothing lost.
+//! The laboratory on the real engines: reports are reproducible, and nothing is lost.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn recording() -> String {
         lines.push(
             json!({"role": "tool", "tool_call_id": format!("c{turn}"), "content": file, "timestamp": time + 2_000}),
         );
-        // Every reply takes up a line of what was read two turns ago.
+        // Every reply repeats a line that was read two turns earlier.
         let old = u64::saturating_sub(turn, 2);
         let reused = format!("    let value_{old}_7 = compute_something(7, {old});");
         lines.push(json!({"role": "assistant", "content": format!("It says:\n{reused}"), "timestamp": time + 3_000}));
@@ -95,7 +95,7 @@ fn generated_conversations_lose_nothing_through_the_bundled_engine() {
     assert!(proof["counts"]["publications"].as_u64().unwrap() > 20, "{proof}");
 }
 
-/// One in a hundred of what `cargo xtask verify` tries.
+/// One percent of what `cargo xtask verify` tries.
 const GENERATED: u64 = 10_000;
 
 fn assert_nothing_is_lost(engine: &str) {

@@ -1,4 +1,4 @@
-//! A conversation longer than the window: every turn a process of its own, and not a word lost.
+//! A conversation longer than the window, with a process per turn, loses nothing.
 
 use hermes_tests::oracle::{assert_fits, assert_valid_request, tokens};
 use hermes_tests::{Call, Home, Reply, Request, Server, is_auxiliary};

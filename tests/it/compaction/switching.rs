@@ -1,4 +1,4 @@
-//! One conversation under several engines, one after the other: nothing is lost, and each begins where the last one left.
+//! One conversation under several engines in turn: nothing is lost, and each continues from the previous one's view.
 
 use hermes_tests::oracle::{assert_extends, assert_valid_request};
 use hermes_tests::{Home, Request, Server};
@@ -30,7 +30,7 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     let texts_said: Vec<String> = (0..8).map(said).collect();
     let [a, b, c, d, e, f, g, h] = texts_said.iter().map(String::as_str).collect::<Vec<_>>()[..] else { panic!() };
 
-    // The engine of the configuration, which is the compressor, then two others by flag.
+    // First the configured engine, which is the compressor, then two others by flag.
     let first = chat_with(&home, &[], &[a, b, c, "/compress"]).success();
     assert_eq!(planner::lines(&first, "compacted by `compressor`").len(), 1, "{first}");
     let by_compressor = context(&home);
@@ -43,12 +43,12 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     assert!(told[0].contains("--rebuild"), "{}", told[0]);
     assert_eq!(engine(&home), "alpha");
 
-    // Its tool comes with the prompt of the next compaction, not before.
+    // Its tool arrives with the prompt of the next compaction, not earlier.
     let turns = server.turns();
     let offered: Vec<bool> =
         turns[begun..].iter().map(|request| request.tool_names().contains(&"alpha_tool")).collect();
     assert_eq!(offered, [false, false, true]);
-    // What the compressor had written was handed over with its text.
+    // The compressor's summary was handed over with its text.
     let summary = by_compressor["stretches"].as_array().unwrap().iter().find(|stretch| stretch["kind"] == "summarised");
     let key = summary.unwrap()["key"].as_str().unwrap();
     assert!(all_text(turns.last().unwrap()).contains(&format!("from {key}: ")), "{}", all_text(turns.last().unwrap()));
@@ -61,7 +61,7 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     let tools = turns.last().unwrap().tool_names();
     assert!(tools.contains(&"beta_tool") && !tools.contains(&"alpha_tool"), "{tools:?}");
 
-    // And back; without a change there is nothing to tell.
+    // Switch back. Without a change there is no notice.
     let back = chat_with(&home, &["--continue", "--engine", "compressor"], &["Are you there?"]).success();
     assert_eq!(planner::lines(&back, "`compressor` goes on from here").len(), 1, "{back}");
     let same = chat_with(&home, &["--continue", "--engine", "compressor"], &["Still?"]).success();

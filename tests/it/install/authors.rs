@@ -1,7 +1,6 @@
-//! What an author does: begin a plugin, build it, test it, use it.
+//! A plugin author's workflow: create a plugin, build it, test it, use it.
 //!
-//! Building needs the crates of the SDK, from the registry or from cargo's cache, and some minutes: the kinds share one target
-//! folder.
+//! Building needs the crates of the SDK, from the registry or cargo's cache, and takes minutes. All kinds share one target folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
 
-/// Cargo in a project, with a target folder that all tests share.
+/// Cargo in a project, with a target folder shared by all tests.
 fn cargo(project: &Path, arguments: &[&str]) -> Result<(), String> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -29,13 +28,13 @@ fn cargo(project: &Path, arguments: &[&str]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// The component of a project that was built.
+/// The component of a built project.
 fn component(project: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors/wasm32-wasip2/release");
     target.join(format!("{}.wasm", project.replace('-', "_")))
 }
 
-/// Makes a plugin a folder of manifest and component, as it is installed.
+/// Creates an installable folder of manifest and component.
 fn folder_of(home: &Home, project: &str, place: &str) -> PathBuf {
     let from = home.workspace().join(project);
     let folder = home.workspace().join(place);
@@ -55,7 +54,7 @@ fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract(
         let folder = home.workspace().join(&project);
         for arguments in [&["test", "--quiet"][..], &["build", "--quiet", "--release", "--target", "wasm32-wasip2"]] {
             if let Err(why) = cargo(&folder, arguments) {
-                // Without a network and without the crates in cargo's cache nothing can be built.
+                // Without a network and without cached crates nothing can be built.
                 if ["download", "registry", "network", "index.crates.io"].iter().any(|part| why.contains(part)) {
                     eprintln!("skipped: the crates of the SDK cannot be had: {why}");
                     return;
@@ -97,7 +96,7 @@ fn a_plugin_that_breaks_the_contract_is_told_why_and_what_to_do() {
     }
 }
 
-/// An engine that was built by hand into a folder: `sdk/examples/c/build.sh` and `sdk/examples/python/build.sh` say with what.
+/// An engine that was built by hand with `sdk/examples/c/build.sh` or `sdk/examples/python/build.sh`.
 fn built(language: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/examples").join(language).join("build");
     if !folder.join("engine.wasm").is_file() {
@@ -107,7 +106,7 @@ fn built(language: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Keeps the contract, and folds a session in which every reply is long.
+/// Tests the engine against its contract, and folds a session with long replies.
 fn engine_at_work(language: &str, name: &str) {
     let Some(folder) = built(language) else { return };
     let home = Home::new();

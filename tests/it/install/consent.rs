@@ -1,4 +1,4 @@
-//! What a person answers at a terminal: whether a plugin is installed, and which ones sessions have.
+//! A user's answers on a terminal: whether to install a plugin, and which ones to enable.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn anything_else_is_a_no() {
 fn a_yes_that_was_typed_before_the_question_is_none() {
     let home = Home::new();
     let mut terminal = installing(&home);
-    // The process has not even begun to look at the plugin.
+    // At this time the process has not looked at the plugin yet.
     terminal.press("y\ry\r");
     terminal.wait_for(QUESTION, 1);
     terminal.press("n\r");
@@ -62,7 +62,7 @@ fn a_yes_that_was_typed_before_the_question_is_none() {
     assert!(!is_installed(&home), "{}", terminal.shown());
 }
 
-/// Plugins that are ticked in the last list, in its order.
+/// The selected plugins in the last list, in order.
 fn others(home: &Home) -> Vec<String> {
     let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
     let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
@@ -82,7 +82,7 @@ fn the_picker_changes_what_was_chosen_and_nothing_beside() {
     let others = others(&home);
     let mut terminal = home.hermes(&["plugins"]).at_terminal();
     terminal.wait_for("Context engine", 1);
-    // There are two engines: either way the other one is next.
+    // There are two engines, so the other one is next in either direction.
     terminal.press(&format!("{DOWN}\r"));
     terminal.wait_for("Plugins", 1);
     for (at, name) in others.iter().enumerate() {

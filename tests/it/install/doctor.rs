@@ -1,14 +1,14 @@
-//! `hermes plugins doctor`: whatever keeps a plugin or a tool from a session is named, with why and what to do.
+//! `hermes plugins doctor` explains everything that keeps a plugin or a tool from a session, with cause and fix.
 
 use hermes_tests::{Home, Reply, Server, renamed, staged_guest};
 use serde_json::{Value, json};
 
-/// One in which bundled plugins need not be compiled anew each time.
+/// A home where bundled plugins need no compilation.
 fn warm() -> Home {
     Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")))
 }
 
-/// What it finds, and its exit code.
+/// Its report and exit code.
 fn examined(home: &Home) -> (Value, Option<i32>) {
     let output = home.hermes(&["plugins", "doctor", "--json"]).run();
     let report = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{output}"));
@@ -27,7 +27,7 @@ fn cases(report: &Value, name: &str) -> Vec<String> {
     findings.iter().map(|found| format!("{} {}", text(&found["severity"]), text(&found["case"]))).collect()
 }
 
-/// All that is said of a plugin.
+/// Everything reported about a plugin.
 fn said(report: &Value, name: &str) -> String {
     block(report, name)["findings"].to_string()
 }
@@ -126,7 +126,7 @@ fn whatever_keeps_a_plugin_from_a_session_is_named_with_a_way_out() {
     assert_eq!((count("why:"), count("fix:")), (problems + notes, problems + notes), "{told}");
     assert!(told.ends_with(&format!("{problems} problems, {notes} notes\n")), "{told}");
 
-    // What is wrong with plugins is told by the doctor of everything too.
+    // The general doctor reports problems of plugins too.
     let told = home.hermes(&["doctor"]).run().exits(1).stdout;
     for part in ["no context engine `compresor`", "`handmade`: it may not run", "`adit`: it is not there", "`stray`"] {
         assert!(told.contains(part), "`{part}` is not in\n{told}");

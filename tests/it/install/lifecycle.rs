@@ -1,4 +1,4 @@
-//! Plugins come, change and go: from the command line, with the real binary, and with it killed in between.
+//! Plugins are installed, changed and removed from the command line with the real binary, which is killed in between.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const PLUGIN: i32 = 5;
 const USAGE: i32 = 2;
 
-/// A source of a test guest in the workspace, under a name and with a version of its own.
+/// A test guest as a source in the workspace, with a name and a version.
 fn source(home: &Home, guest: &str, name: &str, version: &str, more: &str) -> PathBuf {
     let (manifest, component) = staged_guest(guest);
     let manifest: String = renamed(&manifest, name)
@@ -35,7 +35,7 @@ fn listed(home: &Home, name: &str) -> Option<Value> {
     plugins.into_iter().find(|plugin| plugin["name"] == name)
 }
 
-/// What plugins leave in a home: everything but logs, conversations, compiled code and how the others fared meanwhile.
+/// Everything that plugins leave in a home, except logs, conversations, compiled code and statistics.
 fn kept(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
     let passing = |path: &Path| {
         path.starts_with("logs")
@@ -216,7 +216,7 @@ fn killed_at_any_moment_it_is_the_old_version_or_the_new_one() {
     }
     assert_eq!(old + new, 16);
     home.hermes(&["plugins", "remove", "keeper"]).run().success();
-    // A folder without anything in it may be left of what was cut off.
+    // The interrupted operation may leave an empty folder.
     let left = home.snapshot().into_keys().find(|path| path.starts_with("plugins"));
     assert_eq!(left, None, "something is left of it");
 }

@@ -1,7 +1,7 @@
-//! What plugins do only with the user's leave: asked at a terminal, refused where nobody can be asked.
+//! Actions of plugins that need approval: asked on a terminal, refused without a user.
 //!
-//! The guest is `tests/guests/runner`: its tool `run` runs programs, `wipe` is marked dangerous, `look` is harmless; as a
-//! hook it asks before the tools that `ask` of its configuration names, as a memory it runs a script after each turn.
+//! The guest is `tests/guests/runner`. Its tool `run` runs programs, `wipe` is marked dangerous, `look` is harmless. Its hook asks
+//! before the tools in `ask` of its configuration, and its memory provider runs a script after each turn.
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -30,7 +30,7 @@ fn run(runs: &[Value]) -> (&'static str, Value) {
     ("run", json!({ "runs": runs }))
 }
 
-/// A model that calls these tools for every message of the user's, and then is done.
+/// A model that calls these tools after every user message, and then finishes.
 fn model_that_calls(calls: Vec<(&'static str, Value)>) -> Server {
     Server::answering(move |body, number| {
         let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
@@ -50,14 +50,14 @@ fn results(server: &Server) -> Vec<String> {
     request.trailing_results().into_iter().map(|(_, result)| result.to_owned()).collect()
 }
 
-/// What came of the programs of one call.
+/// The results of the programs of one call.
 #[track_caller]
 fn answers(result: &str) -> Vec<Value> {
     let told: Value = serde_json::from_str(result).unwrap_or_else(|_| panic!("no JSON: {result}"));
     told["answers"].as_array().unwrap().clone()
 }
 
-/// A chat in which the user has said something.
+/// A chat in which the user has sent a message.
 fn chat(home: &Home) -> Terminal {
     let mut terminal = home.hermes(&[]).at_terminal();
     terminal.wait_for(PROMPT, 1);
@@ -210,7 +210,7 @@ fn enter_escape_and_the_end_of_input_are_a_no() {
         assert!(result.contains("the user refused it") && result.contains("another way"), "{result}");
     }
     assert!(leave(terminal, 4).contains(r#"arguments  {"all":true}"#));
-    // The terminal is gone in the middle of a question.
+    // The terminal disappears during a question.
     let terminal = chat(&home);
     terminal.wait_for(READY, 1);
     let before = server.turns().len();
@@ -253,7 +253,7 @@ fn what_was_typed_before_the_question_is_no_answer() {
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
     server.wait_for_requests(1);
-    // Each of them would be a yes, with Enter and without.
+    // Each of these would be a yes, with and without Enter.
     terminal.press("o\rs\ra\ro");
     terminal.press("a");
     release.send(()).unwrap();
@@ -281,7 +281,7 @@ fn session_holds_until_the_process_ends_and_always_until_it_is_forgotten() {
     terminal.wait_for(READY, 1);
     terminal.press("a");
     leave(terminal, 1);
-    // Now nobody has to be there.
+    // Now no user is needed.
     home.hermes(&["-z", "Go."]).run().success();
     assert_eq!(answers(&results(&server)[0])[0]["output"], "hi\n");
     let listed = home.hermes(&["plugins", "approvals"]).run().success();
@@ -300,7 +300,7 @@ fn an_update_of_the_plugin_asks_again() {
     leave(terminal, 1);
     home.hermes(&["-z", "Go."]).run().success();
     assert_eq!(results(&server), ["wiped"]);
-    // Another section at its end: the same plugin, but not the same bytes.
+    // Append a section: the same plugin, but other bytes.
     let path = home.path().join("plugins/runner/runner.wasm");
     let mut component = std::fs::read(&path).unwrap();
     component.extend([0, 5, 4, b'm', b'o', b'r', b'e']);
@@ -375,7 +375,7 @@ fn an_interrupt_ends_the_program_with_the_process() {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
     };
-    // The signal was sent before the process ended; it may arrive a moment later.
+    // The signal was sent before the process exited; it may arrive a moment later.
     for _ in 0..2_000 {
         if !alive() {
             return;

@@ -1,4 +1,4 @@
-//! Compiled code of the real binary: made by a child, taken only from where this installation has put it.
+//! Compiled code of the real binary: made by a child process, and loaded only from this installation's cache.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ fn answering() -> Server {
     Server::answering(|_, _| Reply::text("Yes."))
 }
 
-/// A home that shares no code with others.
+/// A home that does not share code with others.
 fn cold(server: &Server) -> Home {
     let home = Home::new();
     home.use_endpoint(&server.url());
@@ -77,7 +77,7 @@ fn what_was_altered_or_comes_from_another_home_is_compiled_anew() {
     assert_eq!(fs::metadata(home.path().join("code.key")).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// Runs the hidden command itself, as the program does.
+/// Runs the hidden command itself, like the program does.
 fn compile(component: &[u8], arguments: &[&str]) -> (Option<i32>, usize, String) {
     let mut child = Command::new(binary())
         .arg("compile-plugin")
@@ -89,7 +89,7 @@ fn compile(component: &[u8], arguments: &[&str]) -> (Option<i32>, usize, String)
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let component = component.to_vec();
-    // Held open until it has ended, as a parent that lives.
+    // Keep the pipe open until it exits, like a live parent.
     let feeding = std::thread::spawn(move || {
         let fed = input.write_all(&(component.len() as u64).to_le_bytes()).and_then(|()| input.write_all(&component));
         (fed.is_ok(), input)

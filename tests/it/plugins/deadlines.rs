@@ -1,4 +1,4 @@
-//! Plugins that do not behave: each costs a turn at most its deadline and is named, and the next call works.
+//! Misbehaving plugins: each costs a turn at most its deadline and is named, and the next call works.
 //!
 //! The guest is `tests/guests/hostile`: a context engine and a tool in one component. As an engine it advises to propose
 //! now at every `assess`, never to prepare, and `propose` then does what `mode` of its configuration says. Its tool
@@ -27,7 +27,7 @@ fn home_with_tool(server: &Server) -> Home {
     home_with_engine(server, "ok")
 }
 
-/// Two turns of two processes under an engine that misbehaves at each.
+/// Two turns in two processes with an engine that misbehaves in each.
 fn two_turns(mode: &str) -> [Output; 2] {
     let server = Server::scripted([Reply::text("First answer."), Reply::text("Second answer.")]);
     let home = home_with_engine(&server, mode);

@@ -1,5 +1,4 @@
-//! What a plugin reaches of the web, through the binary: the guest `tests/guests/courier` sends what the scripted model
-//! tells it to.
+//! A plugin's access to the web through the binary: the guest `tests/guests/courier` sends what the scripted model requests.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hermes_tests::{Call, Home, Output, Reply, Server};
 use serde_json::{Value, json};
 
-/// The secret; no output, log, message or stored file may ever show it.
+/// The secret. No output, log, message or stored file may ever contain it.
 const TOKEN: &str = "courier-token-0123456789abcdef";
 
-/// A server that sends back the head of every request, and keeps it.
+/// A server that echoes and records the head of every request.
 struct Echo {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
@@ -61,7 +60,7 @@ fn home(server: &Server, permissions: Value, config: Value) -> Home {
     home
 }
 
-/// One turn in which the model calls one tool of the guest: what it answered, and what the user saw.
+/// A turn in which the model calls one tool of the guest. Returns the tool's result and what the user saw.
 fn called(permissions: Value, config: Value, tool: &str, arguments: Value) -> (Value, Output) {
     let server = Server::scripted([Reply::calls([Call::new("call_1", tool, &arguments)]), Reply::text("Done.")]);
     let home = home(&server, permissions, config);
@@ -70,7 +69,7 @@ fn called(permissions: Value, config: Value, tool: &str, arguments: Value) -> (V
         .env("COURIER_TOKEN", TOKEN)
         .env("COURIER_REGION", "eu-1")
         .env("COURIER_OTHER", "not for plugins")
-        // Nobody listens there: a request that went by a proxy would fail.
+        // A dead proxy: a request through it would fail.
         .env("HTTP_PROXY", "http://127.0.0.1:9")
         .env("http_proxy", "http://127.0.0.1:9")
         .env("ALL_PROXY", "http://127.0.0.1:9")

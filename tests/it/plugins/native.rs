@@ -1,5 +1,5 @@
-//! Native libraries: granted by their bytes and by a flag of their own, served by the same calls, and out of the way when
-//! they fail. The libraries are the compressor and the hostile guest, built from the sources of the components.
+//! Native libraries: granted by digest and by a separate flag, called like components, and isolated when they fail. The libraries are
+//! the compressor and the hostile guest, built from the same sources as the components.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn lock(home: &Home, name: &str) -> Value {
     lock["plugins"][name].clone()
 }
 
-/// A turn with these calls of tools, one a reply; what the model got for each.
+/// A turn with these tool calls, one per reply. Returns the result of each.
 fn results(home: &Home, calls: &[Call]) -> Vec<String> {
     let replies = calls.iter().map(|call| Reply::calls([call.clone()])).chain([Reply::text("Done.")]);
     let server = Server::scripted(replies.collect::<Vec<_>>());
@@ -61,7 +61,7 @@ fn native_code_runs_only_where_just_that_was_agreed_to() {
     let info = home.hermes(&["plugins", "info", "hostile-native"]).run().success();
     assert!(info.stdout.contains("outside of the sandbox"), "{info}");
 
-    // Taken back, it may not run; and so may not another library under the same name.
+    // After the revocation neither this nor another library under the same name may run.
     home.hermes(&["plugins", "revoke", "hostile-native", "native"]).run().success();
     home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["native library", "grant hostile-native --native"]);
     home.hermes(&["plugins", "grant", "hostile-native", "--yes"]).run().refused().says(&["--native"]);

@@ -1,7 +1,7 @@
-//! Plugins that change while a session runs: the next turn has the new one, and not a byte of what was sent changes.
+//! Plugins that change while a session runs: the next turn uses the new one, and no sent byte changes.
 //!
-//! The plugin is `tests/guests/hostile`, whose tool `poke` answers `hostile on purpose`. Another generation of it is made by
-//! writing other words of the same length into the component.
+//! The plugin is `tests/guests/hostile`, whose tool `poke` answers `hostile on purpose`. A new generation is made by replacing words in
+//! the component with others of the same length.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn staged() -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask test`", path.display()))
 }
 
-/// The component with other words in it.
+/// The component with replaced words.
 fn with(component: &[u8], words: &str, others: &str) -> Vec<u8> {
     assert_eq!(words.len(), others.len());
     let at = component.windows(words.len()).position(|window| window == words.as_bytes()).expect("the words are there");
@@ -30,7 +30,7 @@ fn with(component: &[u8], words: &str, others: &str) -> Vec<u8> {
     changed
 }
 
-/// A model that has the tool called once in every turn, and then says what it answered.
+/// A model that calls the tool once per turn, and then repeats its answer.
 fn poking() -> Server {
     Server::answering(|body, number| {
         let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
@@ -61,7 +61,7 @@ impl Chat {
         Self { home, server, running, turns: 0 }
     }
 
-    /// Says something and waits for the end of the answer: what the tool said.
+    /// Sends a message and waits for the end of the answer. Returns the tool's answer.
     fn turn(&mut self, text: &str) -> String {
         self.turns += 1;
         self.running.say(text);
@@ -75,14 +75,14 @@ impl Chat {
         self.home.path().join("plugins/hostile/hostile.wasm")
     }
 
-    /// Puts another component in the place of the one there, whole. It is not what was granted.
+    /// Replaces the component atomically, without a grant.
     fn put(&self, component: &[u8]) {
         let aside = self.component().with_extension("part");
         fs::write(&aside, component).unwrap();
         fs::rename(aside, self.component()).unwrap();
     }
 
-    /// The same, and grants it as it is now.
+    /// The same, with a grant.
     fn replace(&self, component: &[u8]) {
         self.put(component);
         self.home.grant("hostile");
@@ -93,7 +93,7 @@ impl Chat {
         self.running.wait_for_stderr_times(&format!("change=\"{outcome}\""), changes);
     }
 
-    /// Every request begins with the one before it, with the same tools and the same prompt, as the bytes on the wire have it.
+    /// Panics unless every request extends the previous one on the wire, with the same tools and prompt.
     fn assert_prefix_unbroken(&self) {
         let open = |request: &Request| request.raw_member("messages").trim_end_matches(']').to_owned();
         for pair in self.server.turns().windows(2) {
@@ -158,7 +158,7 @@ fn what_was_not_granted_as_it_is_now_leaves_the_running_one_and_is_told() {
 fn one_that_does_not_start_as_it_is_configured_leaves_the_running_one() {
     let mut chat = Chat::begin();
     chat.turn("one");
-    // A sound component with other limits than it can start with.
+    // A valid component with limits too low to start.
     let manifest = chat.home.path().join("plugins/hostile/plugin.yaml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("{text}config: {{type: object, required: [never-set]}}\n")).unwrap();
@@ -254,7 +254,7 @@ fn fifty_reloads_in_a_row_leave_nothing_behind() {
 fn a_plugin_under_development_is_built_taken_over_and_gone_with_its_developer() {
     let mut chat = Chat::begin();
     chat.turn("one");
-    // The build of this project copies a component that lies ready.
+    // The project's build command copies an existing component.
     let project = chat.home.workspace().join("project");
     fs::create_dir_all(project.join("ready")).unwrap();
     fs::copy(chat.home.path().join("plugins/hostile/plugin.yaml"), project.join("plugin.yaml")).unwrap();

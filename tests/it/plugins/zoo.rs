@@ -1,23 +1,23 @@
-//! Hostile plugins in a session of the real binary: what the user and the model are told, and that the session lives on.
+//! Hostile plugins in a session of the real binary: what the user and the model see, and that the session survives.
 //!
-//! What single calls of such plugins meet is tested beside the runtime; here it is what comes of them.
+//! Single calls of such plugins are tested in the runtime; here it is their effect.
 
 use hermes_tests::oracle::{assert_fits, assert_valid_request};
 use hermes_tests::{Call, Home, Output, Reply, Server};
 use hermes_zoo::{LOOP, Offered, Shell};
 use serde_json::{Value, json};
 
-/// Puts a plugin into a home and turns it on.
+/// Installs and enables a plugin.
 fn keep(home: &Home, name: &str, component: &[u8]) {
     home.write(&format!("plugins/{name}/plugin.yaml"), format!("name: {name}\nversion: 0.1.0\ndescription: a beast\n"));
     home.write(&format!("plugins/{name}/{name}.wasm"), component);
     home.grant(name);
     home.set("plugins.enabled", json!([name]));
-    // Nobody should have to wait for what is slow on purpose.
+    // Short limits, so that deliberately slow plugins end soon.
     home.set(&format!("plugins.settings.{name}.limits"), json!({"cpu": "300ms", "start_time": "5s"}));
 }
 
-/// Calls of a tool, one a reply, then an answer.
+/// Calls a tool in each reply, then answers.
 fn calling(names: &[&str]) -> Server {
     let arguments = json!({"path": "notes.txt"});
     let calls = names.iter().enumerate();
@@ -25,7 +25,7 @@ fn calling(names: &[&str]) -> Server {
     Server::scripted(replies.chain([Reply::text("Done.")]).collect::<Vec<_>>())
 }
 
-/// What the model got for each of its calls.
+/// The results of the calls.
 fn results(server: &Server) -> Vec<String> {
     let turns = server.turns();
     turns.iter().for_each(|request| assert_valid_request(&request.body));
@@ -63,7 +63,7 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     let doctor = home.hermes(&["plugins", "doctor"]).run().exits(1);
     assert!(doctor.stdout.contains("suspended") && doctor.stdout.contains("unreachable"), "{doctor}");
 
-    // A session later it is asked again, and works.
+    // In the next session it is called again, and works.
     let server = calling(&["good"]);
     home.use_endpoint(&server.url());
     home.hermes(&["-z", "Again."]).run().success();

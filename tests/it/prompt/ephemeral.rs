@@ -1,4 +1,4 @@
-//! Layers of a single call: they are sent with every request, stored in no conversation, and accounted for.
+//! Ephemeral layers are sent with every request, stored in no conversation, and accounted for.
 
 use hermes_tests::oracle::assert_valid_marked_request;
 use hermes_tests::{BreakpointCache, Home, Server};
@@ -12,14 +12,14 @@ use crate::fixtures::workday;
 fn prefill_is_found_in_the_home_stands_before_every_conversation_and_is_no_part_of_it() {
     let server = Server::answering(workday::partner).with_cache(BreakpointCache::new());
     let home = workday::home(Home::with(&server));
-    // One with a known price, by a route that is asked here.
+    // A model with a known price.
     home.set("model.provider", json!("openrouter"));
     home.set("model.default", json!("anthropic/claude-sonnet-4.5"));
     home.set("prompt.prefill_messages_file", json!("asides/prefill.json"));
     let aside = [("user", "Ahoy"), ("assistant", "Aye")];
     let file: Vec<Value> = aside.iter().map(|(role, text)| json!({"role": role, "content": text})).collect();
     home.write("asides/prefill.json", Value::from(file).to_string());
-    // What a workspace has under the same name is not meant.
+    // A file of the same name in the workspace must be ignored.
     home.write_workspace(
         "asides/prefill.json",
         r#"[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]"#,
@@ -48,7 +48,7 @@ fn prefill_is_found_in_the_home_stands_before_every_conversation_and_is_no_part_
         .requests
         .iter()
         .map(|request| {
-            // A word each: what the file says around them was not sent to be read.
+            // One word each: the rest of the file is not sent.
             assert_eq!(request["ephemeral"]["tokens"], 2, "{request}");
             request["ephemeral"]["cost"].as_f64().unwrap_or_else(|| panic!("no cost: {request}"))
         })

@@ -1,4 +1,4 @@
-//! The prompt of a session is written once: what changes around it is told, and taken in when the user says so.
+//! The prompt of a session is written once. Changes of its inputs are reported, and adopted when the user asks.
 
 use hermes_tests::{Call, Home, Output, Reply, Server, is_auxiliary};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn begun(server: &Server) -> Home {
     home
 }
 
-/// The lines that tell of a drift.
+/// The lines that report a drift.
 fn told(output: &Output) -> Vec<&str> {
     output.stderr.lines().filter(|line| line.contains(REBUILD)).collect()
 }
@@ -35,7 +35,7 @@ fn nothing_that_changes_outside_changes_a_prompt_that_was_sent() {
         let server = Server::answering(workday::partner);
         let home = begun(&server);
         change(&home);
-        // The next day, which is told by nobody.
+        // The next day, which is not reported.
         let output = workday::turn(&home, 30, &[]).run().success();
         let turns = server.turns();
         for request in &turns {
@@ -77,7 +77,7 @@ fn a_rebuild_takes_in_what_has_changed_and_there_is_no_more_drift() {
     assert!(!turns[0].system_text().contains("How to tie a bowline."));
     assert!(turns[2].system_text().contains("How to tie a bowline."), "{}", turns[2].system_text());
     assert_eq!(turns[3].messages()[0], turns[2].messages()[0]);
-    // The log knows nothing of prompts.
+    // The log is independent of prompts.
     assert_eq!(turns[2].messages()[1..=4], turns[3].messages()[1..=4]);
 }
 
@@ -85,7 +85,7 @@ fn a_rebuild_takes_in_what_has_changed_and_there_is_no_more_drift() {
 fn another_model_changes_the_last_line_of_the_prompt_and_no_other() {
     let server = Server::answering(workday::partner);
     let home = begun(&server);
-    // A drift that is there as well is no reason to take it in.
+    // An additional drift is not adopted either.
     workday::add_skill(&home);
     workday::turn(&home, 2, &["--model", "other-model"]).run().success();
     let turns = server.turns();

@@ -1,4 +1,4 @@
-//! What comes into a prompt from files: who the model is, what a project says, what a folder says when it is entered.
+//! Texts from files in the prompt: the identity, project files, and files of a folder when a call reaches it.
 
 use hermes_tests::oracle::{assert_extends, assert_valid_request};
 use hermes_tests::{Call, Home, Reply, Server};
@@ -18,7 +18,7 @@ fn a_soul_is_made_once_and_is_the_users_from_then_on() {
 
     let own = "\u{feff}You are a harbour pilot.\n\n";
     home.write("SOUL.md", own);
-    // What a folder calls a soul is nobody's.
+    // A SOUL.md in the workspace must be ignored.
     home.write_workspace("SOUL.md", "You are a parrot.");
     home.hermes(&["-z", "hi"]).run().success();
     assert_eq!(home.read("SOUL.md"), own, "the user's file was written");
@@ -72,7 +72,7 @@ fn what_a_folder_says_rides_on_the_first_result_from_it_and_stays_there() {
     let server = Server::scripted([
         read(1, "docks/north/list.txt"),
         Reply::text("Read."),
-        // In another process, the same folder and another one.
+        // In another process: the same folder, and another one.
         read(2, "docks/north/list.txt"),
         read(3, "yard/list.txt"),
         Reply::text("Read again."),
@@ -85,7 +85,7 @@ fn what_a_folder_says_rides_on_the_first_result_from_it_and_stays_there() {
     home.write_workspace("docks/north/list.txt", "one ferry");
     home.write_workspace("yard/list.txt", "one crane");
     home.hermes(&["-z", "Look."]).run().success();
-    // What it says now is too late for what was sent.
+    // A later change does not affect what was sent.
     home.write_workspace("docks/AGENTS.md", "Moor where you like.");
     home.hermes(&["-z", "Look again.", "--continue"]).run().success();
 
@@ -98,7 +98,7 @@ fn what_a_folder_says_rides_on_the_first_result_from_it_and_stays_there() {
     assert!(!result(3).contains("oor"), "a folder has spoken twice: {}", result(3));
     assert!(result(4).contains(yard), "{}", result(4));
     assert!(!turns[0].system_text().contains(docks));
-    // The log has what the model was sent.
+    // The log contains what the model received.
     let log = home.messages();
     assert!(log.iter().any(|message| message.to_string().contains(docks)), "the log has no hint");
 }

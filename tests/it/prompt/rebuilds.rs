@@ -1,4 +1,4 @@
-//! When a stored prompt is built anew: what is taken in then, and what is not thrown out.
+//! When a stored prompt is rebuilt: what is adopted, and what is kept.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::fixtures::workday;
 const WINDOW: usize = 12_000;
 const MEMORY: &str = "The user sails on Sundays.";
 
-/// Answers so long that a small window is soon full.
+/// Answers so long that a small window fills quickly.
 fn talkative() -> Server {
     Server::answering(|body, number| reply(is_auxiliary(body), number))
 }
@@ -23,14 +23,14 @@ fn reply(auxiliary: bool, number: usize) -> Reply {
     }
 }
 
-/// So many long turns in one process.
+/// Runs so many long turns in one process.
 #[track_caller]
 fn talk(home: &Home, turns: usize, more: &[&str]) -> Output {
     let lines: String = (0..turns).map(|number| format!("{}\n", long_text("turn", number))).collect();
     home.hermes(more).stdin(&lines).run().success()
 }
 
-/// The requests that show less than the one before them.
+/// The requests that are shorter than the previous one.
 fn compactions(turns: &[Request]) -> Vec<usize> {
     (1..turns.len()).filter(|at| turns[*at].messages().len() < turns[at - 1].messages().len()).collect()
 }
@@ -39,7 +39,7 @@ fn of_drift(output: &Output) -> Vec<&str> {
     output.stderr.lines().filter(|line| line.contains("hermes prompt --rebuild")).collect()
 }
 
-/// A home with a memory, after a turn of a session.
+/// A home with a memory, after one turn of a session.
 fn remembering(server: &Server) -> Home {
     let home = Home::with(server);
     home.set("model.context_length", json!(WINDOW));
@@ -49,7 +49,7 @@ fn remembering(server: &Server) -> Home {
     home
 }
 
-/// Makes the memory one that cannot be read.
+/// Makes the memory unreadable.
 fn break_memory(home: &Home) {
     let file = home.path().join("memories/MEMORY.md");
     fs::remove_file(&file).and_then(|()| fs::create_dir(&file)).unwrap();
@@ -94,7 +94,7 @@ fn a_rebuild_keeps_what_cannot_be_read_and_tells_so() {
     let prompt = server.last_turn().system_text();
     assert!(prompt.contains(MEMORY) && prompt.contains("How to tie a bowline."), "{prompt}");
 
-    // What can be read again and says nothing any more is gone for good.
+    // A readable but empty memory is dropped.
     repair_memory(&home);
     home.write("memories/MEMORY.md", "");
     home.hermes(&["prompt", "--rebuild", &id]).run().success();
@@ -102,8 +102,8 @@ fn a_rebuild_keeps_what_cannot_be_read_and_tells_so() {
     assert!(!server.last_turn().system_text().contains(MEMORY));
 }
 
-/// So many long turns in a small window, in one process; a project file of so many characters is there once the session
-/// has begun.
+/// Runs so many long turns in a small window in one process. A project file of so many characters appears after the session has
+/// begun.
 fn talk_while_a_file_appears(characters: usize) -> (Vec<Request>, Output) {
     let rule = "Count every ferry that comes in, and name its berth.\n";
     let home = Home::new();
@@ -159,7 +159,7 @@ fn a_rebuild_on_another_day_takes_up_the_date() {
     assert!(prompts[0].contains("21 November 2026"), "{}", prompts[0]);
     assert_eq!(prompts[2], prompts[0].replace("21 November 2026", "23 November 2026").replace("Saturday", "Monday"));
 
-    // Nor does it say so of what it takes up.
+    // Adopted changes are not reported either.
     workday::add_skill(&home);
     rebuild("2026-11-23T10:02:00Z");
 }

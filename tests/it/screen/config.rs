@@ -1,4 +1,4 @@
-//! Bad input: refused with its place and a way out, and nothing lost or overwritten.
+//! Invalid input is refused with its position and a fix, and nothing is lost or overwritten.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the user is shown of the view, and what `/compress` says.
+//! The output of `hermes context`, `/context` and `/compress`.
 
 use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Home, Reply, Server, is_auxiliary};
@@ -40,7 +40,7 @@ fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
     let views = context["views"].as_array().unwrap();
     assert_eq!(views.len(), 1);
     assert_eq!((&views[0]["by"], &views[0]["reason"]), (&json!("planner"), &json!("as it was configured")));
-    // What was told at the compaction is what is told of it later.
+    // The figures reported at the compaction equal those shown later.
     let grouped = |count: &Value| {
         let digits = count.to_string();
         if digits.len() > 3 {

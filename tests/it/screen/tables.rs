@@ -1,11 +1,11 @@
-//! What `hermes cache` and `hermes prompt` show a person.
+//! The tables of `hermes cache` and `hermes prompt`.
 
 use hermes_tests::{Home, Reply, Server};
 use serde_json::json;
 
 const MODEL: &str = "anthropic/claude-sonnet-4.5";
 
-/// The words of a line, bars left out.
+/// The words of a line, without bars.
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().filter(|word| !is_bar(word)).collect()
 }

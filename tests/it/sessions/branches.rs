@@ -1,4 +1,4 @@
-//! A branch begins with what its parent sent: what a provider keeps of the one it reads for the other.
+//! A branch begins with its parent's bytes, so they share the provider's cache.
 
 use hermes_tests::{Home, Request, Server};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fixtures::ledger::Ledger;
 use crate::fixtures::workday;
 
-/// A session of one turn, and its id.
+/// A session of one turn; returns its id.
 fn begun(server: &Server) -> (Home, String) {
     let home = workday::home(Home::with(server));
     workday::turn(&home, 0, &[]).run().success();
@@ -14,7 +14,7 @@ fn begun(server: &Server) -> (Home, String) {
     (home, id)
 }
 
-/// Branches off a session that says nothing yet: its id.
+/// Creates an empty branch; returns its id.
 fn branch(home: &Home, of: &str, minute: usize) -> String {
     let before = home.sessions_json();
     home.hermes(&["--resume", of, "--branch"]).stdin("/exit\n").at(&workday::moment(minute)).run().success();
@@ -24,7 +24,7 @@ fn branch(home: &Home, of: &str, minute: usize) -> String {
     new[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// A turn in a session: the first request that it sent.
+/// A turn in a session; returns its first request.
 fn go_on(home: &Home, server: &Server, id: &str, number: usize, more: &[&str]) -> Request {
     let sent = server.turns().len();
     let text = format!("Turn {number}: go on.");
@@ -42,7 +42,7 @@ fn open(request: &Request) -> &str {
 fn a_branch_with_another_model_names_it_in_the_last_line_and_changes_nothing_else() {
     let server = Server::answering(workday::partner);
     let (home, parent) = begun(&server);
-    // What is new since is for those sessions that ask for it.
+    // Changed inputs affect only sessions that ask for them.
     workday::add_skill(&home);
     let branched = go_on(&home, &server, &parent, 2, &["--branch", "-m", "other-model"]);
     let turns = server.turns();
@@ -52,10 +52,10 @@ fn a_branch_with_another_model_names_it_in_the_last_line_and_changes_nothing_els
     assert!(first.contains("scripted-model") && !first.contains("other-model"), "{first}");
     assert!(second.contains("other-model") && !second.contains("scripted-model"), "{second}");
     assert_eq!(turns[0].raw_member("tools"), branched.raw_member("tools"));
-    // Nothing else moved: the words of the parent stand behind it as they were sent.
+    // Nothing else changed: the parent's messages follow as they were sent.
     assert_eq!(branched.messages()[1..4], turns[1].messages()[1..4]);
     assert_eq!(Ledger::of(&home).causes(), [Some("model-change"), None]);
-    // The parent is as it was.
+    // The parent is unchanged.
     let resumed = go_on(&home, &server, &parent, 3, &[]);
     assert_eq!(resumed.system_text(), prompts[0]);
 }
@@ -93,7 +93,7 @@ fn a_branch_begins_with_its_parents_prefix_wherever_the_parent_has_gone_since() 
     go_on(&home, &server, &parent, 5, &[]);
     let shared = server.turns()[1].clone();
     let sent = Ledger::of_session(&home, &parent).requests[1]["bytes"].clone();
-    // The grandchild first, whose parent has sent nothing of its own; then the child, whose own child has gone on too.
+    // First the grandchild, whose parent has sent no request of its own; then the child, after its own child has continued.
     for (id, number) in [(&grandchild, 6), (&child, 8)] {
         let first = go_on(&home, &server, id, number, &[]);
         assert_eq!(first.raw_member("tools"), shared.raw_member("tools"));
@@ -102,7 +102,7 @@ fn a_branch_begins_with_its_parents_prefix_wherever_the_parent_has_gone_since() 
         assert_eq!(ledger.causes(), [None, None], "{:?}", ledger.requests);
         assert_eq!(ledger.requests[0]["prefix_bytes"], sent, "{}", ledger.requests[0]);
     }
-    // And one that branches off behind requests of its parent's own.
+    // And a branch after requests of its parent's own.
     let late = branch(&home, &child, 9);
     let last = server.turns().pop().unwrap();
     go_on(&home, &server, &child, 11, &[]);

@@ -1,6 +1,6 @@
-//! Killed, cut off, interrupted: what was acknowledged is there, and the conversation goes on.
+//! After a kill, a disconnect or an interrupt, acknowledged messages survive and the conversation can continue.
 //!
-//! A message counts as acknowledged once a request that holds it has reached the server.
+//! A message counts as acknowledged when a request with it has reached the server.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::fixtures::journal::{assert_logged, long_text, texts};
 
-/// A turn in the conversation of the folder, the first of which begins it.
+/// A turn in the folder's conversation; the first turn starts it.
 fn turn(text: &str, first: bool) -> Vec<&str> {
     if first { vec!["-z", text] } else { vec!["-z", text, "--continue"] }
 }
@@ -19,7 +19,7 @@ fn turn(text: &str, first: bool) -> Vec<&str> {
 fn killed_while_a_reply_streams_it_goes_on_without_the_half_reply() {
     const ROUNDS: usize = 7;
     let half = "This reply is never told to its end.";
-    // Round after round: a reply that stops after so many frames, then one that is whole.
+    // In each round one reply stops after so many frames, and the next is complete.
     let replies = (0..ROUNDS).flat_map(|round| {
         [Reply::text(format!("{half} {round}")).hang_after(round), Reply::text(format!("Answer {round}."))]
     });
@@ -76,7 +76,7 @@ fn killed_while_tools_run_every_call_has_a_result_when_it_goes_on() {
         let question = format!("Work {round}.");
         let running = home.hermes(&turn(&question, round == 0)).spawn();
         server.wait_for_requests(seen + 1);
-        // Spread over the time that three calls take, and beyond it.
+        // Spread the kills over the duration of three calls and beyond.
         std::thread::sleep(Duration::from_millis(round as u64 * 9));
         running.kill();
         let before = server.last_turn();
@@ -123,7 +123,7 @@ fn killed_while_a_tool_computes_its_call_is_closed_by_appending() {
 fn killed_during_compaction_nothing_that_was_sent_is_lost() {
     const WINDOW: usize = 12_000;
     const ROUNDS: usize = 14;
-    // Every other summary never comes, so that a kill finds the work for it under way.
+    // Every other summary never arrives, so that a kill hits the work on it.
     let server = Server::answering(|body, number| match (is_auxiliary(body), number % 2) {
         (true, 0) => Reply::text("A summary that stops").hang_after(2),
         (true, _) => Reply::text("The user reports delays; the assistant counts them."),
@@ -183,7 +183,7 @@ fn calls_of_a_reply_that_breaks_off_do_not_run() {
         let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         let call = Call::new("call_1", "write_file", &json!({"path": "made.txt", "content": "made"}));
         if asked == "Write." {
-            // One call whole, the reply not.
+            // One call is complete, the reply is not.
             Reply::calls([call, Call::new("call_2", "read_file", &json!({"path": "made.txt"}))]).disconnect_after(10)
         } else {
             Reply::text("Nothing was written.")
@@ -226,7 +226,7 @@ fn an_interrupt_stops_a_tool_at_once() {
     let interrupted = Instant::now();
     running.interrupt();
     running.wait();
-    // Less than the deadline of a tool: it was not that which ended it.
+    // Less than a tool's deadline, so the interrupt ended it.
     assert!(interrupted.elapsed() < Duration::from_secs(25));
     home.hermes(&["-z", "Are you there?", "--continue"]).run().success();
     let request = server.last_turn();
@@ -246,7 +246,7 @@ fn a_session_at_work_in_one_process_is_not_continued_by_another() {
     server.wait_for_faults(1);
     home.hermes(&["-z", "Me too.", "--continue"]).run().refused().exits(7).says(&["in use"]);
     first.kill();
-    // The lease ends with the process that held it.
+    // The lease ends with its process.
     home.hermes(&["-z", "Now me.", "--continue"]).run().success();
     let request = server.last_turn();
     assert_valid_request(&request.body);

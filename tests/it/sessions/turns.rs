@@ -1,4 +1,4 @@
-//! One turn and the next: streaming, tools, memory, resuming.
+//! Single turns: streaming, tools, memory, resuming.
 
 use hermes_tests::oracle::{assert_extends, assert_valid_request};
 use hermes_tests::{Call, Home, Reply, Server};
@@ -13,7 +13,7 @@ fn an_answer_is_shown_while_it_streams() {
     let server = Server::scripted([Reply::text(ANSWER).hang_after(3)]);
     let home = Home::with(&server);
     let running = home.hermes(&["-z", "When does the office close?"]).spawn();
-    // The server holds back the rest: what is seen now was not waited for.
+    // The server holds back the rest, so this output was streamed.
     running.wait_for_stdout("The harb");
     running.kill();
     assert_eq!(server.last_turn().body["stream"], true);
@@ -224,7 +224,7 @@ fn an_endpoint_given_on_the_command_line_wins_over_the_configuration() {
     assert!(configured.requests().is_empty());
     let request = given.last_turn();
     assert_eq!(request.body["model"], "other-model");
-    // A key goes to the endpoint that it was configured for, and to no other.
+    // A key is sent only to its own endpoint.
     assert!(!format!("{:?}", request.headers).contains(hermes_tests::KEY), "the key went to another host");
 }
 

@@ -58,7 +58,7 @@ impl Right {
             Self::Llm => (
                 "llm",
                 "ask your models",
-                "ask the user's models, for some tasks or all, up to so many tokens in a session; no plugin sees a key",
+                "use the user's models, for some tasks or all, optionally with a token budget per session; plugins never see a key",
                 "llm: true` or `llm: {tasks: [compression], budget: 20000}",
             ),
             Self::History => {
@@ -68,38 +68,38 @@ impl Right {
             Self::Documents => (
                 "documents",
                 "keep this document",
-                "read and change documents that people edit too; those of its own need no right",
+                "read and change documents that people edit too; a plugin's own documents need no permission",
                 "documents: [NOTES.md]",
             ),
             Self::Files => (
                 "files",
                 "work in this folder",
-                "`read` or `write` in `workspace`, the folder in which the session began, or in `skills`",
+                "`read` or `write` in `workspace`, the folder where the session began, or in `skills`",
                 "files: [{root: workspace, access: read}]",
             ),
             Self::Http => (
                 "http",
                 "send this request",
-                "requests to an address and all below it, by some methods (`GET` where none are named); `*.` stands for \
-                 all hosts below a domain",
+                "requests to an address and everything below it, with some methods (default `GET`); `*.` means all \
+                 hosts below a domain",
                 "http: [{url: \"https://api.example.org/v1/\", methods: [GET, POST]}]",
             ),
             Self::Process => (
                 "process",
                 "run this program",
-                "run programs by name in `PATH` or by their whole path; each run is asked about as well",
+                "run programs by name in `PATH` or by absolute path; each run also needs approval",
                 "process: [git]",
             ),
             Self::Env => (
                 "env",
                 "read this variable",
-                "variables that its section in `plugins.entries` may name as `${NAME}`",
+                "variables that its section in `plugins.entries` may use as `${NAME}`",
                 "env: [EXAMPLE_REGION]",
             ),
             Self::Secrets => (
                 "secrets",
                 "use this secret",
-                "variables whose value the host puts into requests to one audience; the plugin never sees them",
+                "variables whose value the host inserts into requests to one audience; the plugin never sees them",
                 "secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: \"https://api.example.org/\"}]",
             ),
         };
@@ -222,7 +222,7 @@ pub(super) fn table() -> String {
         format!("| `{name}` | {meaning} | `{form}` |\n")
     };
     let rows: String = Right::ALL.iter().map(row).collect();
-    format!("| right | what it allows | as a manifest asks for it |\n|---|---|---|\n{rows}")
+    format!("| permission | what it allows | in a manifest |\n|---|---|---|\n{rows}")
 }
 
 fn said(there: bool, line: &str) -> Vec<String> {
