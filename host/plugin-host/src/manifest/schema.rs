@@ -22,43 +22,31 @@ const fn field(name: &'static str, schema: fn() -> Value, meaning: &'static str)
 
 /// All of them, in the order in which a manifest has them.
 pub(super) const FIELDS: &[Field] = &[
-    field(
-        "name",
-        || json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}),
-        "The name by which users select it.",
-    ),
+    field("name", || json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}), "The name that users select."),
     field(
         "version",
         || json!({"type": "string", "pattern": r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"}),
-        "Its own semantic version, such as 1.2.0.",
+        "The plugin's semantic version, such as 1.2.0.",
     ),
-    field(
-        "api",
-        || json!({"type": "string"}),
-        "The range of versions of hermes:plugin that it works with, such as ^0.1.",
-    ),
-    field("description", || json!({"type": "string", "maxLength": 500}), "What it does, in one line."),
-    field("author", words, "Who wrote it."),
-    field("license", words, "An SPDX expression, such as MIT OR Apache-2.0; also spelt licence."),
-    field("licence", words, "As license."),
-    field("repository", words, "Where its source is."),
-    field("homepage", words, "Where people read about it."),
-    field("kind", words, "For people: what it is, is read off its exports."),
-    field(
-        "component",
-        file,
-        "The file of the WebAssembly component beside this one; may be left out where there is one only.",
-    ),
+    field("api", || json!({"type": "string"}), "The supported versions of hermes:plugin, such as ^0.1."),
+    field("description", || json!({"type": "string", "maxLength": 500}), "What the plugin does, in one line."),
+    field("author", words, "The author."),
+    field("license", words, "An SPDX expression, such as MIT OR Apache-2.0; can also be spelt licence."),
+    field("licence", words, "Same as license."),
+    field("repository", words, "The source repository."),
+    field("homepage", words, "The home page."),
+    field("kind", words, "For readers only: the exports determine the plugin's kind."),
+    field("component", file, "The WebAssembly component beside this file; optional if there is only one."),
     field(
         "native",
         || json!({"type": "object", "additionalProperties": file()}),
-        "Native libraries beside this file, by target such as x86_64-unknown-linux-gnu.",
+        "Native libraries beside this file, by target, such as x86_64-unknown-linux-gnu.",
     ),
-    field("permissions", Permissions::schema, "What it asks for. Nothing is granted that is not asked for."),
+    field("permissions", Permissions::schema, "The requested permissions. Nothing else can be granted."),
     field(
         "config",
         || json!({"type": ["object", "boolean"]}),
-        "A JSON Schema of the section plugins.entries.<name>, to which that is held before the plugin gets it.",
+        "A JSON Schema for the section plugins.entries.<name>, which is checked before the plugin receives it.",
     ),
     field(
         "requires_env",
@@ -73,22 +61,18 @@ pub(super) const FIELDS: &[Field] = &[
                 }}
             ]}})
         },
-        "Variables that it cannot do without; install asks for those that are not set.",
+        "Required variables; install asks for those that are not set.",
     ),
-    field(
-        "limits",
-        LimitSet::schema,
-        "Limits that it needs raised, such as memory: 512MiB; they are part of what the user grants.",
-    ),
+    field("limits", LimitSet::schema, "Limits to raise, such as memory: 512MiB; part of the user's grant."),
     field(
         "provides",
         || json!({"type": "array", "items": {"enum": KINDS}}),
-        "What it exports; a claim that its exports do not bear out is refused.",
+        "The kinds that the plugin exports; must match its exports.",
     ),
     field(
         "publisher_key",
         || json!({"type": "string"}),
-        "The minisign public key of which the component is signed, as COMPONENT.minisig beside it.",
+        "The minisign public key for the signature COMPONENT.minisig beside the component.",
     ),
 ];
 
