@@ -1,5 +1,5 @@
-//! Puts the staged plugins, and what new ones begin with, into the binary: tables of `include_str!` and `include_bytes!`, and
-//! nothing else.
+//! Puts the staged plugins, their precompiled code and the files for new plugins into the binary: tables of `include_str!`
+//! and `include_bytes!`, and nothing else. `cargo xtask` stages and precompiles; without it the tables are empty.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 
     let mut table = String::from("&[\n");
+    let mut precompiled = String::from("&[\n");
     let mut count = 0;
     for folder in folders(&stage).iter().flat_map(|kind| folders(kind)) {
         let manifest = folder.join("plugin.yaml");
@@ -27,14 +28,23 @@ fn main() {
             absolute(&component)
         )
         .expect("a string takes what is written to it");
+        // The runtime checks that this code belongs to the component and to this compiler.
+        let code = component.with_extension("cwasm");
+        println!("cargo::rerun-if-changed={}", code.display());
+        if code.is_file() {
+            writeln!(precompiled, "    include_bytes!({:?}),", absolute(&code))
+                .expect("a string takes what is written to it");
+        }
         count += 1;
     }
     table.push(']');
+    precompiled.push(']');
     if count == 0 {
         println!("cargo::warning=no plugins are staged, so none are bundled: run `cargo xtask plugins`");
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where output goes"));
     fs::write(out.join("bundled.rs"), table).expect("the output folder can be written");
+    fs::write(out.join("precompiled.rs"), precompiled).expect("the output folder can be written");
     let scaffold = scaffold(&crate_folder.join("../.."));
     fs::write(out.join("scaffold.rs"), scaffold).expect("the output folder can be written");
 }

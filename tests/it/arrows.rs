@@ -77,6 +77,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
     ("hermes-store", &["hermes-conversation"]),
+    // Part of the build: it compiles the plugins that the binary bundles.
+    ("hermes-precompile", &["hermes-runtime"]),
     (
         "hermes-runtime",
         &["hermes-zoo", "hermes-bindings", "hermes-capabilities", "hermes-plugin-abi", "hermes-conversation"],

@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+/// Where the bundled plugins are staged, below the repository: the build script of the binary looks there.
+pub(crate) const BUNDLED: &str = "target/bundled";
+
 /// How the host is built. Guests have one profile only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
@@ -106,19 +109,31 @@ impl Repository {
         flags
     }
 
-    /// Builds the binary and says where it is.
+    /// Precompiles the staged plugins, then builds the binary that includes them. Returns its path.
     pub(crate) fn build_hermes(&self, profile: Profile) -> Result<PathBuf> {
+        let mut precompile = Command::new(self.build_binary(profile, "hermes-precompile")?);
+        precompile.arg(self.root.join(BUNDLED));
+        must(precompile)?;
+        self.build_binary(profile, "hermes")
+    }
+
+    fn build_binary(&self, profile: Profile, name: &str) -> Result<PathBuf> {
         let mut command = self.cargo();
+        command.arg("build");
         match profile {
-            // Chosen among the whole workspace, dependencies have the features that the tests build them with.
-            Profile::Dev => command.args(["build", "--workspace", "--bin", "hermes"]),
-            Profile::Release => command.args(["build", "--release", "--package", "hermes-cli"]),
+            // With the whole workspace selected, dependencies have the features that the tests need.
+            Profile::Dev => command.arg("--workspace"),
+            // Both packages are selected for both binaries, so that dependencies have the same features and are built once.
+            Profile::Release => {
+                command.args(["--release", "--package", "hermes-cli", "--package", "hermes-precompile"])
+            }
         };
+        command.args(["--bin", name]);
         artifacts(command)?
             .into_iter()
-            .find(|artifact| artifact.name == "hermes")
+            .find(|artifact| artifact.name == name)
             .and_then(|artifact| artifact.executable)
-            .context("cargo built hermes-cli but reported no binary named `hermes`")
+            .with_context(|| format!("cargo reported no binary named `{name}`"))
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{Artifact, Repository, artifacts, must, rustc};
+use crate::cargo::{Artifact, BUNDLED, Repository, artifacts, must, rustc};
 use crate::natives;
 
 /// What guests are built for.
@@ -49,7 +49,7 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
     let built = artifacts(command)?;
 
     let mut written = 0;
-    for (sources, stage) in [(&plugins, "target/bundled"), (&test_guests, "target/test-guests")] {
+    for (sources, stage) in [(&plugins, BUNDLED), (&test_guests, "target/test-guests")] {
         let stage = repository.root().join(stage);
         for source in sources {
             written += source.stage(&stage, &built)?;
@@ -110,7 +110,12 @@ impl Source {
         let place = stage.join(&self.place);
         fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
         let manifest = replace(&self.folder.join(MANIFEST), &place.join(MANIFEST))?;
-        let component = replace(self.component(built)?, &place.join(format!("{}.wasm", self.name)))?;
+        let staged = place.join(format!("{}.wasm", self.name));
+        let component = replace(self.component(built)?, &staged)?;
+        if component {
+            // Code of the component that was there before.
+            remove_file(&staged.with_extension("cwasm"))?;
+        }
         Ok(usize::from(manifest) + usize::from(component))
     }
 
@@ -179,6 +184,15 @@ pub(crate) fn replace(from: &Path, to: &Path) -> Result<bool> {
     Ok(true)
 }
 
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A plugin whose source is gone must not be bundled any more.
 fn remove_others(stage: &Path, sources: &[Source]) -> Result<()> {
     let kept: BTreeSet<PathBuf> =
@@ -230,6 +244,7 @@ mod tests {
         assert_eq!(files.stage(&stage, &built).unwrap(), 2);
         assert_eq!(files.stage(&stage, &built).unwrap(), 0);
         fs::write(files.folder.join("built.wasm"), "newer").unwrap();
+        fs::write(stage.join("tools/files/files.cwasm"), "code of the older one").unwrap();
         assert_eq!(files.stage(&stage, &built).unwrap(), 1);
         assert_eq!(fs::read(stage.join("tools/files/files.wasm")).unwrap(), b"newer");
         assert_eq!(fs::read_dir(stage.join("tools/files")).unwrap().count(), 2);

@@ -1,7 +1,18 @@
 //! What the build put into the program: the bundled plugins, and the files that a new plugin starts from.
 
+use hermes_runtime::{CodeFolder, Compiler, Runtime};
+
 /// The bundled plugins. The table is empty if none were staged before the build.
 pub const BUNDLED: &[hermes_plugin_host::Bundled] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
+
+/// Code of bundled plugins that was compiled while the program was built. The table is empty in a build without
+/// `cargo xtask`: then every plugin is compiled on first use.
+pub const PRECOMPILED: &[&[u8]] = include!(concat!(env!("OUT_DIR"), "/precompiled.rs"));
+
+/// A runtime that has the precompiled code of this program, and keeps compiled code in this folder.
+pub fn runtime(code: CodeFolder, compiler: Compiler) -> Runtime {
+    Runtime::with(code, compiler).with_precompiled(PRECOMPILED)
+}
 
 /// Text files by folder and path: the templates, the sources of the SDK, the contract.
 pub const SCAFFOLD: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));

@@ -62,7 +62,7 @@ impl Home {
 
     /// A runtime that keeps compiled plugins in this home.
     pub fn runtime(&self, compiler: Compiler) -> Runtime {
-        Runtime::with(CodeFolder { path: self.code(), key: self.code_key() }, compiler)
+        crate::bundled::runtime(CodeFolder { path: self.code(), key: self.code_key() }, compiler)
     }
 
     /// Compiled plugins.

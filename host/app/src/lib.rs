@@ -13,7 +13,7 @@ mod launcher;
 mod reporter;
 mod setup;
 
-pub use bundled::{BUNDLED, SCAFFOLD};
+pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use error::AppError;
 pub use home::{Home, append_private, create_private};
 pub use launcher::{Launch, Launcher, SessionChoice};

@@ -14,7 +14,7 @@ mod tests;
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{Hash, Hasher};
-use std::io;
+use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,6 +28,7 @@ use self::eviction::Allowance;
 use self::key::Key;
 use crate::compiler::{Compiler, Progress};
 use crate::error::LoadError;
+use crate::precompiled;
 use crate::stamp;
 
 /// Where compiled code lies, and the key of its tags.
@@ -59,6 +60,8 @@ pub(crate) struct CodeCache {
     fingerprint: [u8; 32],
     key: Mutex<Option<Key>>,
     allowance: Allowance,
+    /// Compiled while the binary was built; used before a compiler is started.
+    precompiled: &'static [&'static [u8]],
 }
 
 /// Code that is ready, and the open file that keeps others from evicting it.
@@ -69,7 +72,17 @@ pub(crate) struct Mapped {
 
 impl CodeCache {
     pub(crate) fn new(folder: CodeFolder, engine: &Engine) -> Self {
-        Self { folder, fingerprint: fingerprint(engine), key: Mutex::new(None), allowance: Allowance::standard() }
+        Self {
+            folder,
+            fingerprint: fingerprint(engine),
+            key: Mutex::new(None),
+            allowance: Allowance::standard(),
+            precompiled: &[],
+        }
+    }
+
+    pub(crate) fn add_precompiled(&mut self, artifacts: &'static [&'static [u8]]) {
+        self.precompiled = artifacts;
     }
 
     /// The folder, made where it is not there.
@@ -81,10 +94,11 @@ impl CodeCache {
 
     /// Whether there is code of this source. It may still turn out not to be ours.
     pub(crate) fn holds(&self, source: blake3::Hash) -> bool {
-        self.file(source).exists()
+        self.file(source).exists() || precompiled::find(self.precompiled, source).is_some()
     }
 
-    /// The component behind these bytes: mapped when it was compiled before, else checked, compiled and kept.
+    /// The component of these bytes: mapped when it was compiled before, on this machine or while the binary was built;
+    /// else checked, compiled and kept.
     pub(crate) fn load(
         &self,
         engine: &Engine,
@@ -97,6 +111,9 @@ impl CodeCache {
             return Ok(mapped);
         }
         stamp::check(bytes)?;
+        if let Some(mapped) = self.unpack(engine, source)? {
+            return Ok(mapped);
+        }
         let at = |path: &Path| {
             let path = path.to_owned();
             move |source| LoadError::Cache { path, source }
@@ -117,14 +134,43 @@ impl CodeCache {
         }
         let written = tempfile::NamedTempFile::new_in(folder).map_err(at(folder))?;
         compiler.compile(engine, bytes, written.as_file(), progress)?;
-        let file = self.file(source);
-        artifact::tag(written.as_file(), &self.key()?, self.origin(source)).map_err(at(&file))?;
-        written.persist(&file).map_err(|error| at(&file)(error.error))?;
+        self.keep(written, source)?;
         self.map(engine, source)?
             .ok_or_else(|| LoadError::Compile {
-                why: format!("what was compiled cannot be mapped from {}", file.display()),
+                why: format!("what was compiled cannot be mapped from {}", self.file(source).display()),
             })
             .inspect(|_| eviction::sweep(folder, &self.suffix(), &self.allowance, SystemTime::now()))
+    }
+
+    /// Copies code that was compiled while the binary was built into the folder, and maps the copy. None where there is no
+    /// such code, or it does not fit: then it is compiled here.
+    fn unpack(&self, engine: &Engine, source: blake3::Hash) -> Result<Option<Mapped>, LoadError> {
+        let Some(artifact) = precompiled::find(self.precompiled, source) else { return Ok(None) };
+        let code = match precompiled::code(artifact, source) {
+            Ok(code) => code,
+            Err(why) => {
+                tracing::warn!(%why, "precompiled code is not used, and the plugin is compiled here");
+                return Ok(None);
+            }
+        };
+        let folder = self.folder()?;
+        let failed = |source| LoadError::Cache { path: folder.to_owned(), source };
+        let written = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        written.as_file().write_all(code).map_err(failed)?;
+        self.keep(written, source)?;
+        // Two processes may do this at once: the later file replaces the earlier one, and both have the same code.
+        let mapped = self.map(engine, source)?;
+        eviction::sweep(folder, &self.suffix(), &self.allowance, SystemTime::now());
+        Ok(mapped)
+    }
+
+    /// Puts compiled code in its place, with the tag of this installation.
+    fn keep(&self, written: tempfile::NamedTempFile, source: blake3::Hash) -> Result<(), LoadError> {
+        let file = self.file(source);
+        let failed = |source| LoadError::Cache { path: file.clone(), source };
+        artifact::tag(written.as_file(), &self.key()?, self.origin(source)).map_err(failed)?;
+        written.persist(&file).map_err(|error| failed(error.error))?;
+        Ok(())
     }
 
     fn map(&self, engine: &Engine, source: blake3::Hash) -> Result<Option<Mapped>, LoadError> {
@@ -190,7 +236,8 @@ fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Co
     };
     #[cfg(not(target_os = "linux"))]
     let _ = file;
-    // SAFETY: the file must be what this engine's compiler wrote. It is a regular file of this user that nobody else
+    // SAFETY: the file must be what this engine's compiler wrote, or the same compiler in the build of this binary; the
+    // engine checks version, target and settings itself. It is a regular file of this user that nobody else
     // can write, in a folder that nobody else can enter, and carries a tag over all of its bytes, over its source
     // and over the engine, made with a key that only this user can read. Only somebody who already acts
     // as this user can have altered it.
@@ -201,7 +248,7 @@ fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Co
 }
 
 /// For the compiler, its version and its settings, and this build.
-fn fingerprint(engine: &Engine) -> [u8; 32] {
+pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     struct Blake(blake3::Hasher);
     impl Hasher for Blake {
         fn write(&mut self, bytes: &[u8]) {

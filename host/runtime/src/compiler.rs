@@ -73,7 +73,7 @@ impl Compiler {
     }
 }
 
-fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
+pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
     engine.precompile_component(bytes).map_err(|error| LoadError::NotAComponent {
         why: error.chain().last().map_or_else(|| error.to_string(), ToString::to_string),
     })

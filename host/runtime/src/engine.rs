@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::LoadError;
 use crate::imports;
 use crate::loaded::Loaded;
-use crate::native::Library;
+use crate::native::{Library, TARGET};
 
 /// How often a running guest looks whether its time is up.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -45,6 +45,14 @@ impl Runtime {
         let cache = CodeCache::new(code, &engine);
         keep_time(&engine);
         Self { engine, linker, cache, compiler, loaded: Mutex::default() }
+    }
+
+    /// The same runtime with code that was compiled while the binary was built, as [`precompiled::compile`] makes it.
+    ///
+    /// [`precompiled::compile`]: crate::precompiled::compile
+    pub fn with_precompiled(mut self, artifacts: &'static [&'static [u8]]) -> Self {
+        self.cache.add_precompiled(artifacts);
+        self
     }
 
     /// Whether the component seems to have been compiled before, so that loading it is quick.
@@ -88,6 +96,18 @@ impl Runtime {
 
 /// The engine as every process of this build makes it: what one has compiled, another can map.
 pub(crate) fn engine() -> Engine {
+    Engine::new(&configuration()).expect("the configuration is sound for this processor")
+}
+
+/// An engine that compiles for every processor of this target. It runs nothing.
+pub(crate) fn baseline() -> Engine {
+    let mut config = configuration();
+    // With a named target, wasmtime does not look for optional features of this machine's processor.
+    config.target(TARGET).expect("wasmtime knows the target that it was built for");
+    Engine::new(&config).expect("the configuration is sound for this target")
+}
+
+pub(crate) fn configuration() -> Config {
     let mut config = Config::new();
     // Contract functions are plain: the host waits on fibers, and calls are three times cheaper without.
     config.concurrency_support(false);
@@ -95,7 +115,7 @@ pub(crate) fn engine() -> Engine {
     // The fiber's stack must be larger than what a guest may use of it.
     config.max_wasm_stack(1 << 20);
     config.async_stack_size(2 << 20);
-    Engine::new(&config).expect("the configuration is sound for this processor")
+    config
 }
 
 /// A thread that ticks as long as the engine is alive.

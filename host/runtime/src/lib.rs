@@ -23,6 +23,7 @@ mod limits;
 mod live;
 mod loaded;
 mod native;
+pub mod precompiled;
 pub mod services;
 mod size;
 mod slots;

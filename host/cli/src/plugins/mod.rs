@@ -301,7 +301,9 @@ impl Code {
     pub(crate) fn runtime(&self, home: &Home) -> Runtime {
         match self {
             Self::InHome => home.runtime(compile::compiler()),
-            Self::Passing(folder) => Runtime::with(CodeFolder::alone(folder.path().join("code")), compile::compiler()),
+            Self::Passing(folder) => {
+                hermes_app::runtime(CodeFolder::alone(folder.path().join("code")), compile::compiler())
+            }
         }
     }
 }

@@ -55,6 +55,19 @@ impl Bench {
         Ok((mapped, compiled.get()))
     }
 
+    /// The same in a binary with this precompiled artifact.
+    fn load_with(&self, number: u8, artifact: Vec<u8>) -> (Mapped, bool) {
+        let mut cache = CodeCache::new(self.folder(), &self.engine);
+        cache.add_precompiled(vec![&*artifact.leak()].leak());
+        let (bytes, compiled) = (component(number), Cell::new(false));
+        let progress = |_| {
+            compiled.set(true);
+            ControlFlow::Continue(())
+        };
+        let mapped = cache.load(&self.engine, &Compiler::InProcess, blake3::hash(&bytes), &bytes, &progress).unwrap();
+        (mapped, compiled.get())
+    }
+
     fn file(&self, number: u8) -> PathBuf {
         CodeCache::new(self.folder(), &self.engine).file(blake3::hash(&component(number)))
     }
@@ -67,6 +80,51 @@ fn what_was_compiled_is_mapped_and_each_source_has_code_of_its_own() {
     assert!(bench.load(2).1 && !bench.load(1).1 && !bench.load(2).1);
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(&bench.folder().path), mode(&bench.folder().key), mode(&bench.file(1))), (0o700, 0o600, 0o600));
+}
+
+#[test]
+fn precompiled_code_is_copied_into_the_folder_and_mapped_without_a_compiler() {
+    let bench = Bench::new();
+    let artifact = precompiled::compile(&component(1)).unwrap();
+    let (mapped, compiled) = bench.load_with(1, artifact.clone());
+    assert!(!compiled && bench.file(1).exists());
+    assert!(!bench.load(1).1, "the next process maps the copy, with or without the artifact");
+    let mut store = wasmtime::Store::new(&bench.engine, ());
+    store.set_epoch_deadline(1_000);
+    wasmtime::component::Linker::new(&bench.engine).instantiate(&mut store, &mapped.component).unwrap();
+
+    // A damaged copy is replaced from the artifact, not compiled.
+    alter(&bench.file(1), |bytes| bytes[100] ^= 1);
+    assert!(!bench.load_with(1, artifact).1);
+    assert!(!bench.load(1).1);
+}
+
+#[test]
+fn a_precompiled_artifact_that_was_altered_or_does_not_fit_is_refused_and_the_plugin_compiled() {
+    let artifact = precompiled::compile(&component(1)).unwrap();
+    let altered = |at: usize| {
+        let mut altered = artifact.clone();
+        altered[at] ^= 1;
+        altered
+    };
+    let other = precompiled::compile(&component(2)).unwrap();
+    let renamed = [&artifact[..48], &other[48..]].concat();
+    for (name, artifact) in [
+        ("another format", altered(0)),
+        ("another compiler", altered(50)),
+        ("another digest", altered(90)),
+        ("a byte of the code", altered(200)),
+        ("the last byte", altered(artifact.len() - 1)),
+        ("cut short", artifact[..artifact.len() / 2].to_vec()),
+        ("the header alone", artifact[..112].to_vec()),
+        ("another component's code", renamed),
+        ("another component", other),
+        ("nothing", Vec::new()),
+    ] {
+        let bench = Bench::new();
+        assert!(bench.load_with(1, artifact).1, "{name}: it was used");
+        assert!(!bench.load(1).1, "{name}: what was compiled instead is not mapped");
+    }
 }
 
 /// What somebody does to a file, or to what stands around it.
