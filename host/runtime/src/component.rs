@@ -11,27 +11,84 @@ use crate::code_cache::Mapped;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::imports;
+use crate::interfaces::interfaces;
 use crate::limits::Limit;
 use crate::loaded::Exports;
 use crate::stamp::OFFERED;
 
-/// A component, probed for what it exports.
+macro_rules! exports_of_a_component {
+    (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
+     $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
+        /// Where a component has the functions of each interface.
+        pub(crate) struct Indices {
+            $required: exported::$required::GuestIndices,
+            $($interface: Option<exported::$interface::GuestIndices>,)+
+        }
+
+        /// The functions of an instance.
+        pub(crate) struct Functions {
+            pub(crate) $required: Option<exported::$required::Guest>,
+            $(pub(crate) $interface: Option<exported::$interface::Guest>,)+
+        }
+
+        impl Indices {
+            /// An interface that is exported by name must also fit: half a kind would fail in the middle of a session.
+            fn probe(
+                pre: &InstancePre<Context>,
+                exports: impl Fn(&str) -> bool,
+                shape: impl Fn(String) -> LoadError,
+            ) -> Result<Self, LoadError> {
+                let odd = |name: &str, error: wasmtime::Error| shape(format!("`{name}`: {error:#}"));
+                Ok(Self {
+                    $($interface: match exports($name) {
+                        true => Some(
+                            exported::$interface::GuestIndices::new(pre).map_err(|error| odd($name, error))?,
+                        ),
+                        false => None,
+                    },)+
+                    $required: match exports($required_name) {
+                        true => exported::$required::GuestIndices::new(pre)
+                            .map_err(|error| odd($required_name, error))?,
+                        false => return Err(shape(format!("`{}` is missing", $required_name))),
+                    },
+                })
+            }
+
+            fn exports(&self) -> Exports {
+                Exports { $($interface: self.$interface.is_some(),)+ }
+            }
+
+            /// Looks up the functions of an instance; an export that does not fit is named.
+            fn load(
+                &self,
+                store: &mut Store<Context>,
+                instance: &Instance,
+            ) -> Result<Functions, (&'static str, wasmtime::Error)> {
+                let $required = self.$required.load(&mut *store, instance);
+                Ok(Functions {
+                    $required: Some($required.map_err(|error| ($required_name, error))?),
+                    $($interface: match &self.$interface {
+                        Some(indices) => Some(indices.load(&mut *store, instance).map_err(|error| ($name, error))?),
+                        None => None,
+                    },)+
+                })
+            }
+        }
+    };
+}
+
+interfaces!(exports_of_a_component);
+
+/// A component that is compiled and linked, with its exports.
 pub(crate) struct Component {
     pub(crate) pre: InstancePre<Context>,
-    pub(crate) lifecycle: Option<exported::lifecycle::GuestIndices>,
-    pub(crate) context_engine: Option<exported::context_engine::GuestIndices>,
-    pub(crate) context_assist: Option<exported::context_assist::GuestIndices>,
-    pub(crate) memory_provider: Option<exported::memory_provider::GuestIndices>,
-    pub(crate) memory_events: Option<exported::memory_events::GuestIndices>,
-    pub(crate) tools: Option<exported::tools::GuestIndices>,
-    pub(crate) skills: Option<exported::skills::GuestIndices>,
-    pub(crate) hooks: Option<exported::hooks::GuestIndices>,
-    /// Keeps the code it is mapped from.
+    indices: Indices,
+    /// Keeps the file that the code is mapped from.
     _lease: File,
 }
 
 impl Component {
-    /// Refuses what asks for more than plugins get, links the rest and looks what it is.
+    /// Links a component and probes its exports. One that imports more than plugins may have is refused.
     pub(crate) fn new(mapped: Mapped, linker: &Linker<Context>) -> Result<Self, LoadError> {
         let component = &mapped.component;
         let engine = component.engine();
@@ -52,30 +109,8 @@ impl Component {
                     && name.strip_prefix("hermes:plugin/").and_then(|name| name.split('@').next()) == Some(interface)
             })
         };
-        // An interface that is there by name must also fit: half a kind would fail in the middle of a session.
-        macro_rules! probe {
-            ($module:ident, $name:literal) => {
-                match exports($name) {
-                    true => Some(
-                        exported::$module::GuestIndices::new(&pre)
-                            .map_err(|error| shape(format!("`{}`: {error:#}", $name)))?,
-                    ),
-                    false => None,
-                }
-            };
-        }
-        let loaded = Self {
-            context_engine: probe!(context_engine, "context-engine"),
-            context_assist: probe!(context_assist, "context-assist"),
-            memory_provider: probe!(memory_provider, "memory-provider"),
-            memory_events: probe!(memory_events, "memory-events"),
-            tools: probe!(tools, "tools"),
-            skills: probe!(skills, "skills"),
-            hooks: probe!(hooks, "hooks"),
-            lifecycle: Some(probe!(lifecycle, "lifecycle").ok_or_else(|| shape("`lifecycle` is missing".to_owned()))?),
-            pre,
-            _lease: mapped.lease,
-        };
+        let indices = Indices::probe(&pre, exports, shape)?;
+        let loaded = Self { indices, pre, _lease: mapped.lease };
         if loaded.exports().names().is_empty() {
             return Err(LoadError::NoKind);
         }
@@ -84,15 +119,7 @@ impl Component {
 
     /// What it is.
     pub(crate) fn exports(&self) -> Exports {
-        Exports {
-            context_engine: self.context_engine.is_some(),
-            context_assist: self.context_assist.is_some(),
-            memory_provider: self.memory_provider.is_some(),
-            memory_events: self.memory_events.is_some(),
-            tools: self.tools.is_some(),
-            skills: self.skills.is_some(),
-            hooks: self.hooks.is_some(),
-        }
+        self.indices.exports()
     }
 
     /// A store for an instance, held to its limits.
@@ -116,39 +143,15 @@ impl Component {
         mut store: Store<Context>,
         instance: &Instance,
     ) -> Result<Guest, (&'static str, wasmtime::Error)> {
-        macro_rules! bind {
-            ($field:ident, $name:literal) => {
-                match &self.$field {
-                    Some(indices) => Some(indices.load(&mut store, instance).map_err(|error| ($name, error))?),
-                    None => None,
-                }
-            };
-        }
-        Ok(Guest {
-            lifecycle: bind!(lifecycle, "lifecycle"),
-            context_engine: bind!(context_engine, "context-engine"),
-            context_assist: bind!(context_assist, "context-assist"),
-            memory_provider: bind!(memory_provider, "memory-provider"),
-            memory_events: bind!(memory_events, "memory-events"),
-            tools: bind!(tools, "tools"),
-            skills: bind!(skills, "skills"),
-            hooks: bind!(hooks, "hooks"),
-            store,
-        })
+        let exports = self.indices.load(&mut store, instance)?;
+        Ok(Guest { store, exports })
     }
 }
 
-/// An instance of a component, with what it exports.
+/// An instance of a component, with the functions that it exports.
 pub(crate) struct Guest {
     pub(crate) store: Store<Context>,
-    pub(crate) lifecycle: Option<exported::lifecycle::Guest>,
-    pub(crate) context_engine: Option<exported::context_engine::Guest>,
-    pub(crate) context_assist: Option<exported::context_assist::Guest>,
-    pub(crate) memory_provider: Option<exported::memory_provider::Guest>,
-    pub(crate) memory_events: Option<exported::memory_events::Guest>,
-    pub(crate) tools: Option<exported::tools::Guest>,
-    pub(crate) skills: Option<exported::skills::Guest>,
-    pub(crate) hooks: Option<exported::hooks::Guest>,
+    pub(crate) exports: Functions,
 }
 
 /// wasmtime's sentence for an import that the linker lacks names it in backticks.

@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod imports;
 mod instance;
+mod interfaces;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod invariants;

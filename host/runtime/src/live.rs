@@ -7,6 +7,7 @@ use hermes_conversation::MessageId;
 use crate::component;
 use crate::context::{Call, Context};
 use crate::convert;
+use crate::interfaces::interfaces;
 use crate::native;
 use crate::types::{
     Advice, AssistDraft, Ending, Event, Invocation, Output, Progress, Query, Quote, Recollection, Skill, SkillDocument,
@@ -30,9 +31,8 @@ fn missing(interface: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!("it does not export `{interface}`"))
 }
 
-/// Each function by its own name, by that of the component's binding, and by its interface.
 macro_rules! functions {
-    ($($interface:ident $name:literal {
+    (required $($(#[$doc:meta])* $interface:ident $name:literal $table:ident {
         $($function:ident $call:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+
     })+) => {
         impl Live {
@@ -40,7 +40,7 @@ macro_rules! functions {
                 pub(crate) async fn $function(&mut self, $($argument: $type),*) -> wasmtime::Result<$answer> {
                     match &mut self.body {
                         Body::Component(guest) => {
-                            let $interface = guest.$interface.as_ref().ok_or_else(|| missing($name))?;
+                            let $interface = guest.exports.$interface.as_ref().ok_or_else(|| missing($name))?;
                             $interface.$call(&mut guest.store, $($argument),*).await
                         }
                         Body::Native(guest) => {
@@ -54,47 +54,7 @@ macro_rules! functions {
     };
 }
 
-functions! {
-    lifecycle "lifecycle" {
-        configure call_configure(config: &str) -> Result<(), Error>;
-        session_start call_session_start(session: &Session, how: &Start) -> Result<(), Error>;
-        session_end call_session_end(how: Ending) -> Result<(), Error>;
-    }
-    context_engine "context-engine" {
-        model_changed call_model_changed(model: &Model) -> Result<(), Error>;
-        observe call_observe(headers: &[Header]) -> Result<(), Error>;
-        assess call_assess(pressure: &exported::context_engine::Pressure) -> Advice;
-        prepare call_prepare(request: &exported::context_engine::Request) -> Result<Progress, Error>;
-        propose call_propose(
-            request: &exported::context_engine::Request
-        ) -> Result<Option<exported::context_engine::Plan>, Error>;
-        settled call_settled(outcome: &exported::context_engine::Outcome) -> Result<(), Error>;
-        status call_status() -> String;
-    }
-    context_assist "context-assist" {
-        assist call_assist(draft: &AssistDraft, budget: u32) -> Result<Vec<Quote>, Error>;
-    }
-    memory_provider "memory-provider" {
-        system_prompt call_system_prompt() -> Result<String, Error>;
-        recall call_recall(query: &Query) -> Result<Vec<Recollection>, Error>;
-        sync_turn call_sync_turn(turn: &exported::memory_provider::Turn) -> Result<(), Error>;
-    }
-    memory_events "memory-events" {
-        before_compact call_before_compact(messages: MessageRange) -> Result<String, Error>;
-    }
-    tools "tools" {
-        catalog call_catalog() -> Vec<Tool>;
-        call call_call(invocation: &Invocation) -> Result<Output, Error>;
-    }
-    skills "skills" {
-        index call_index() -> Result<Vec<Skill>, Error>;
-        view call_view(name: &str, path: Option<&str>) -> Result<SkillDocument, Error>;
-    }
-    hooks "hooks" {
-        interests call_interests() -> Vec<String>;
-        on_event call_on_event(event: &Event) -> Verdict;
-    }
-}
+interfaces!(functions);
 
 impl Live {
     pub(crate) fn new(body: Body) -> Self {

@@ -1,48 +1,35 @@
-//! A plugin's code, whatever it is made of, and what it exports.
+//! A plugin's code, compiled or native, and its exports.
 
 use crate::component::Component;
+use crate::interfaces::interfaces;
 use crate::limits::Tier;
 use crate::native::Library;
 
-/// Which interfaces a component exports beside `lifecycle`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exports {
-    /// `context-engine`.
-    pub context_engine: bool,
-    /// `context-assist`, which an engine may have.
-    pub context_assist: bool,
-    /// `memory-provider`.
-    pub memory_provider: bool,
-    /// `memory-events`, which a memory provider may have.
-    pub memory_events: bool,
-    /// `tools`.
-    pub tools: bool,
-    /// `skills`.
-    pub skills: bool,
-    /// `hooks`.
-    pub hooks: bool,
+macro_rules! exports {
+    (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
+     $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
+        /// The interfaces that a plugin exports beside `lifecycle`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Exports {
+            $($(#[$doc])* pub $interface: bool,)+
+        }
+
+        impl Exports {
+            /// The names of the contract, in its order.
+            pub fn names(&self) -> Vec<&'static str> {
+                let all = [$((self.$interface, $name),)+];
+                all.into_iter().filter_map(|(exported, name)| exported.then_some(name)).collect()
+            }
+        }
+    };
 }
 
+interfaces!(exports);
+
 impl Exports {
-    /// How much its instances may use.
+    /// The tier of limits for its instances.
     pub fn tier(&self) -> Tier {
         if self.context_engine || self.memory_provider { Tier::Session } else { Tier::Tools }
-    }
-
-    /// The names of the contract, in its order.
-    pub fn names(&self) -> Vec<&'static str> {
-        [
-            (self.context_engine, "context-engine"),
-            (self.context_assist, "context-assist"),
-            (self.memory_provider, "memory-provider"),
-            (self.memory_events, "memory-events"),
-            (self.tools, "tools"),
-            (self.skills, "skills"),
-            (self.hooks, "hooks"),
-        ]
-        .into_iter()
-        .filter_map(|(there, name)| there.then_some(name))
-        .collect()
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use hermes_plugin_abi as abi;
 
 use crate::error::LoadError;
+use crate::interfaces::interfaces;
 use crate::loaded::Exports;
 use crate::stamp::{self, OFFERED};
 
@@ -19,18 +20,32 @@ pub(crate) struct Library {
     pub(crate) tables: Tables,
 }
 
-/// The functions of the interfaces that it has.
-#[derive(Clone, Copy)]
-pub(crate) struct Tables {
-    pub(crate) lifecycle: Option<abi::LifecycleRef>,
-    pub(crate) context_engine: Option<abi::ContextEngineRef>,
-    pub(crate) context_assist: Option<abi::ContextAssistRef>,
-    pub(crate) memory_provider: Option<abi::MemoryProviderRef>,
-    pub(crate) memory_events: Option<abi::MemoryEventsRef>,
-    pub(crate) tools: Option<abi::ToolsRef>,
-    pub(crate) skills: Option<abi::SkillsRef>,
-    pub(crate) hooks: Option<abi::HooksRef>,
+macro_rules! exports_of_a_library {
+    (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
+     $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
+        /// The function tables of a library's interfaces.
+        #[derive(Clone, Copy)]
+        pub(crate) struct Tables {
+            pub(crate) $required: Option<abi::$required_table>,
+            $(pub(crate) $interface: Option<abi::$table>,)+
+        }
+
+        impl Tables {
+            fn of(plugin: abi::PluginRef) -> Self {
+                Self {
+                    $required: Some(plugin.$required()),
+                    $($interface: plugin.$interface().into_option(),)+
+                }
+            }
+
+            fn exports(&self) -> Exports {
+                Exports { $($interface: self.$interface.is_some(),)+ }
+            }
+        }
+    };
 }
+
+interfaces!(exports_of_a_library);
 
 /// What this process has opened, by its bytes: once each, since nothing is ever closed.
 static OPENED: Mutex<Option<HashMap<blake3::Hash, Library>>> = Mutex::new(None);
@@ -77,35 +92,13 @@ impl Library {
                  this version"
             )));
         }
-        let library = Self {
-            enter: plugin.enter(),
-            leave: plugin.leave(),
-            tables: Tables {
-                lifecycle: Some(plugin.lifecycle()),
-                context_engine: plugin.context_engine().into_option(),
-                context_assist: plugin.context_assist().into_option(),
-                memory_provider: plugin.memory_provider().into_option(),
-                memory_events: plugin.memory_events().into_option(),
-                tools: plugin.tools().into_option(),
-                skills: plugin.skills().into_option(),
-                hooks: plugin.hooks().into_option(),
-            },
-        };
+        let library = Self { enter: plugin.enter(), leave: plugin.leave(), tables: Tables::of(plugin) };
         if library.exports().names().is_empty() { Err(LoadError::NoKind) } else { Ok(library) }
     }
 
     /// What it is.
     pub(crate) fn exports(&self) -> Exports {
-        let tables = &self.tables;
-        Exports {
-            context_engine: tables.context_engine.is_some(),
-            context_assist: tables.context_assist.is_some(),
-            memory_provider: tables.memory_provider.is_some(),
-            memory_events: tables.memory_events.is_some(),
-            tools: tables.tools.is_some(),
-            skills: tables.skills.is_some(),
-            hooks: tables.hooks.is_some(),
-        }
+        self.tables.exports()
     }
 }
 

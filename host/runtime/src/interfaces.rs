@@ -1,0 +1,61 @@
+//! The interfaces that a plugin may export, and their functions.
+//!
+//! [`interfaces`] is the one description of them. It generates how a component is probed and bound (`component.rs`), how
+//! a native library's tables are read (`native/library.rs`), what a plugin exports (`loaded.rs`) and the calls to either
+//! (`live.rs`).
+
+/// Passes the table of interfaces to a macro: each by its module in the bindings, its name in the contract and its table
+/// of native functions; each function by its name, the binding's method and its signature.
+macro_rules! interfaces {
+    ($callback:ident) => {
+        $callback! {
+            required lifecycle "lifecycle" LifecycleRef {
+                configure call_configure(config: &str) -> Result<(), Error>;
+                session_start call_session_start(session: &Session, how: &Start) -> Result<(), Error>;
+                session_end call_session_end(how: Ending) -> Result<(), Error>;
+            }
+            /// `context-engine`.
+            context_engine "context-engine" ContextEngineRef {
+                model_changed call_model_changed(model: &Model) -> Result<(), Error>;
+                observe call_observe(headers: &[Header]) -> Result<(), Error>;
+                assess call_assess(pressure: &exported::context_engine::Pressure) -> Advice;
+                prepare call_prepare(request: &exported::context_engine::Request) -> Result<Progress, Error>;
+                propose call_propose(
+                    request: &exported::context_engine::Request
+                ) -> Result<Option<exported::context_engine::Plan>, Error>;
+                settled call_settled(outcome: &exported::context_engine::Outcome) -> Result<(), Error>;
+                status call_status() -> String;
+            }
+            /// `context-assist`, which an engine may have.
+            context_assist "context-assist" ContextAssistRef {
+                assist call_assist(draft: &AssistDraft, budget: u32) -> Result<Vec<Quote>, Error>;
+            }
+            /// `memory-provider`.
+            memory_provider "memory-provider" MemoryProviderRef {
+                system_prompt call_system_prompt() -> Result<String, Error>;
+                recall call_recall(query: &Query) -> Result<Vec<Recollection>, Error>;
+                sync_turn call_sync_turn(turn: &exported::memory_provider::Turn) -> Result<(), Error>;
+            }
+            /// `memory-events`, which a memory provider may have.
+            memory_events "memory-events" MemoryEventsRef {
+                before_compact call_before_compact(messages: MessageRange) -> Result<String, Error>;
+            }
+            /// `tools`.
+            tools "tools" ToolsRef {
+                catalog call_catalog() -> Vec<Tool>;
+                call call_call(invocation: &Invocation) -> Result<Output, Error>;
+            }
+            /// `skills`.
+            skills "skills" SkillsRef {
+                index call_index() -> Result<Vec<Skill>, Error>;
+                view call_view(name: &str, path: Option<&str>) -> Result<SkillDocument, Error>;
+            }
+            /// `hooks`.
+            hooks "hooks" HooksRef {
+                interests call_interests() -> Vec<String>;
+                on_event call_on_event(event: &Event) -> Verdict;
+            }
+        }
+    };
+}
+pub(crate) use interfaces;
