@@ -119,7 +119,7 @@ fn every_arrow_between_crates_points_down() {
 }
 
 #[test]
-fn the_table_has_no_circle() {
+fn the_table_has_no_cycle() {
     // A table in which every crate uses only those that stand below it cannot have one.
     for (at, (name, allowed)) in ARROWS.iter().enumerate() {
         for on in *allowed {

@@ -38,7 +38,7 @@ fn stable_tokens(request: &Request) -> u64 {
 }
 
 #[test]
-fn every_request_reads_all_that_the_one_before_it_was() {
+fn every_request_reads_the_whole_previous_one_from_the_cache() {
     let server = server();
     let home = home(&server);
     workday::spend(&home, &server);
@@ -110,7 +110,7 @@ fn a_second_session_of_the_same_day_reads_the_stable_tier() {
 }
 
 #[test]
-fn what_was_not_used_for_five_minutes_is_told_as_expired() {
+fn a_prefix_unused_for_five_minutes_is_reported_as_expired() {
     for (lifetime, read) in [(None, false), (Some("1h"), true)] {
         let server = server();
         let home = home(&server);

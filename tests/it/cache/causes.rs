@@ -44,7 +44,7 @@ fn assert_causes(what: &str, home: fn(&Server) -> Home, turns: Vec<Turn>, causes
 }
 
 #[test]
-fn only_what_was_kept_expires() {
+fn only_a_cached_prefix_can_expire() {
     let small = |minute, prompt| turn(minute, counted(prompt, 0, 0));
     let messages = Home::with_anthropic;
     assert_causes("below every minimum", messages, vec![small(0, 900), small(10, 950)], &[FIRST, None]);
@@ -63,7 +63,7 @@ fn only_what_was_kept_expires() {
 }
 
 #[test]
-fn a_provider_that_counts_no_cached_tokens_is_not_said_to_lose_them() {
+fn no_loss_is_reported_for_a_provider_without_cache_counters() {
     let silent = |minute| turn(minute, uncounted(10_000 + minute as u64 * 50));
     assert_causes("messages", Home::with_anthropic, vec![silent(0), silent(1), silent(20)], &[FIRST, None, None]);
 

@@ -18,7 +18,7 @@ fn breaks(turns: &[Request]) -> Vec<usize> {
 }
 
 #[test]
-fn twenty_processes_of_one_session_never_change_a_byte_that_was_sent() {
+fn twenty_processes_of_a_session_never_change_a_sent_byte() {
     let server = Server::answering(workday::partner).with_cache(ImplicitCache::new());
     let home = workday::home(Home::with(&server));
     workday::spend(&home, &server);
@@ -95,12 +95,12 @@ fn rebuild(home: &Home) {
 }
 
 #[test]
-fn another_model_is_told_as_the_cause() {
+fn another_model_is_reported_as_the_cause() {
     assert_eq!(causes_after(|_| {}, &["--model", "other-model"]), first_then("model-change"));
 }
 
 #[test]
-fn other_tools_are_told_as_the_cause() {
+fn changed_tools_are_reported_as_the_cause() {
     let change = |home: &Home| {
         home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
         home.set("context.engine", json!("hostile"));
@@ -110,7 +110,7 @@ fn other_tools_are_told_as_the_cause() {
 }
 
 #[test]
-fn a_prompt_that_was_rebuilt_is_told_as_the_cause() {
+fn a_rebuilt_prompt_is_reported_as_the_cause() {
     let change = |home: &Home| {
         workday::add_skill(home);
         rebuild(home);
@@ -119,7 +119,7 @@ fn a_prompt_that_was_rebuilt_is_told_as_the_cause() {
 }
 
 #[test]
-fn a_layer_of_a_single_call_is_told_as_the_cause() {
+fn an_ephemeral_layer_is_reported_as_the_cause() {
     let change = |home: &Home| home.set("prompt.ephemeral_system_prompt", json!("Answer in one line today."));
     assert_eq!(causes_after(change, &[]), first_then("ephemeral-layer"));
 }

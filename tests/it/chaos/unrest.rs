@@ -43,7 +43,7 @@ fn partner(body: &Value, number: usize) -> Reply {
 }
 
 #[test]
-fn whatever_happens_to_a_conversation_nothing_is_torn_and_nothing_is_there_twice() {
+fn after_any_sequence_of_failures_no_view_is_invalid_and_no_message_doubled() {
     let steps = std::env::var("HERMES_UNREST").map_or(STEPS, |count| count.parse().expect("a count of steps"));
     let mut dice = Dice(SEED);
     let mut happened: HashMap<&str, usize> = HashMap::new();

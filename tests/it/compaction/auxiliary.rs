@@ -78,7 +78,7 @@ fn notices(output: &Output) -> Vec<&str> {
 }
 
 #[test]
-fn summaries_are_written_by_a_model_of_their_own_with_its_own_key() {
+fn summaries_use_their_own_model_and_key() {
     let (session, own) = (partner("session"), partner("own"));
     let home = home(&session, json!({"base_url": own.url(), "model": "small", "api_key": OWN_KEY}));
     let output = converse(&home, 1);
@@ -105,7 +105,7 @@ fn the_sessions_key_goes_to_no_other_address() {
 }
 
 #[test]
-fn a_key_may_be_in_a_variable_and_another_wire_be_spoken() {
+fn a_summary_key_can_be_a_variable_and_use_another_wire_format() {
     let (session, own) = (partner("session"), partner("own"));
     let section = json!({
         "base_url": own.anthropic_url(), "model": "small", "key_env": "SUMMARY_KEY", "api_mode": "anthropic_messages",
@@ -120,7 +120,7 @@ fn a_key_may_be_in_a_variable_and_another_wire_be_spoken() {
 }
 
 #[test]
-fn one_that_is_down_is_followed_by_the_next_with_one_notice() {
+fn an_unreachable_summary_model_is_followed_by_its_fallback_with_one_notice() {
     let (session, next) = (partner("session"), partner("next"));
     let down = dead_endpoint();
     let section = json!({
@@ -147,7 +147,7 @@ fn one_that_is_down_is_followed_by_the_next_with_one_notice() {
 }
 
 #[test]
-fn where_nobody_else_answers_the_sessions_model_does() {
+fn the_sessions_model_is_the_last_fallback() {
     let session = partner("session");
     let next = summariser(|| Reply::error(401, &format!("bad key {OWN_KEY}")));
     let section = json!({
@@ -166,7 +166,7 @@ fn where_nobody_else_answers_the_sessions_model_does() {
 }
 
 #[test]
-fn one_that_is_silent_is_left_after_its_time() {
+fn a_silent_summary_model_times_out() {
     let session = partner("session");
     let silent = summariser(|| Reply::text("never").hang_after(0));
     let home = home(&session, json!({"base_url": silent.url(), "model": "small", "timeout": 1}));
@@ -178,7 +178,7 @@ fn one_that_is_silent_is_left_after_its_time() {
 }
 
 #[test]
-fn one_that_wants_to_be_paid_is_asked_once() {
+fn a_provider_that_demands_payment_is_asked_once() {
     let session = partner("session");
     let unpaid = summariser(|| Reply::error(402, "top up"));
     let home = home(&session, json!({"base_url": unpaid.url(), "model": "small"}));
@@ -189,7 +189,7 @@ fn one_that_wants_to_be_paid_is_asked_once() {
 }
 
 #[test]
-fn one_that_says_nothing_has_not_answered() {
+fn an_empty_summary_reply_counts_as_a_failure() {
     let session = partner("session");
     let empty = summariser(|| Reply::text(""));
     let home = home(&session, json!({"base_url": empty.url(), "model": "small"}));
@@ -199,7 +199,7 @@ fn one_that_says_nothing_has_not_answered() {
 }
 
 #[test]
-fn a_server_that_stumbles_is_asked_again_before_another_one() {
+fn a_failing_server_is_retried_before_the_fallback() {
     let session = partner("session");
     let own =
         Server::answering(|_, number| if number == 0 { Reply::error(503, "a moment") } else { Reply::text(SUMMARY) });
@@ -210,7 +210,7 @@ fn a_server_that_stumbles_is_asked_again_before_another_one() {
 }
 
 #[test]
-fn a_mistake_is_told_before_anything_is_sent() {
+fn a_configuration_mistake_is_reported_before_anything_is_sent() {
     let session = partner("session");
     for (section, words) in [
         (json!({"provider": "nobody"}), &["auxiliary.compression.provider", "nobody", "openrouter"][..]),
@@ -226,7 +226,7 @@ fn a_mistake_is_told_before_anything_is_sent() {
 }
 
 #[test]
-fn a_provider_without_a_key_is_missed_when_it_is_needed() {
+fn a_missing_key_is_reported_at_first_use() {
     let session = partner("session");
     let home = home(&session, json!({"provider": "groq"}));
     let quiet = home.hermes(&["-z", "hi"]).run().success();
@@ -240,7 +240,7 @@ fn a_provider_without_a_key_is_missed_when_it_is_needed() {
 }
 
 #[test]
-fn the_doctor_shows_who_serves_what() {
+fn the_doctor_shows_which_model_serves_each_task() {
     let session = partner("session");
     let section = json!({
         "base_url": "http://127.0.0.1:1/v1", "model": "small", "api_key": OWN_KEY,
@@ -259,7 +259,7 @@ fn the_doctor_shows_who_serves_what() {
 }
 
 #[test]
-fn what_is_said_while_a_single_turn_ends_is_told() {
+fn a_notice_at_the_end_of_a_single_turn_is_shown() {
     let session = partner("session");
     let home = home(&session, json!({}));
     home.set("compression.enabled", json!(false));

@@ -44,7 +44,7 @@ fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {
 }
 
 #[test]
-fn a_breaker_is_of_one_engine() {
+fn a_breaker_belongs_to_one_engine() {
     let server = planner::server();
     let home = planner::home(&server, json!({"timing": "now", "bad": 3}));
     planner::install(&home, "other", json!({"timing": "now"}));

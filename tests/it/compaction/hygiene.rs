@@ -15,7 +15,7 @@ fn assert_all_valid(turns: &[Request]) {
 }
 
 #[test]
-fn a_session_above_85_percent_is_folded_before_a_turn_whatever_the_engine_thinks() {
+fn a_session_above_85_percent_is_folded_before_a_turn_even_if_the_engine_declines() {
     // The window is measured by the provider's count.
     let server = Server::answering(|body, number| {
         let bytes = body.to_string().len() as u64;
@@ -66,7 +66,7 @@ fn caller(body: &Value, number: usize) -> Reply {
 }
 
 #[test]
-fn a_turn_does_not_wait_for_a_plan_that_comes_late_and_it_is_adopted_with_what_came_meanwhile() {
+fn a_late_plan_delays_no_turn_and_is_adopted_with_newer_messages() {
     let server = Server::answering(caller);
     // Far longer than a turn waits, and shorter than the answer to `three`.
     let home = planner::home(&server, json!({"timing": "boundary", "fold_turns": 1, "slow_ms": 1_500, "slow": 1}));
@@ -119,7 +119,7 @@ fn a_plan_that_does_not_pay_waits_until_the_cache_is_cold() {
 }
 
 #[test]
-fn what_memories_want_kept_reaches_the_engine_before_it_folds() {
+fn the_memory_context_reaches_the_engine_before_it_folds() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
     home.install_guest("keeper", "keeper", json!({"keep": "the berth is number nine"}));
@@ -135,7 +135,7 @@ fn what_memories_want_kept_reaches_the_engine_before_it_folds() {
 }
 
 #[test]
-fn slow_work_ahead_hears_the_memories_too() {
+fn preparation_receives_the_memory_context() {
     let server = planner::server();
     let home = planner::home(&server, json!({"prepare": true}));
     home.install_guest("keeper", "keeper", json!({"keep": "the tide turns at six"}));
@@ -178,7 +178,7 @@ fn reader(body: &Value, number: usize) -> Reply {
 }
 
 #[test]
-fn what_an_engine_brings_back_stands_behind_a_message_word_for_word_and_stays_there() {
+fn passages_from_assist_are_appended_verbatim_and_stay() {
     for question in ["Do you recall it?", "Look into the notes."] {
         let server = Server::answering(reader);
         let home = folded_home(&server, json!({}));
@@ -212,7 +212,7 @@ fn what_an_engine_brings_back_stands_behind_a_message_word_for_word_and_stays_th
 }
 
 #[test]
-fn an_engine_that_brings_nothing_back_in_time_or_fails_hurts_nobody() {
+fn a_late_or_failing_assist_does_no_harm() {
     for (wrong, told) in [(json!({"assist_ms": 900}), None), (json!({"assist_fails": true}), Some("no passages today"))]
     {
         let server = Server::answering(reader);

@@ -34,7 +34,7 @@ fn column<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn engines_are_compared_and_twice_the_same_is_said_byte_for_byte() {
+fn the_comparison_of_engines_is_reproducible_byte_for_byte() {
     let home = Home::new();
     home.write_workspace("recording.jsonl", recording());
     let arguments =
@@ -59,7 +59,7 @@ fn engines_are_compared_and_twice_the_same_is_said_byte_for_byte() {
 }
 
 #[test]
-fn a_column_that_ends_early_leaves_the_others_and_tells_a_script() {
+fn a_column_that_ends_early_keeps_the_others_and_sets_the_exit_code() {
     let home = Home::new();
     home.write_workspace("recording.jsonl", recording());
     let external = "dying=sh -c 'echo out of order >&2; exit 4'";
@@ -74,7 +74,7 @@ fn a_column_that_ends_early_leaves_the_others_and_tells_a_script() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_told_with_file_and_line() {
+fn an_invalid_recording_is_reported_with_file_and_line() {
     let home = Home::new();
     home.write_workspace("broken.jsonl", "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\n");
     let output = home.hermes(&["lab", "replay", "broken.jsonl"]).run().exits(1);

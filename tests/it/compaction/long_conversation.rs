@@ -94,7 +94,7 @@ fn twenty_long_turns_stay_in_a_small_window_and_in_the_log() {
 }
 
 #[test]
-fn a_model_that_writes_no_summaries_does_not_end_the_conversation() {
+fn a_failing_summary_model_does_not_end_the_conversation() {
     let server = Server::answering(|body, number| {
         if is_auxiliary(body) { Reply::error(400, "no summaries today") } else { partner(body, number) }
     });
@@ -110,7 +110,7 @@ fn a_model_that_writes_no_summaries_does_not_end_the_conversation() {
 }
 
 #[test]
-fn a_conversation_that_was_compacted_can_be_resumed_by_its_id() {
+fn a_compacted_conversation_can_be_resumed_by_id() {
     let server = Server::answering(partner);
     let home = home(&server);
     converse(&home);

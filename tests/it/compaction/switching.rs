@@ -83,7 +83,7 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
 }
 
 #[test]
-fn a_switch_changes_no_byte_that_was_sent() {
+fn a_switch_changes_no_sent_byte() {
     let server = planner::server();
     let home = home(&server);
     chat_with(&home, &["--engine", "alpha"], &["one", "two"]).success();
@@ -94,7 +94,7 @@ fn a_switch_changes_no_byte_that_was_sent() {
 }
 
 #[test]
-fn a_rebuilt_prompt_brings_the_tools_of_the_new_engine_at_once() {
+fn a_rebuilt_prompt_includes_the_new_engines_tools() {
     let server = planner::server();
     let home = home(&server);
     chat_with(&home, &["--engine", "alpha"], &["one"]).success();
@@ -109,7 +109,7 @@ fn a_rebuilt_prompt_brings_the_tools_of_the_new_engine_at_once() {
 }
 
 #[test]
-fn an_engine_that_is_not_there_is_refused_and_changes_nothing() {
+fn a_missing_engine_is_refused_and_changes_nothing() {
     let server = planner::server();
     let home = home(&server);
     chat_with(&home, &["--engine", "alpha"], &["one"]).success();

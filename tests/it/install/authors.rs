@@ -72,7 +72,7 @@ fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract(
 }
 
 #[test]
-fn a_new_plugin_is_not_written_over_what_is_there_and_needs_a_name() {
+fn a_new_plugin_needs_a_name_and_overwrites_nothing() {
     let home = Home::new();
     home.write_workspace("mine/notes.txt", "precious");
     let refused = home.hermes(&["plugins", "new", "mine", "--kind", "tools"]).run();
@@ -84,7 +84,7 @@ fn a_new_plugin_is_not_written_over_what_is_there_and_needs_a_name() {
 }
 
 #[test]
-fn a_plugin_that_breaks_the_contract_is_told_why_and_what_to_do() {
+fn a_plugin_that_breaks_the_contract_gets_cause_and_fix() {
     let home = Home::new();
     let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-guests/flawed");
     let arguments =

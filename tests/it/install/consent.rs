@@ -22,7 +22,7 @@ fn is_installed(home: &Home) -> bool {
 }
 
 #[test]
-fn a_plugin_is_installed_by_a_yes_after_what_it_wants_was_shown() {
+fn a_plugin_is_installed_after_consent_to_its_permissions() {
     for yes in ["y", "Yes"] {
         let home = Home::new();
         let mut terminal = installing(&home);
@@ -39,7 +39,7 @@ fn a_plugin_is_installed_by_a_yes_after_what_it_wants_was_shown() {
 }
 
 #[test]
-fn anything_else_is_a_no() {
+fn any_other_key_denies() {
     for no in ["n\r", "\r", "sure\r", "\u{4}"] {
         let home = Home::new();
         let mut terminal = installing(&home);
@@ -51,7 +51,7 @@ fn anything_else_is_a_no() {
 }
 
 #[test]
-fn a_yes_that_was_typed_before_the_question_is_none() {
+fn a_yes_typed_before_the_question_does_not_count() {
     let home = Home::new();
     let mut terminal = installing(&home);
     // At this time the process has not looked at the plugin yet.
@@ -75,7 +75,7 @@ fn others(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn the_picker_changes_what_was_chosen_and_nothing_beside() {
+fn the_picker_changes_only_the_selection() {
     const DOWN: &str = "\u{1b}[B";
     let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
     home.config("# mine\nagent: {max_turns: 7}\n");

@@ -47,7 +47,7 @@ fn a_new_home_has_nothing_wrong_and_is_not_made() {
 }
 
 #[test]
-fn whatever_keeps_a_plugin_from_a_session_is_named_with_a_way_out() {
+fn every_problem_of_a_plugin_is_reported_with_a_fix() {
     let home = warm();
     home.write("plugins/stray/notes.txt", "no plugin");
     home.write("plugins/broken/plugin.yaml", "name: broken\nversion: one\n");
@@ -134,7 +134,7 @@ fn whatever_keeps_a_plugin_from_a_session_is_named_with_a_way_out() {
 }
 
 #[test]
-fn a_tool_that_no_session_has_or_may_run_is_named() {
+fn a_missing_or_forbidden_tool_is_reported() {
     let home = warm();
     for name in ["one", "two"] {
         home.install_guest("clerk", name, json!({}));
@@ -159,7 +159,7 @@ fn a_tool_that_no_session_has_or_may_run_is_named() {
 }
 
 #[test]
-fn info_tells_what_a_plugin_is_what_it_may_do_and_what_it_used() {
+fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     home.install_guest("clerk", "clerk", json!({}));

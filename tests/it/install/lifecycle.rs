@@ -49,7 +49,7 @@ fn kept(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn installed_used_and_removed_and_everything_is_as_it_was() {
+fn removing_a_plugin_restores_the_home() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     let model: Value = serde_json::from_str(&home.read("config.yaml")).unwrap();
@@ -78,7 +78,7 @@ fn installed_used_and_removed_and_everything_is_as_it_was() {
 }
 
 #[test]
-fn an_update_asks_only_for_what_widens_and_can_be_rolled_back() {
+fn an_update_asks_only_about_new_permissions_and_can_be_rolled_back() {
     let home = Home::new();
     source(&home, "keeper", "keeper", "1.0.0", "");
     home.hermes(&["plugins", "install", "./keeper"]).run().refused().exits(USAGE).says(&["--yes"]);
@@ -110,7 +110,7 @@ fn an_update_asks_only_for_what_widens_and_can_be_rolled_back() {
 }
 
 #[test]
-fn a_folder_put_in_by_hand_runs_only_after_it_was_granted_and_as_it_was_granted() {
+fn a_copied_folder_runs_only_as_it_was_granted() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     home.put_guest("hostile", "plugins/tools/hostile", "hostile");
@@ -144,7 +144,7 @@ fn a_folder_put_in_by_hand_runs_only_after_it_was_granted_and_as_it_was_granted(
 }
 
 #[test]
-fn what_does_not_work_is_not_installed_and_says_why() {
+fn a_broken_plugin_is_not_installed_and_says_why() {
     let home = Home::new();
     source(&home, "greedy", "greedy", "1.0.0", "");
     source(&home, "keeper", "liar", "1.0.0", "provides: [tools]\n");
@@ -175,7 +175,7 @@ fn what_does_not_work_is_not_installed_and_says_why() {
 }
 
 #[test]
-fn a_lock_brings_the_same_plugins_to_another_machine() {
+fn a_lock_installs_the_same_plugins_on_another_machine() {
     let home = Home::new();
     let folder = source(&home, "keeper", "keeper", "1.0.0", "");
     home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
@@ -194,7 +194,7 @@ fn a_lock_brings_the_same_plugins_to_another_machine() {
 }
 
 #[test]
-fn killed_at_any_moment_it_is_the_old_version_or_the_new_one() {
+fn a_killed_update_leaves_the_old_version_or_the_new_one() {
     let home = Home::new();
     source(&home, "keeper", "keeper", "1.0.0", "");
     home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
@@ -222,7 +222,7 @@ fn killed_at_any_moment_it_is_the_old_version_or_the_new_one() {
 }
 
 #[test]
-fn a_folder_whose_manifest_is_broken_is_told_with_line_and_remedy() {
+fn a_broken_manifest_is_reported_with_line_and_fix() {
     let home = Home::new();
     home.write("plugins/tools/mine/plugin.yaml", "name: mine\nversion: one\n");
     home.write("plugins/tools/mine/mine.wasm", "x");
@@ -236,7 +236,7 @@ fn a_folder_whose_manifest_is_broken_is_told_with_line_and_remedy() {
 }
 
 #[test]
-fn the_user_says_whether_the_bundled_or_the_installed_one_of_a_name_serves() {
+fn the_source_setting_selects_the_bundled_or_the_installed_plugin() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     source(&home, "clerk", "files", "1.0.0", "");

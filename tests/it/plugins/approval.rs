@@ -75,7 +75,7 @@ fn leave(mut terminal: Terminal, turns: usize) -> String {
 }
 
 #[test]
-fn without_a_terminal_it_is_refused_with_the_way_to_allow_it_and_the_model_is_told_to_stop_there() {
+fn without_a_terminal_a_program_is_refused_with_a_hint_for_the_user_and_the_model() {
     let server = model_that_calls(vec![("wipe", json!({})), run(&[shell("touch ran")]), ("look", json!({}))]);
     let home = home_with_runner(&server, json!({}));
     for output in [
@@ -118,7 +118,7 @@ fn the_configuration_allows_and_denies_and_deny_wins() {
 }
 
 #[test]
-fn a_program_sees_little_of_the_environment_and_no_key() {
+fn a_program_gets_a_minimal_environment_without_keys() {
     let server = model_that_calls(vec![run(&[json!({ "program": "env" }), shell("cat; pwd; ls -d ..")])]);
     let home = home_with_runner(&server, json!({}));
     home.set("approvals.allow", json!(["runner/process:env", "runner/process:sh"]));
@@ -136,7 +136,7 @@ fn a_program_sees_little_of_the_environment_and_no_key() {
 }
 
 #[test]
-fn what_was_not_granted_is_not_even_asked_about() {
+fn a_program_without_a_grant_is_denied_without_asking() {
     let server = model_that_calls(vec![run(&[
         json!({ "program": "cat", "arguments": ["/etc/passwd"] }),
         json!({ "program": "../../bin/sh" }),
@@ -179,7 +179,7 @@ fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
 }
 
 #[test]
-fn at_a_terminal_a_single_question_asks_and_a_one_shot_does_not() {
+fn on_a_terminal_chat_q_asks_and_z_does_not() {
     let server = model_that_calls(vec![("wipe", json!({}))]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = home.hermes(&["chat", "-q", "Go."]).at_terminal();
@@ -193,7 +193,7 @@ fn at_a_terminal_a_single_question_asks_and_a_one_shot_does_not() {
 }
 
 #[test]
-fn enter_escape_and_the_end_of_input_are_a_no() {
+fn enter_escape_and_end_of_input_deny() {
     let server = model_that_calls(vec![("wipe", json!({ "all": true }))]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
@@ -224,7 +224,7 @@ fn enter_escape_and_the_end_of_input_are_a_no() {
 }
 
 #[test]
-fn ctrl_c_is_a_no_and_stops_the_turn() {
+fn ctrl_c_denies_and_stops_the_turn() {
     let server = model_that_calls(vec![("wipe", json!({}))]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
@@ -240,7 +240,7 @@ fn ctrl_c_is_a_no_and_stops_the_turn() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_is_no_answer() {
+fn input_typed_before_the_question_does_not_count() {
     let (release, held) = channel::<()>();
     let held = Mutex::new(held);
     let server = Server::answering(move |_, number| {
@@ -310,7 +310,7 @@ fn an_update_of_the_plugin_asks_again() {
 }
 
 #[test]
-fn parallel_calls_ask_one_after_the_other_and_a_no_is_for_the_whole_call() {
+fn parallel_calls_ask_in_turn_and_a_denial_covers_the_whole_call() {
     let server = model_that_calls(vec![run(&[shell("echo first"), shell("echo never")]), run(&[shell("echo second")])]);
     let home = home_with_runner(&server, json!({}));
     let mut terminal = chat(&home);
@@ -342,7 +342,7 @@ fn a_hook_asks_with_its_reason_for_any_tool() {
 }
 
 #[test]
-fn work_in_the_background_asks_nobody() {
+fn background_work_never_asks() {
     let server = Server::answering(|_, _| Reply::text("Done."));
     let home = home_with_runner(&server, json!({ "sync": "touch synced" }));
     let terminal = chat(&home);

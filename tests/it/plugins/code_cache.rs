@@ -39,7 +39,7 @@ fn binary() -> PathBuf {
 }
 
 #[test]
-fn plugins_are_compiled_once_and_told_of() {
+fn plugins_are_compiled_once_with_a_notice() {
     let server = answering();
     let home = cold(&server);
     home.hermes(&["-z", "hi"]).run().success().says(&[COMPILING, "compressor"]);
@@ -48,7 +48,7 @@ fn plugins_are_compiled_once_and_told_of() {
 }
 
 #[test]
-fn what_was_altered_or_comes_from_another_home_is_compiled_anew() {
+fn changed_or_foreign_code_is_compiled_again() {
     let server = answering();
     let (home, other) = (cold(&server), cold(&server));
     home.hermes(&["-z", "hi"]).run().success();
@@ -110,7 +110,7 @@ fn hostile() -> Vec<u8> {
 }
 
 #[test]
-fn a_compiler_keeps_to_its_memory_and_ends_with_words() {
+fn the_compiler_stays_within_its_memory_and_reports_failure() {
     let (status, code, _) = compile(&hostile(), &[]);
     assert!(status == Some(0) && code > 100_000);
     let (status, _, said) = compile(&hostile(), &["--memory=60000000"]);
@@ -119,14 +119,14 @@ fn a_compiler_keeps_to_its_memory_and_ends_with_words() {
 }
 
 #[test]
-fn a_compiler_says_what_is_no_component() {
+fn the_compiler_refuses_a_file_that_is_not_a_component() {
     let (status, code, said) = compile(b"no component", &[]);
     assert_eq!((status, code), (Some(65), 0), "{said}");
     assert!(!said.trim().is_empty() && !said.contains("panicked"), "{said}");
 }
 
 #[test]
-fn a_compiler_ends_with_its_parent() {
+fn the_compiler_exits_with_its_parent() {
     let mut child = Command::new(binary())
         .arg("compile-plugin")
         .stdin(Stdio::piped())

@@ -57,13 +57,13 @@ fn an_engine_that_misbehaves_is_named_and_the_turn_goes_on() {
 }
 
 #[test]
-fn a_panic_is_told_in_the_plugins_own_words() {
+fn a_panic_is_reported_with_the_plugins_message() {
     let [first, _] = two_turns("panic");
     first.says(&["hostile by nature"]);
 }
 
 #[test]
-fn an_ill_formed_plan_changes_nothing_and_is_told() {
+fn an_invalid_plan_is_reported_and_changes_nothing() {
     for output in two_turns("bad-plan") {
         output.says(&["hostile", "plan"]);
     }
@@ -110,7 +110,7 @@ fn a_tool_that_misbehaves_answers_with_an_error_and_works_the_next_time() {
 }
 
 #[test]
-fn the_neighbour_of_a_tool_that_misbehaves_has_its_result() {
+fn a_parallel_call_beside_a_misbehaving_tool_gets_its_result() {
     let server = Server::scripted([
         Reply::calls([
             Call::new("call_bad", "poke", &json!({"mode": "panic"})),
@@ -140,7 +140,7 @@ fn a_tool_of_an_engine_is_offered_while_it_is_selected() {
 }
 
 #[test]
-fn a_file_that_is_no_component_is_named_and_left_out() {
+fn a_file_that_is_not_a_component_is_reported_and_skipped() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     home.write("plugins/junk/plugin.yaml", "name: junk\nversion: 0.1.0\ndescription: no component\n");
@@ -181,7 +181,7 @@ fn a_plugin_in_the_working_folder_is_never_loaded() {
 }
 
 #[test]
-fn the_audit_hook_keeps_a_line_for_every_call() {
+fn the_audit_hook_logs_a_line_for_every_call() {
     let server = Server::scripted([
         Reply::calls([
             Call::new("call_1", "read_file", &json!({"path": "notes.txt"})),
@@ -201,7 +201,7 @@ fn the_audit_hook_keeps_a_line_for_every_call() {
 }
 
 #[test]
-fn a_log_that_is_full_is_put_aside_and_still_shown() {
+fn a_full_log_is_rotated_and_still_shown() {
     let server = Server::scripted([
         Reply::calls([Call::new("call_1", "read_file", &json!({"path": "notes.txt"}))]),
         Reply::text("Done."),
@@ -239,7 +239,7 @@ fn a_skill_is_in_the_index_and_can_be_read() {
 }
 
 #[test]
-fn a_component_that_wants_more_than_plugins_get_is_refused_with_the_import_named() {
+fn a_component_with_a_forbidden_import_is_refused_by_name() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     home.install_guest("greedy", "greedy", json!({}));

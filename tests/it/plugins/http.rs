@@ -103,7 +103,7 @@ fn a_secret_reaches_its_audience_and_not_the_plugin() {
 }
 
 #[test]
-fn a_plugin_without_the_right_is_told_how_to_get_it() {
+fn a_denied_call_names_the_command_to_grant_it() {
     let echo = Echo::start();
     let elsewhere = json!([{ "url": echo.url("/v2/") }]);
     for permissions in [json!({}), json!({ "http": elsewhere })] {
@@ -116,7 +116,7 @@ fn a_plugin_without_the_right_is_told_how_to_get_it() {
 }
 
 #[test]
-fn a_plugin_is_configured_with_the_variables_that_it_may_read_and_no_others() {
+fn a_plugin_is_configured_only_with_granted_variables() {
     let permissions = json!({
         "env": ["COURIER_REGION"],
         "secrets": [{ "name": "token", "env": "COURIER_TOKEN", "audience": "http://127.0.0.1:9/" }],
@@ -129,7 +129,7 @@ fn a_plugin_is_configured_with_the_variables_that_it_may_read_and_no_others() {
 }
 
 #[test]
-fn a_plugin_that_heard_of_a_secret_cannot_write_it_to_its_log() {
+fn a_secret_is_redacted_in_the_plugins_log() {
     let secret = json!([{ "name": "token", "env": "COURIER_TOKEN", "audience": "http://127.0.0.1:9/" }]);
     let server = Server::scripted([Reply::calls([Call::new("call_1", "config", &json!({}))]), Reply::text("Done.")]);
     let home = home(&server, json!({ "secrets": secret }), json!({ "pasted": TOKEN }));

@@ -45,7 +45,7 @@ fn results(home: &Home, calls: &[Call]) -> Vec<String> {
 }
 
 #[test]
-fn native_code_runs_only_where_just_that_was_agreed_to() {
+fn native_code_runs_only_with_explicit_consent() {
     let server = Server::scripted([Reply::text("Here I am.")]);
     let home = Home::with(&server);
     source(&home, "hostile-native");
@@ -76,7 +76,7 @@ fn native_code_runs_only_where_just_that_was_agreed_to() {
 }
 
 #[test]
-fn a_version_that_would_run_as_a_library_again_is_asked_about_again() {
+fn an_updated_library_needs_consent_again() {
     let home = Home::new();
     let folder = source(&home, "hostile-native");
     home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
@@ -93,7 +93,7 @@ fn a_version_that_would_run_as_a_library_again_is_asked_about_again() {
 }
 
 #[test]
-fn a_panic_and_a_call_without_end_take_neither_the_turn_nor_the_next_call_with_them() {
+fn a_panic_or_endless_call_harms_neither_the_turn_nor_the_next_call() {
     let home = Home::new();
     source(&home, "hostile-native");
     home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
@@ -120,7 +120,7 @@ fn a_panic_and_a_call_without_end_take_neither_the_turn_nor_the_next_call_with_t
 }
 
 #[test]
-fn what_is_no_library_for_this_host_is_not_installed() {
+fn an_incompatible_library_is_not_installed() {
     let home = Home::new();
     let folder = source(&home, "hostile-native");
     fs::write(library(&folder), "this is no library").unwrap();

@@ -109,7 +109,7 @@ impl Chat {
 }
 
 #[test]
-fn a_changed_component_serves_from_the_next_turn_on_and_the_prefix_stays() {
+fn a_changed_component_serves_from_the_next_turn_and_keeps_the_prefix() {
     let mut chat = Chat::begin();
     assert!(chat.turn("one").contains(WORDS));
     chat.replace(&with(&staged(), WORDS, OTHER_WORDS));
@@ -141,7 +141,7 @@ fn a_changed_tool_waits_for_the_next_session_and_is_announced_once() {
 }
 
 #[test]
-fn what_was_not_granted_as_it_is_now_leaves_the_running_one_and_is_told() {
+fn an_ungranted_change_is_reported_and_the_running_version_stays() {
     let mut chat = Chat::begin();
     chat.turn("one");
     chat.put(&with(&staged(), WORDS, OTHER_WORDS));
@@ -155,7 +155,7 @@ fn what_was_not_granted_as_it_is_now_leaves_the_running_one_and_is_told() {
 }
 
 #[test]
-fn one_that_does_not_start_as_it_is_configured_leaves_the_running_one() {
+fn a_generation_that_does_not_start_does_not_replace_the_running_one() {
     let mut chat = Chat::begin();
     chat.turn("one");
     // A valid component with limits too low to start.
@@ -169,7 +169,7 @@ fn one_that_does_not_start_as_it_is_configured_leaves_the_running_one() {
 }
 
 #[test]
-fn a_grant_that_is_revoked_ends_in_the_running_session_and_can_be_given_back() {
+fn a_revoked_grant_ends_in_the_running_session_and_can_be_restored() {
     let mut chat = Chat::begin();
     chat.turn("one");
     chat.home.hermes(&["plugins", "revoke", "hostile"]).run().success();
@@ -182,7 +182,7 @@ fn a_grant_that_is_revoked_ends_in_the_running_session_and_can_be_given_back() {
 }
 
 #[test]
-fn a_folder_that_is_removed_is_kept_in_memory_until_the_session_ends() {
+fn a_removed_plugin_stays_until_the_session_ends() {
     let mut chat = Chat::begin();
     chat.turn("one");
     fs::remove_dir_all(chat.home.path().join("plugins/hostile")).unwrap();
@@ -193,7 +193,7 @@ fn a_folder_that_is_removed_is_kept_in_memory_until_the_session_ends() {
 }
 
 #[test]
-fn of_many_writes_in_a_row_the_last_one_counts() {
+fn after_many_writes_the_last_one_counts() {
     let mut chat = Chat::begin();
     chat.turn("one");
     let (old, new) = (staged(), with(&staged(), WORDS, OTHER_WORDS));
@@ -209,7 +209,7 @@ fn of_many_writes_in_a_row_the_last_one_counts() {
 }
 
 #[test]
-fn one_that_crashes_at_its_first_call_gives_way_to_the_one_before() {
+fn a_generation_that_crashes_at_its_first_call_is_rolled_back() {
     let mut chat = Chat::begin();
     chat.turn("one");
     chat.replace(&with(&staged(), WORDS, OTHER_WORDS));
@@ -251,7 +251,7 @@ fn fifty_reloads_in_a_row_leave_nothing_behind() {
 }
 
 #[test]
-fn a_plugin_under_development_is_built_taken_over_and_gone_with_its_developer() {
+fn plugins_dev_builds_and_serves_a_plugin_until_it_exits() {
     let mut chat = Chat::begin();
     chat.turn("one");
     // The project's build command copies an existing component.
@@ -282,7 +282,7 @@ fn a_plugin_under_development_is_built_taken_over_and_gone_with_its_developer() 
 }
 
 #[test]
-fn what_a_killed_developer_leaves_behind_does_not_run() {
+fn leftovers_of_a_killed_plugins_dev_do_not_run() {
     let server = poking();
     let home = Home::with(&server);
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));

@@ -79,7 +79,7 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
 }
 
 #[test]
-fn a_turn_ends_with_a_plugin_where_the_user_wants_it_and_goes_on_without() {
+fn on_failure_decides_whether_a_turn_ends_with_a_failing_plugin() {
     let server = calling(&["bad", "bad", "bad", "good"]);
     let home = Home::with(&server);
     keep(&home, "beast", &hermes_zoo::crashing_tool());
@@ -95,7 +95,7 @@ fn a_turn_ends_with_a_plugin_where_the_user_wants_it_and_goes_on_without() {
 }
 
 #[test]
-fn a_hook_that_fails_for_good_stops_tools_unless_the_user_turns_it_off() {
+fn a_suspended_hook_blocks_tools_unless_the_user_disables_it() {
     for (policy, runs) in [("fallback", false), ("disable", true)] {
         let server = calling(&["read_file"; 4]);
         let home = Home::with(&server);
@@ -110,7 +110,7 @@ fn a_hook_that_fails_for_good_stops_tools_unless_the_user_turns_it_off() {
 }
 
 #[test]
-fn a_hook_that_always_asks_lets_nothing_run_that_nobody_allowed() {
+fn without_a_user_a_hook_that_asks_blocks_every_tool() {
     let server = calling(&["read_file", "read_file"]);
     let home = Home::with(&server);
     home.write_workspace("notes.txt", "still here");
@@ -121,7 +121,7 @@ fn a_hook_that_always_asks_lets_nothing_run_that_nobody_allowed() {
 }
 
 #[test]
-fn a_memory_that_floods_or_never_answers_keeps_no_turn() {
+fn a_flooding_or_silent_memory_provider_delays_no_turn() {
     for (component, told) in [
         (hermes_zoo::flooding_memory(), None),
         (hermes_zoo::memory(LOOP), Some("`cpu`")),
@@ -157,7 +157,7 @@ fn thousands_of_skills_leave_room_in_the_prompt() {
 }
 
 #[test]
-fn of_a_catalog_what_is_odd_is_left_out_and_told_and_the_rest_works() {
+fn invalid_tools_of_a_catalog_are_skipped_and_reported() {
     let mut shell = Shell::of("tools-plugin");
     let memory = shell.memory();
     let tools: Vec<Offered> = [Offered::new("good"), Offered::new("read_file"), Offered::new("no good")]
@@ -181,7 +181,7 @@ fn of_a_catalog_what_is_odd_is_left_out_and_told_and_the_rest_works() {
 }
 
 #[test]
-fn a_plugin_that_does_not_start_is_told_of_and_left_out() {
+fn a_plugin_that_does_not_start_is_reported_and_skipped() {
     for (function, deed, told) in [
         ("lifecycle/configure", LOOP, "`cpu`"),
         ("lifecycle/configure", "unreachable", "unreachable"),

@@ -9,7 +9,7 @@ use crate::fixtures::ledger::Ledger;
 use crate::fixtures::workday;
 
 #[test]
-fn prefill_is_found_in_the_home_stands_before_every_conversation_and_is_no_part_of_it() {
+fn prefill_messages_precede_every_conversation_but_are_not_stored() {
     let server = Server::answering(workday::partner).with_cache(BreakpointCache::new());
     let home = workday::home(Home::with(&server));
     // A model with a known price.

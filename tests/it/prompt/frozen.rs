@@ -21,7 +21,7 @@ fn told(output: &Output) -> Vec<&str> {
 }
 
 #[test]
-fn nothing_that_changes_outside_changes_a_prompt_that_was_sent() {
+fn changed_inputs_do_not_change_a_sent_prompt() {
     type Change = (&'static str, fn(&Home));
     let changes: [Change; 6] = [
         ("skills", workday::add_skill),
@@ -52,7 +52,7 @@ fn nothing_that_changes_outside_changes_a_prompt_that_was_sent() {
 }
 
 #[test]
-fn where_nothing_but_the_date_has_changed_nothing_is_told() {
+fn a_changed_date_alone_is_not_reported() {
     let server = Server::answering(workday::partner);
     let home = begun(&server);
     let output = workday::turn(&home, 30, &[]).run().success();
@@ -63,7 +63,7 @@ fn where_nothing_but_the_date_has_changed_nothing_is_told() {
 }
 
 #[test]
-fn a_rebuild_takes_in_what_has_changed_and_there_is_no_more_drift() {
+fn a_rebuild_adopts_changes_and_ends_the_drift() {
     let server = Server::answering(workday::partner);
     let home = begun(&server);
     workday::add_skill(&home);
@@ -82,7 +82,7 @@ fn a_rebuild_takes_in_what_has_changed_and_there_is_no_more_drift() {
 }
 
 #[test]
-fn another_model_changes_the_last_line_of_the_prompt_and_no_other() {
+fn another_model_changes_only_the_last_line_of_the_prompt() {
     let server = Server::answering(workday::partner);
     let home = begun(&server);
     // An additional drift is not adopted either.
@@ -98,7 +98,7 @@ fn another_model_changes_the_last_line_of_the_prompt_and_no_other() {
 }
 
 #[test]
-fn a_compaction_takes_in_what_has_changed_and_nothing_else_does() {
+fn only_a_compaction_adopts_changed_inputs() {
     let entry = "The user sails on Sundays.";
     let server = Server::answering(move |body, number| match (is_auxiliary(body), number) {
         (true, _) => Reply::text("The user reports delays; the assistant counts them."),

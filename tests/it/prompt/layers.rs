@@ -9,7 +9,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn a_soul_is_made_once_and_is_the_users_from_then_on() {
+fn soul_md_is_created_once_and_then_left_to_the_user() {
     let server = server();
     let home = Home::with(&server);
     home.hermes(&["-z", "hi"]).run().success();
@@ -32,7 +32,7 @@ fn a_soul_is_made_once_and_is_the_users_from_then_on() {
 }
 
 #[test]
-fn a_paragraph_that_gives_orders_to_the_model_is_left_out_and_the_rest_is_there() {
+fn an_injected_paragraph_is_blocked_and_the_rest_stays() {
     let server = server();
     let home = Home::with(&server);
     let file = "# The harbour\n\nCount every ferry\nthat comes in.\n\n\
@@ -50,7 +50,7 @@ fn a_paragraph_that_gives_orders_to_the_model_is_left_out_and_the_rest_is_there(
 }
 
 #[test]
-fn the_first_file_that_a_project_has_is_the_one_that_counts() {
+fn only_the_first_kind_of_project_file_is_used() {
     let server = server();
     let home = Home::with(&server);
     for (file, text) in
@@ -65,7 +65,7 @@ fn the_first_file_that_a_project_has_is_the_one_that_counts() {
 }
 
 #[test]
-fn what_a_folder_says_rides_on_the_first_result_from_it_and_stays_there() {
+fn a_folders_context_file_is_added_to_the_first_result_and_stays() {
     let read = |number: usize, path: &str| {
         Reply::calls([Call::new(&format!("call_{number}"), "read_file", &json!({"path": path}))])
     };

@@ -61,7 +61,7 @@ fn repair_memory(home: &Home) {
 }
 
 #[test]
-fn a_memory_that_cannot_be_read_for_a_moment_stays_in_the_prompt() {
+fn a_temporarily_unreadable_memory_stays_in_the_prompt() {
     let server = talkative();
     let home = remembering(&server);
     let first = server.last_turn();
@@ -80,7 +80,7 @@ fn a_memory_that_cannot_be_read_for_a_moment_stays_in_the_prompt() {
 }
 
 #[test]
-fn a_rebuild_keeps_what_cannot_be_read_and_tells_so() {
+fn a_rebuild_keeps_unreadable_layers_and_says_so() {
     let server = talkative();
     let home = remembering(&server);
     let id = home.newest_session();
@@ -122,7 +122,7 @@ fn talk_while_a_file_appears(characters: usize) -> (Vec<Request>, Output) {
 }
 
 #[test]
-fn a_prompt_that_would_not_fit_beside_the_conversation_is_not_taken_up_by_a_compaction() {
+fn a_compaction_does_not_adopt_a_prompt_that_would_not_fit() {
     let (turns, output) = talk_while_a_file_appears(30_000);
     let compacted = compactions(&turns);
     assert!(!compacted.is_empty() && compacted[0] > 2, "compacted in {compacted:?}");
@@ -134,7 +134,7 @@ fn a_prompt_that_would_not_fit_beside_the_conversation_is_not_taken_up_by_a_comp
 }
 
 #[test]
-fn a_prompt_that_barely_fits_does_not_make_the_next_compaction_follow_at_once() {
+fn a_prompt_that_barely_fits_does_not_cause_another_compaction() {
     let (turns, output) = talk_while_a_file_appears(10_000);
     let compacted = compactions(&turns);
     assert!(output.stderr.contains("the system prompt was rebuilt"), "it did not fit\n{output}");
@@ -143,7 +143,7 @@ fn a_prompt_that_barely_fits_does_not_make_the_next_compaction_follow_at_once() 
 }
 
 #[test]
-fn a_rebuild_on_another_day_takes_up_the_date() {
+fn a_rebuild_on_another_day_updates_the_date() {
     let server = Server::answering(workday::partner);
     let home = Home::with(&server);
     home.write_workspace("notes.txt", "The harbour office closes at five.\n");

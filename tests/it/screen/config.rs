@@ -57,7 +57,7 @@ fn an_unknown_key_is_a_warning_with_the_nearest_one() {
 }
 
 #[test]
-fn an_engine_that_is_not_there_is_refused_with_those_that_are() {
+fn a_missing_engine_is_refused_with_a_list_of_the_available_ones() {
     let server = server();
     let home = Home::with(&server);
     home.set("context.engine", json!("nope"));
@@ -66,7 +66,7 @@ fn an_engine_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn an_endpoint_that_is_down_is_told_within_seconds() {
+fn an_unreachable_endpoint_is_reported_within_seconds() {
     let home = Home::new();
     let url = dead_endpoint();
     home.use_endpoint(&url);
@@ -77,7 +77,7 @@ fn an_endpoint_that_is_down_is_told_within_seconds() {
 }
 
 #[test]
-fn a_refused_key_is_told_without_the_key() {
+fn a_refused_key_is_reported_without_showing_it() {
     let server = Server::answering(|_, _| Reply::error(401, &format!("incorrect API key provided: {KEY}")));
     let home = Home::with(&server);
     let output = home.hermes(&["-z", "hi"]).run().refused().exits(MODEL).says(&["401"]);
@@ -86,7 +86,7 @@ fn a_refused_key_is_told_without_the_key() {
 }
 
 #[test]
-fn a_page_that_is_no_api_is_told() {
+fn an_answer_that_is_not_an_api_response_is_reported() {
     let server = Server::answering(|_, _| Reply::raw(200, "text/html", "<html><body>It works!</body></html>"));
     let home = Home::with(&server);
     home.hermes(&["-z", "hi"]).run().refused().exits(MODEL);
@@ -173,7 +173,7 @@ fn an_unknown_option_is_refused() {
 }
 
 #[test]
-fn the_version_is_told_without_a_home() {
+fn the_version_is_printed_without_a_home() {
     let home = Home::new();
     let output = home.hermes(&["--version"]).run().success();
     assert_eq!(output.stdout.trim_end(), format!("hermes {}", env!("CARGO_PKG_VERSION")));

@@ -65,7 +65,7 @@ fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
 }
 
 #[test]
-fn what_fills_the_window_is_seen_while_another_process_holds_the_session() {
+fn hermes_context_works_while_another_process_holds_the_session() {
     let server = Server::answering(|_, number| match number {
         1 => Reply::text("Never to be finished.").hang_after(3),
         number => Reply::text(format!("Answer {number}.")),
@@ -86,7 +86,7 @@ fn what_fills_the_window_is_seen_while_another_process_holds_the_session() {
 }
 
 #[test]
-fn a_session_that_never_spoke_is_told_as_such() {
+fn an_empty_session_is_reported_as_such() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
     let output = chat(&home, &["/context", "/compress", "/compress --preview"]).success();
@@ -101,7 +101,7 @@ fn a_session_that_never_spoke_is_told_as_such() {
 }
 
 #[test]
-fn the_picture_of_a_live_session_has_the_engines_own_words() {
+fn slash_context_includes_the_engines_status() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
     let output = chat(&home, &["one", "/context"]).success();
@@ -111,7 +111,7 @@ fn the_picture_of_a_live_session_has_the_engines_own_words() {
 }
 
 #[test]
-fn a_preview_shows_what_a_compaction_does_and_does_none() {
+fn a_preview_shows_a_compaction_without_doing_it() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
     let [one, two, three] = [0, 1, 2].map(said);
@@ -128,7 +128,7 @@ fn a_preview_shows_what_a_compaction_does_and_does_none() {
 }
 
 #[test]
-fn a_preview_of_a_plan_that_would_be_refused_says_why_and_counts_for_nothing() {
+fn a_preview_of_an_invalid_plan_says_why_and_is_not_a_failure() {
     let server = planner::server();
     let home = planner::home(&server, json!({"bad": 1}));
     let output = chat(&home, &["one", "two", "/compress --preview"]).success();
@@ -138,7 +138,7 @@ fn a_preview_of_a_plan_that_would_be_refused_says_why_and_counts_for_nothing() {
 }
 
 #[test]
-fn a_compaction_that_cannot_be_says_why() {
+fn an_impossible_compaction_says_why() {
     let server = planner::server();
     let home = planner::home(&server, json!({"keep_turns": 9}));
     let short = chat(&home, &["one", "/compress"]).success();
@@ -153,7 +153,7 @@ fn a_compaction_that_cannot_be_says_why() {
 }
 
 #[test]
-fn the_default_engine_is_drawn_with_its_summaries_and_what_it_shortened() {
+fn hermes_context_shows_summaries_and_shortened_messages() {
     let server = Server::answering(|body, number| match is_auxiliary(body) {
         true => Reply::text("The user reports delays of ferries; the assistant keeps count."),
         false => Reply::text(long_text("answer", number)).in_steps_of(200),

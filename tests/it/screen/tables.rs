@@ -15,7 +15,7 @@ fn is_bar(word: &str) -> bool {
 }
 
 #[test]
-fn the_cache_is_shown_request_by_request_with_what_broke_it_and_what_has_no_price() {
+fn hermes_cache_shows_requests_breaks_and_missing_prices() {
     let server = Server::scripted([
         Reply::text("Yes.").usage(10_000, 2).cached(0, 9_900),
         Reply::text("Yes.").usage(10_050, 2).cached(9_900, 100),

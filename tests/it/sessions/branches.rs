@@ -39,7 +39,7 @@ fn open(request: &Request) -> &str {
 }
 
 #[test]
-fn a_branch_with_another_model_names_it_in_the_last_line_and_changes_nothing_else() {
+fn a_branch_with_another_model_changes_only_the_last_line() {
     let server = Server::answering(workday::partner);
     let (home, parent) = begun(&server);
     // Changed inputs affect only sessions that ask for them.
@@ -61,7 +61,7 @@ fn a_branch_with_another_model_names_it_in_the_last_line_and_changes_nothing_els
 }
 
 #[test]
-fn what_moved_the_prefix_of_a_branch_is_told_at_its_first_request() {
+fn a_branchs_first_request_reports_the_cause_of_its_break() {
     type Change = (&'static str, fn(&Home, &str));
     let changes: [Change; 2] = [
         ("prompt-rebuilt", |home, branch| {
@@ -84,7 +84,7 @@ fn what_moved_the_prefix_of_a_branch_is_told_at_its_first_request() {
 }
 
 #[test]
-fn a_branch_begins_with_its_parents_prefix_wherever_the_parent_has_gone_since() {
+fn a_branch_begins_with_its_parents_prefix_even_if_the_parent_continued() {
     let server = Server::answering(workday::partner);
     let (home, parent) = begun(&server);
     let child = branch(&home, &parent, 1);

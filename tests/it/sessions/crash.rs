@@ -16,7 +16,7 @@ fn turn(text: &str, first: bool) -> Vec<&str> {
 }
 
 #[test]
-fn killed_while_a_reply_streams_it_goes_on_without_the_half_reply() {
+fn after_a_kill_the_conversation_continues_without_the_partial_reply() {
     const ROUNDS: usize = 7;
     let half = "This reply is never told to its end.";
     // In each round one reply stops after so many frames, and the next is complete.
@@ -160,7 +160,7 @@ fn killed_during_compaction_nothing_that_was_sent_is_lost() {
 }
 
 #[test]
-fn a_reply_that_breaks_off_is_not_stored_as_if_it_were_whole() {
+fn a_truncated_reply_is_not_stored_as_complete() {
     let half = "The first half and the second half.";
     let server = Server::answering(move |body, _| {
         let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
@@ -235,7 +235,7 @@ fn an_interrupt_stops_a_tool_at_once() {
 }
 
 #[test]
-fn a_session_at_work_in_one_process_is_not_continued_by_another() {
+fn a_session_in_use_is_not_continued_by_another_process() {
     let server = Server::answering(|body, _| {
         let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         if asked == "Wait here." { Reply::text("Waiting").hang_after(2) } else { Reply::text("Yes.") }

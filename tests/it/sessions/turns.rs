@@ -20,7 +20,7 @@ fn an_answer_is_shown_while_it_streams() {
 }
 
 #[test]
-fn a_one_shot_turn_writes_the_answer_alone_to_stdout_and_keeps_the_conversation() {
+fn a_one_shot_turn_prints_only_the_answer_and_stores_the_conversation() {
     let server = Server::scripted([Reply::text(ANSWER)]);
     let home = Home::with(&server);
     let output = home.hermes(&["-z", "When does the office close?"]).run().success();
@@ -98,7 +98,7 @@ fn calls_of_one_reply_run_in_their_components_and_answer_in_order() {
 }
 
 #[test]
-fn a_call_that_cannot_run_gets_a_result_that_says_so() {
+fn a_call_that_cannot_run_gets_an_error_result() {
     let server = Server::scripted([
         Reply::calls([
             Call::new("call_unknown", "no_such_tool", &json!({})),
@@ -121,7 +121,7 @@ fn a_call_that_cannot_run_gets_a_result_that_says_so() {
 }
 
 #[test]
-fn a_continued_conversation_begins_with_the_bytes_that_were_sent() {
+fn a_continued_conversation_begins_with_the_sent_bytes() {
     let server = Server::scripted([
         Reply::calls([Call::new("call_1", "read_file", &json!({"path": "notes.txt"}))]),
         Reply::text("It says hello."),
@@ -146,7 +146,7 @@ fn a_continued_conversation_begins_with_the_bytes_that_were_sent() {
 }
 
 #[test]
-fn the_prompt_of_a_session_stays_as_it_was_and_a_new_session_sees_what_was_remembered() {
+fn new_memory_appears_in_new_sessions_but_not_in_running_ones() {
     let entry = "The user sails on Sundays.";
     let server = Server::scripted([
         Reply::calls([Call::new("call_1", "memory", &json!({"action": "add", "target": "user", "content": entry}))]),
@@ -180,7 +180,7 @@ fn continuing_stays_in_its_folder() {
 }
 
 #[test]
-fn a_resumed_session_that_is_not_there_is_named() {
+fn resuming_an_unknown_session_names_it() {
     let server = Server::scripted([]);
     let home = Home::with(&server);
     home.hermes(&["-z", "hi", "--resume", "no-such-session"]).run().refused().says(&["no-such-session"]);
@@ -188,7 +188,7 @@ fn a_resumed_session_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_request_that_failed_for_the_moment_is_sent_again_as_it_was() {
+fn a_temporarily_failed_request_is_repeated_unchanged() {
     let server = Server::scripted([
         Reply::error(503, "overloaded").header("retry-after", "0"),
         Reply::error(429, "slow down").header("retry-after", "0"),
@@ -204,7 +204,7 @@ fn a_request_that_failed_for_the_moment_is_sent_again_as_it_was() {
 }
 
 #[test]
-fn a_server_that_answers_whole_where_a_stream_was_asked_for_is_understood() {
+fn an_unstreamed_answer_to_a_stream_request_is_accepted() {
     let reply = json!({
         "id": "c", "object": "chat.completion", "created": 1, "model": "scripted-model",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}],
@@ -229,7 +229,7 @@ fn an_endpoint_given_on_the_command_line_wins_over_the_configuration() {
 }
 
 #[test]
-fn without_any_configuration_the_offline_partner_answers_and_says_what_it_is() {
+fn without_configuration_the_offline_model_answers_and_introduces_itself() {
     let home = Home::new();
     let output = home.hermes(&["-z", "hello"]).run().success();
     assert!(!output.stdout.trim().is_empty(), "{output}");
