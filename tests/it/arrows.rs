@@ -60,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Its benchmark starts components by itself.
     ("hermes-lab", &["hermes-agent", "hermes-plugin-host", "hermes-store", "hermes-runtime", "hermes-conversation"]),
+    // Only its tests use the concrete store; the code knows the port.
     (
         "hermes-agent",
         &[
@@ -68,6 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-models",
             "hermes-store",
             "hermes-capabilities",
+            "hermes-session-store",
             "hermes-conversation",
         ],
     ),
@@ -76,7 +78,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation"]),
     ("hermes-prompt", &["hermes-conversation"]),
     ("hermes-models", &["hermes-conversation"]),
-    ("hermes-store", &["hermes-conversation"]),
+    ("hermes-store", &["hermes-session-store", "hermes-conversation"]),
+    ("hermes-session-store", &["hermes-conversation"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),
     (

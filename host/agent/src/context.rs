@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hermes_conversation::picture::{self, Made, Picture};
 use hermes_conversation::{Conversation, Model, SessionId, View, tokens};
-use hermes_store::{Session, Store, StoreError};
+use hermes_session_store::{EngineFaults, Session, SessionStore, StoreError};
 
 use crate::compaction::{self, Ruler, STRIKES};
 
@@ -83,9 +83,9 @@ pub struct Working {
 
 impl Context {
     /// From the store alone.
-    pub fn read(store: &Store, session: &Session) -> Result<Self, StoreError> {
-        let conversation = Conversation::new(store.conversation(&session.id)?);
-        let records = store.views(&session.id)?;
+    pub async fn read(store: &dyn SessionStore, session: &Session) -> Result<Self, StoreError> {
+        let conversation = Conversation::new(store.conversation(&session.id).await?);
+        let records = store.views(&session.id).await?;
         let mut made: HashMap<String, Made> = HashMap::new();
         for record in &records {
             for summary in record.view.summaries() {
@@ -99,11 +99,13 @@ impl Context {
             .frozen
             .as_ref()
             .map_or((0, 0), |frozen| (tokens::of_text(&frozen.tools), tokens::of_text(&frozen.system_prompt)));
-        let faults = store.all_engine_faults(&session.id)?;
+        let faults = store.engine_faults(&session.id).await?;
+        let view = store.view_in_force(&session.id).await?.view;
+        let ruler = compaction::noted_ruler(store, &session.model).await;
         let window = session.model.context_length;
         Ok(Self {
-            picture: Picture::of(&conversation, &store.view(&session.id)?, fixed, &made),
-            ruler: compaction::noted_ruler(store, &session.model),
+            picture: Picture::of(&conversation, &view, fixed, &made),
+            ruler,
             reserve: compaction::reserve(window),
             heavy: compaction::heavy(window),
             views: records
@@ -119,7 +121,10 @@ impl Context {
                     after,
                 })
                 .collect(),
-            faults: faults.into_iter().map(|(engine, in_a_row, cause)| Faults { engine, in_a_row, cause }).collect(),
+            faults: faults
+                .into_iter()
+                .map(|EngineFaults { engine, in_a_row, cause }| Faults { engine, in_a_row, cause })
+                .collect(),
             live: None,
             session: session.id.clone(),
             title: session.title.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hermes_models::ModelError;
 use hermes_plugin_host::PluginsError;
-use hermes_store::StoreError;
+use hermes_session_store::StoreError;
 
 /// Why a turn or a session could not go on. Nothing that was stored is lost by any of them.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hermes_conversation::{Model, SessionId};
 use hermes_prompt::{Inputs, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
-use hermes_store::{Frozen, StoreError};
+use hermes_session_store::{Frozen, StoreError};
 
 use crate::error::AgentError;
 use crate::host::Host;
@@ -103,14 +103,14 @@ fn keep(prompt: &mut SystemPrompt, before: &SystemPrompt, name: &str) {
 /// one line.
 pub(crate) async fn thaw(
     host: &Host,
-    session: &hermes_store::Session,
+    session: &hermes_session_store::Session,
     plugged: &Plugged,
 ) -> Result<(Frozen, Option<String>), AgentError> {
     let before = session.frozen.as_ref().map(Opening::restore);
     let fresh = build(host, &session.workspace, plugged, before.as_ref()).await;
     let (Some(before), Some(mut frozen)) = (before, session.frozen.clone()) else {
         fresh.notices.into_iter().for_each(|notice| plugged.notices.notice(notice));
-        return Ok((store(host, &session.id, fresh.opening.freeze("a new session"))?, None));
+        return Ok((store(host, &session.id, fresh.opening.freeze("a new session")).await?, None));
     };
     let drift = before.drift(&fresh.opening).map(|changed| {
         format!(
@@ -121,12 +121,12 @@ pub(crate) async fn thaw(
     });
     let renamed = Opening { prompt: before.prompt.with_model(&host.model), tools: before.tools };
     if renamed.prompt.text() != frozen.system_prompt {
-        frozen = store(host, &session.id, renamed.freeze(&format!("the model is {} now", host.model.name)))?;
+        frozen = store(host, &session.id, renamed.freeze(&format!("the model is {} now", host.model.name))).await?;
     }
     Ok((frozen, drift))
 }
 
-pub(crate) fn store(host: &Host, id: &SessionId, frozen: Frozen) -> Result<Frozen, StoreError> {
-    let number = host.store.freeze(id, &frozen, host.settings.clock.now())?;
+pub(crate) async fn store(host: &Host, id: &SessionId, frozen: Frozen) -> Result<Frozen, StoreError> {
+    let number = host.store.freeze(id, &frozen, host.settings.clock.now()).await?;
     Ok(Frozen { number, ..frozen })
 }

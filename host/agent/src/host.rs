@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hermes_conversation::Model;
 use hermes_models::{Provider, Ttl};
 use hermes_prompt::PlatformHint;
-use hermes_store::Store;
+use hermes_session_store::SessionStore;
 
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
@@ -57,7 +57,7 @@ pub struct Host {
     /// `$HERMES_HOME`.
     pub home: PathBuf,
     /// Sessions and messages.
-    pub store: Arc<Store>,
+    pub store: Arc<dyn SessionStore>,
     /// The plugins that the configuration selects.
     pub plugins: Box<dyn PluginSet>,
     /// Who answers.

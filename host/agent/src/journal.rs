@@ -3,44 +3,50 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use async_trait::async_trait;
 use hermes_conversation::{Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, View};
 use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_plugin_host::{Fault, FaultKind};
-use hermes_store::{SearchQuery, Session, Store, StoreError, StoredView};
+use hermes_session_store::{PassageQuery, Session, SessionStore, StoreError, StoredView, Words};
+
+use crate::stop::Steps;
 
 /// The log of one session, its view, and the summaries that views of it had.
 pub(crate) struct Journal {
-    store: Arc<Store>,
+    store: Arc<dyn SessionStore>,
     session: hermes_conversation::SessionId,
     conversation: Arc<RwLock<Conversation>>,
+    steps: Steps,
     view: StoredView,
     summaries: HashMap<String, Summary>,
 }
 
 impl Journal {
-    pub(crate) fn open(store: &Arc<Store>, session: &Session) -> Result<Self, StoreError> {
+    pub(crate) async fn open(store: &Arc<dyn SessionStore>, session: &Session) -> Result<Self, StoreError> {
         Ok(Self {
-            conversation: Arc::new(RwLock::new(Conversation::new(store.conversation(&session.id)?))),
-            view: store.view_in_force(&session.id)?,
-            summaries: store.summaries(&session.id)?,
+            conversation: Arc::new(RwLock::new(Conversation::new(store.conversation(&session.id).await?))),
+            view: store.view_in_force(&session.id).await?,
+            summaries: store.summaries(&session.id).await?,
             session: session.id.clone(),
+            steps: Steps::default(),
             store: Arc::clone(store),
         })
     }
 
     /// Reads everything anew: messages were taken back.
-    pub(crate) fn reload(&mut self) -> Result<(), StoreError> {
-        let conversation = Conversation::new(self.store.conversation(&self.session)?);
-        self.view = self.store.view_in_force(&self.session)?;
-        self.summaries = self.store.summaries(&self.session)?;
+    pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
+        let conversation = Conversation::new(self.store.conversation(&self.session).await?);
+        self.view = self.store.view_in_force(&self.session).await?;
+        self.summaries = self.store.summaries(&self.session).await?;
         *self.conversation.write().unwrap_or_else(PoisonError::into_inner) = conversation;
         Ok(())
     }
 
     /// One of a session that is not there, for plugins that are only asked what they have.
-    pub(crate) fn empty(store: &Arc<Store>) -> Self {
+    pub(crate) fn empty(store: &Arc<dyn SessionStore>) -> Self {
         Self {
             conversation: Arc::default(),
+            steps: Steps::default(),
             view: StoredView::default(),
             summaries: HashMap::new(),
             session: hermes_conversation::SessionId(String::new()),
@@ -49,11 +55,12 @@ impl Journal {
     }
 
     /// Stores messages, then takes them into the conversation.
-    pub(crate) fn append(&self, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
+    pub(crate) async fn append(&self, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
-        let messages = self.store.append(&self.session, drafts)?;
+        let _step = self.steps.begin();
+        let messages = self.store.append(&self.session, drafts).await?;
         let mut conversation = self.conversation.write().unwrap_or_else(PoisonError::into_inner);
         for message in &messages {
             conversation.push(message.clone());
@@ -62,13 +69,13 @@ impl Journal {
     }
 
     /// Stores a view that was verified, and makes it the one in force.
-    pub(crate) fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), StoreError> {
-        self.store.put_view(&self.session, &view, reason, engine)?;
+    pub(crate) async fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), StoreError> {
+        let _step = self.steps.begin();
+        let id = self.store.put_view(&self.session, &view, reason, engine).await?;
         for summary in view.summaries() {
             self.summaries.insert(summary.key.clone(), summary.clone());
         }
-        self.view = self.store.view_in_force(&self.session)?;
-        debug_assert_eq!(self.view.view, view, "what was stored is in force");
+        self.view = StoredView { id, engine: engine.to_owned(), view };
         Ok(())
     }
 
@@ -89,6 +96,11 @@ impl Journal {
         &self.summaries
     }
 
+    /// The steps that a stop must not cut in half: a write, and the change in memory that belongs to it.
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
     /// What plugins read of it.
     pub(crate) fn history(&self) -> Arc<dyn History> {
         Arc::new(Reader {
@@ -101,7 +113,7 @@ impl Journal {
 
 struct Reader {
     conversation: Arc<RwLock<Conversation>>,
-    store: Arc<Store>,
+    store: Arc<dyn SessionStore>,
     session: hermes_conversation::SessionId,
 }
 
@@ -111,6 +123,7 @@ impl Reader {
     }
 }
 
+#[async_trait]
 impl History for Reader {
     fn whole(&self) -> Option<MessageRange> {
         self.conversation().whole()
@@ -145,31 +158,31 @@ impl History for Reader {
         (messages, None)
     }
 
-    fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
-        let found = self.store.summary(&self.session, key);
+    async fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
+        let found = self.store.summary(&self.session, key).await;
         found
             .map(|summary| summary.map(|summary| summary.content))
             .map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))
     }
 
-    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         if self.session.as_str().is_empty() {
             return Ok(Vec::new());
         }
-        let asked = SearchQuery {
-            matching: match query.matching {
-                Matching::Any => hermes_store::Matching::Any,
-                Matching::All => hermes_store::Matching::All,
-                Matching::Phrase => hermes_store::Matching::Phrase,
+        let asked = PassageQuery {
+            text: query.text.clone(),
+            words: match query.matching {
+                Matching::Any => Words::Any,
+                Matching::All => Words::All,
+                Matching::Phrase => Words::Phrase,
             },
-            roles: Some(query.roles.clone()).filter(|roles| !roles.is_empty()),
-            tools: Some(query.tools.clone()).filter(|tools| !tools.is_empty()),
+            roles: query.roles.clone(),
+            tools: query.tools.clone(),
             within: query.within,
             offset: query.offset,
             limit: query.limit,
-            ..SearchQuery::new(query.text.as_str())
         };
-        let found = self.store.search_conversation(&self.session, &asked);
+        let found = self.store.search(&self.session, &asked).await;
         let found = found.map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))?.into_iter();
         Ok(found
             .map(|passage| HistoryHit {
@@ -186,14 +199,15 @@ impl History for Reader {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use hermes_conversation::Model;
-    use hermes_store::NewSession;
+    use hermes_session_store::NewSession;
+    use hermes_store::{SqliteSessions, Store};
 
     use super::*;
 
-    #[test]
-    fn plugins_find_what_the_conversation_shows_and_nothing_that_was_taken_back() {
+    #[tokio::test]
+    async fn plugins_find_what_the_conversation_shows_and_nothing_that_was_taken_back() {
         let home = tempfile::tempdir().unwrap();
-        let store = Arc::new(Store::open(home.path()).unwrap());
+        let store: Arc<dyn SessionStore> = Arc::new(SqliteSessions::new(Arc::new(Store::open(home.path()).unwrap())));
         let session = store
             .create_session(NewSession {
                 source: "cli".into(),
@@ -205,12 +219,15 @@ mod tests {
                 started_at: 1,
                 parent: None,
             })
+            .await
             .unwrap();
-        let journal = Journal::open(&store, &session).unwrap();
-        let said =
-            journal.append(&[Draft::user("where is the needle?", 1), Draft::user("the other needle", 2)]).unwrap();
+        let journal = Journal::open(&store, &session).await.unwrap();
+        let said = journal
+            .append(&[Draft::user("where is the needle?", 1), Draft::user("the other needle", 2)])
+            .await
+            .unwrap();
         let history = journal.history();
-        let found = |text: &str, matching| {
+        let found = async |text: &str, matching| {
             let query = HistoryQuery {
                 text: text.into(),
                 matching,
@@ -220,13 +237,13 @@ mod tests {
                 offset: 0,
                 limit: 10,
             };
-            history.search(&query).unwrap().into_iter().map(|hit| hit.id).collect::<Vec<_>>()
+            history.search(&query).await.unwrap().into_iter().map(|hit| hit.id).collect::<Vec<_>>()
         };
-        assert_eq!(found("needles anywhere", Matching::Any).len(), 2);
-        assert_eq!(found("he other nee", Matching::Phrase), [said[1].id]);
-        assert_eq!(found("where needle", Matching::All), [said[0].id]);
-        store.rewind(&session.id, said[1].id).unwrap();
-        assert_eq!(found("needle", Matching::Any), [said[0].id]);
+        assert_eq!(found("needles anywhere", Matching::Any).await.len(), 2);
+        assert_eq!(found("he other nee", Matching::Phrase).await, [said[1].id]);
+        assert_eq!(found("where needle", Matching::All).await, [said[0].id]);
+        store.rewind(&session.id, said[1].id).await.unwrap();
+        assert_eq!(found("needle", Matching::Any).await, [said[0].id]);
         let empty = Journal::empty(&store).history();
         let nothing = HistoryQuery {
             text: "needle".into(),
@@ -237,6 +254,6 @@ mod tests {
             offset: 0,
             limit: 1,
         };
-        assert_eq!(empty.search(&nothing).unwrap(), []);
+        assert_eq!(empty.search(&nothing).await.unwrap(), []);
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod prefix;
 
 use std::time::Duration;
 
-use hermes_store::Session;
+use hermes_session_store::Session;
 
 use crate::compaction::Compactor;
 use crate::error::AgentError;
@@ -57,13 +57,13 @@ impl Live {
         let plugged = Plugged::start(host, session, fresh, log.journal.history(), front).await?;
         let prefix = SessionPrefix::open(host, session, log, &plugged).await?;
         if session.model != host.model {
-            host.store.update_model(&session.id, &host.model)?;
+            host.store.update_model(&session.id, &host.model).await?;
         }
         let switched = (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &log.journal));
         if switched.is_some() {
-            host.store.update_engine(&session.id, &host.engine)?;
+            host.store.update_engine(&session.id, &host.engine).await?;
         }
-        let compaction = SessionCompaction::open(host, log, &plugged)?;
+        let compaction = SessionCompaction::open(host, log, &plugged).await?;
         Ok((plugged, prefix, compaction, switched))
     }
 
@@ -88,7 +88,7 @@ impl Live {
     pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionDesk<'a>) {
         let Self { log, plugged, prefix, compaction, .. } = self;
         let desk = SessionDesk {
-            store: &host.store,
+            store: host.store.as_ref(),
             session: &log.session,
             engine: &plugged.engine_version,
             journal: &mut log.journal,

@@ -2,7 +2,7 @@
 
 use hermes_conversation::tokens;
 use hermes_prompt::{Layer, Outline, SystemPrompt};
-use hermes_store::Frozen;
+use hermes_session_store::{Frozen, PromptNumber};
 
 /// A prompt and the tools that go with it, before they are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Opening {
 impl Opening {
     pub(crate) fn freeze(&self, reason: &str) -> Frozen {
         Frozen {
-            number: 0,
+            number: PromptNumber::default(),
             system_prompt: self.prompt.text(),
             layers: serde_json::to_string(&self.prompt.outline()).unwrap_or_default(),
             tools: self.tools.clone(),
@@ -44,7 +44,7 @@ fn prompt_of(frozen: &Frozen) -> SystemPrompt {
     let outline: Result<Outline, _> = serde_json::from_str(&frozen.layers);
     let prompt = outline.ok().and_then(|outline| SystemPrompt::restore(&frozen.system_prompt, &outline).ok());
     prompt.unwrap_or_else(|| {
-        tracing::warn!(number = frozen.number, "the layers of a stored prompt cannot be told apart");
+        tracing::warn!(number = frozen.number.0, "the layers of a stored prompt cannot be told apart");
         let whole = Layer { name: "prompt".to_owned(), text: frozen.system_prompt.clone() };
         SystemPrompt { context: vec![whole], ..SystemPrompt::default() }
     })

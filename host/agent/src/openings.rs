@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hermes_conversation::SessionId;
-use hermes_store::{Session, Totals};
+use hermes_session_store::{Session, Totals};
 
 use crate::error::AgentError;
 use crate::feed::FeedLimits;
@@ -30,8 +30,8 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     let is_new = session.is_none();
     let (session, history) = match session {
         Some(id) => {
-            let session = host.store.session(id)?;
-            let history = Journal::open(&host.store, &session)?.history();
+            let session = host.store.session(id).await?;
+            let history = Journal::open(&host.store, &session).await?.history();
             (session, history)
         }
         None => (unsaved(host, workspace), Journal::empty(&host.store).history()),

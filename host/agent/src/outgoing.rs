@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use hermes_conversation::render::{Rendering, Repairs};
-use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, View};
+use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, ViewId};
 use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
-use hermes_store::{Frozen, RequestRecord, Session, Store, StoreError};
+use hermes_session_store::{Frozen, PromptNumber, RequestRecord, Session, SessionStore, StoreError, StoredView};
 
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
@@ -47,8 +47,8 @@ fn identity(provider: &str, model: &str, api_mode: &str) -> String {
 struct Built {
     prefix: Prefix,
     fingerprint: Fingerprint,
-    prompt: u64,
-    view: u64,
+    prompt: PromptNumber,
+    view: ViewId,
     /// Of each message in the prefix, the one of the log that it shows.
     ids: Vec<Option<MessageId>>,
     rendering: Rendering,
@@ -64,7 +64,7 @@ struct Before {
     tools: usize,
     system: usize,
     identity: String,
-    view: u64,
+    view: ViewId,
     ephemeral: Option<String>,
     sent_at: u64,
     usage: Option<Usage>,
@@ -104,9 +104,10 @@ impl Built {
         terms: &Terms,
         frozen: &Frozen,
         conversation: &Conversation,
-        (view_row, view): (u64, &View),
+        stored: &StoredView,
         rendered: &mut HashMap<MessageId, Rendered>,
     ) -> Result<Self, ModelError> {
+        let view = &stored.view;
         let system = System {
             text: &frozen.system_prompt,
             stable: opening::stable_len(frozen),
@@ -116,7 +117,7 @@ impl Built {
             prefix: Prefix::new(terms.style, &frozen.tools, system)?,
             fingerprint: Fingerprint::default(),
             prompt: frozen.number,
-            view: view_row,
+            view: stored.id,
             ids: Vec::new(),
             rendering: Rendering::default(),
             taken: conversation.messages().len(),
@@ -163,21 +164,20 @@ impl Built {
 
 impl Outgoing {
     /// Puts together what the session's next request begins with, and what its last one was.
-    pub(crate) fn begin(
-        store: &Store,
+    pub(crate) async fn begin(
+        store: &dyn SessionStore,
         session: &Session,
         terms: Terms,
         frozen: &Frozen,
         journal: &Journal,
     ) -> Result<Self, AgentError> {
-        let conversation = journal.conversation();
         let mut rendered = HashMap::new();
-        let view = journal.stored_view();
-        let mut built = Built::new(&terms, frozen, &conversation, (view.row, &view.view), &mut rendered)?;
-        let last = last_request(store, session)?;
+        let built = Built::new(&terms, frozen, &journal.conversation(), journal.stored_view(), &mut rendered)?;
+        let last = last_request(store, session).await?;
         let before = match &last {
             Some((owner, record)) => {
-                Some(recall(store, owner, record, &terms, &mut built, &conversation, &mut rendered)?)
+                let recorded = Recorded { owner, record, terms: &terms, built: &built, journal };
+                Some(recorded.recall(store, &mut rendered).await?)
             }
             None => None,
         };
@@ -187,11 +187,10 @@ impl Outgoing {
             api_mode: terms.style.mode.as_str().to_owned(),
             ..RequestRecord::default()
         };
-        let mut reports = store.cache_was_reported(&session.id, &like)?;
+        let mut reports = store.cache_was_reported(&session.id, &like).await?;
         if let Some((owner, _)) = &last {
-            reports |= store.cache_was_reported(owner, &like)?;
+            reports |= store.cache_was_reported(owner, &like).await?;
         }
-        drop(conversation);
         // With these repairs the request before has left already.
         let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Here { .. }));
         let repairs_told = if sent { built.rendering.repairs() } else { Repairs::default() };
@@ -202,8 +201,8 @@ impl Outgoing {
     pub(crate) fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), ModelError> {
         let conversation = journal.conversation();
         let view = journal.stored_view();
-        if view.row != self.built.view || frozen.number != self.built.prompt {
-            let anew = Built::new(&self.terms, frozen, &conversation, (view.row, &view.view), &mut self.rendered)?;
+        if view.id != self.built.view || frozen.number != self.built.prompt {
+            let anew = Built::new(&self.terms, frozen, &conversation, view, &mut self.rendered)?;
             let old = std::mem::replace(&mut self.built, anew);
             if let Some(before) = &mut self.before
                 && let Bytes::Here { length, .. } = before.bytes
@@ -232,7 +231,7 @@ impl Outgoing {
 
     /// Whether the next request shows another view than the last one did.
     pub(crate) fn is_stale(&self, journal: &Journal) -> bool {
-        journal.stored_view().row != self.built.view
+        journal.stored_view().id != self.built.view
     }
 
     pub(crate) fn prefix(&self) -> &Prefix {
@@ -359,7 +358,7 @@ impl Outgoing {
         let lifetime = u64::try_from(self.terms.lifetime().as_millis()).unwrap_or(u64::MAX);
         let kept = self.before.as_ref().map(|before| (before, before.sent_at.saturating_add(lifetime)));
         let warm = kept.filter(|(before, until)| *until > now && before.identity == self.terms.identity());
-        let anew = frozen.number != self.built.prompt || journal.stored_view().row != self.built.view;
+        let anew = frozen.number != self.built.prompt || journal.stored_view().id != self.built.view;
         CacheState {
             warm_tokens: warm.map_or(0, |(before, _)| before.tokens()),
             warm_until: warm.map(|(_, until)| until),
@@ -401,76 +400,106 @@ fn reports(usage: &Usage) -> bool {
 
 /// The newest request of a session; of a branch that has made none, the newest of those that it goes on from and that shows
 /// no more than they have in common.
-fn last_request(store: &Store, session: &Session) -> Result<Option<(SessionId, RequestRecord)>, StoreError> {
-    if let Some(record) = store.last_request(&session.id, None)? {
+async fn last_request(
+    store: &dyn SessionStore,
+    session: &Session,
+) -> Result<Option<(SessionId, RequestRecord)>, StoreError> {
+    if let Some(record) = store.last_request(&session.id, None).await? {
         return Ok(Some((session.id.clone(), record)));
     }
     let mut parent = session.parent.clone();
     let mut most = MessageId(u64::MAX);
     while let Some((id, through)) = parent.and_then(|parent| Some((parent.id, parent.through?))) {
         most = most.min(through);
-        if let Some(record) = store.last_request(&id, Some(most))? {
+        if let Some(record) = store.last_request(&id, Some(most)).await? {
             return Ok(Some((id, record)));
         }
-        parent = store.session(&id)?.parent;
+        parent = store.session(&id).await?.parent;
     }
     Ok(None)
 }
 
-/// Puts an earlier request together again, from the log and what is stored with it.
-fn recall(
-    store: &Store,
-    owner: &SessionId,
-    record: &RequestRecord,
-    terms: &Terms,
-    built: &mut Built,
-    conversation: &Conversation,
-    rendered: &mut HashMap<MessageId, Rendered>,
-) -> Result<Before, AgentError> {
-    let length = usize::try_from(record.bytes).unwrap_or(usize::MAX);
-    let identity = identity(&record.provider, &record.model, &record.api_mode);
-    let mut before = Before {
-        bytes: Bytes::Gone,
-        tools: built.prefix.tools_len(),
-        system: built.prefix.ephemeral_start(),
-        identity,
-        view: record.view,
-        ephemeral: record.ephemeral.clone(),
-        sent_at: record.sent_at,
-        // Of a reply that was stopped nothing was reported; the one before it is the next best.
-        usage: match record.usage {
-            Some(usage) => Some(usage),
-            None => store.last_usage(owner, record)?,
-        },
-    };
-    let here = built.prefix.bytes().get(..length);
-    if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {
-        let in_it = |index: &usize| built.prefix.message_end(*index).is_some_and(|end| end <= length);
-        let messages = (0..built.prefix.messages()).take_while(in_it).count();
-        before.bytes = Bytes::Here { length, messages };
-        return Ok(before);
-    }
-    let ephemeral =
-        record.ephemeral.as_deref().map_or_else(|| Some(Ephemeral::default()), |text| serde_json::from_str(text).ok());
-    let (Some(frozen), Some(view), Some(ephemeral), Some(mode)) =
-        (store.frozen(owner, record.prompt)?, store.view_at(record.view)?, ephemeral, ApiMode::parse(&record.api_mode))
-    else {
-        return Ok(before);
-    };
-    let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through).cloned();
-    let seen = Conversation::new(seen);
-    // Whether its route took marks is not written down, and only one of these gives the bytes that were sent.
-    for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
-        let then = Terms { style: Style { mode, marks }, ephemeral: ephemeral.clone(), ..terms.clone() };
-        // Messages of another style are of no use to this one, and those of this one are as good as new.
-        let mut others = HashMap::new();
-        let known = if then.style == terms.style { &mut *rendered } else { &mut others };
-        let old = Built::new(&then, &frozen, &seen, (record.view, &view), known)?;
-        if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
-            (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
-            before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
-            break;
+/// An earlier request as the ledger has it, and what it may be rebuilt from.
+struct Recorded<'a> {
+    /// The session that sent it.
+    owner: &'a SessionId,
+    record: &'a RequestRecord,
+    terms: &'a Terms,
+    built: &'a Built,
+    journal: &'a Journal,
+}
+
+impl Recorded<'_> {
+    /// Rebuilds the request from the log and from what is stored with it.
+    async fn recall(
+        &self,
+        store: &dyn SessionStore,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<Before, AgentError> {
+        let Self { owner, record, built, .. } = *self;
+        let mut before = Before {
+            bytes: Bytes::Gone,
+            tools: built.prefix.tools_len(),
+            system: built.prefix.ephemeral_start(),
+            identity: identity(&record.provider, &record.model, &record.api_mode),
+            view: record.view,
+            ephemeral: record.ephemeral.clone(),
+            sent_at: record.sent_at,
+            // A stopped reply reports no usage; the usage before it is the next best.
+            usage: match record.usage {
+                Some(usage) => Some(usage),
+                None => store.last_usage(owner, record).await?,
+            },
+        };
+        let length = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        let here = built.prefix.bytes().get(..length);
+        if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {
+            let in_it = |index: &usize| built.prefix.message_end(*index).is_some_and(|end| end <= length);
+            let messages = (0..built.prefix.messages()).take_while(in_it).count();
+            before.bytes = Bytes::Here { length, messages };
+            return Ok(before);
         }
+        let (frozen, view) = (store.frozen(owner, record.prompt).await?, store.view(record.view).await?);
+        if let (Some(frozen), Some(view)) = (frozen, view) {
+            let view = StoredView { id: record.view, engine: String::new(), view };
+            if let Some(old) = self.rebuild(&frozen, &view, rendered)? {
+                (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
+                before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
+            }
+        }
+        Ok(before)
     }
-    Ok(before)
+
+    /// The bytes that were sent, under the prompt and view of that time; `None` if they cannot be had any more.
+    fn rebuild(
+        &self,
+        frozen: &Frozen,
+        view: &StoredView,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<Option<Built>, ModelError> {
+        let Self { record, terms, journal, .. } = *self;
+        let ephemeral = match record.ephemeral.as_deref().map(serde_json::from_str) {
+            None => Ephemeral::default(),
+            Some(Ok(ephemeral)) => ephemeral,
+            Some(Err(_)) => return Ok(None),
+        };
+        let Some(mode) = ApiMode::parse(&record.api_mode) else { return Ok(None) };
+        let seen = {
+            let conversation = journal.conversation();
+            let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through);
+            Conversation::new(seen.cloned())
+        };
+        // The ledger does not record whether its route took marks, and only one of these gives the bytes that were sent.
+        for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
+            let then = Terms { style: Style { mode, marks }, ephemeral: ephemeral.clone(), ..terms.clone() };
+            // Messages rendered in another style are useless to this one; those of this style are as good as new.
+            let mut others = HashMap::new();
+            let known = if then.style == terms.style { &mut *rendered } else { &mut others };
+            let old = Built::new(&then, frozen, &seen, view, known)?;
+            if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
+                return Ok(Some(old));
+            }
+        }
+        Ok(None)
+    }
 }

@@ -1,7 +1,7 @@
 //! An error as an event or a reply carries it: a stable code, what failed, why, and what to do.
 
 use hermes_models::ModelError;
-use hermes_store::StoreError;
+use hermes_session_store::{SessionError, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::AgentError;
@@ -125,17 +125,16 @@ impl From<&AgentError> for Problem {
 impl From<&StoreError> for Problem {
     fn from(error: &StoreError) -> Self {
         let (code, what) = match error {
-            StoreError::InUse { .. } => (ProblemCode::SessionInUse, "the session cannot be opened"),
-            StoreError::UnknownSession(_) | StoreError::AmbiguousSession { .. } => {
+            StoreError::Session(SessionError::InUse { .. }) => {
+                (ProblemCode::SessionInUse, "the session cannot be opened")
+            }
+            StoreError::Session(SessionError::UnknownSession(_) | SessionError::AmbiguousSession { .. }) => {
                 (ProblemCode::SessionUnknown, "the session cannot be opened")
             }
-            StoreError::Home { .. } => (ProblemCode::HomeUnusable, "the home folder cannot be used"),
-            StoreError::Foreign { .. }
-            | StoreError::NewerSchema { .. }
-            | StoreError::NotADatabase { .. }
-            | StoreError::Orphan { .. }
-            | StoreError::Corrupt { .. } => (ProblemCode::StoreUnusable, "the conversations cannot be opened"),
-            _ => (ProblemCode::StoreFailed, "the conversations cannot be stored"),
+            StoreError::Unusable(_) => (ProblemCode::StoreUnusable, "the conversations cannot be opened"),
+            StoreError::Session(_) | StoreError::Failed(_) => {
+                (ProblemCode::StoreFailed, "the conversations cannot be stored")
+            }
         };
         Self::new(code, what, error.to_string())
     }

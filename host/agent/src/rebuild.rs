@@ -1,6 +1,6 @@
 //! Rebuilding the prompt of a running session: with a compaction, or because the user asks for it.
 
-use hermes_store::Frozen;
+use hermes_session_store::Frozen;
 
 use crate::error::AgentError;
 use crate::freezing::{build, store};
@@ -27,7 +27,7 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
         return Ok(());
     }
     live.plugged.notices.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));
-    adopt(host, live, frozen)
+    adopt(host, live, frozen).await
 }
 
 /// Builds the prompt of a session anew because its user asks for it, with the day and all. None where nothing has changed.
@@ -45,11 +45,12 @@ pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<Strin
         return Ok(None);
     }
     let changed = before.drift(&fresh.opening).unwrap_or_else(|| hermes_prompt::described(&changes));
-    adopt(host, live, fresh.opening.freeze(&format!("{changed} (asked for)")))?;
+    adopt(host, live, fresh.opening.freeze(&format!("{changed} (asked for)"))).await?;
     Ok(Some(changed))
 }
 
-fn adopt(host: &Host, live: &mut Live, frozen: Frozen) -> Result<(), AgentError> {
-    live.prefix.adopt(store(host, &live.log.session, frozen)?);
+async fn adopt(host: &Host, live: &mut Live, frozen: Frozen) -> Result<(), AgentError> {
+    let _step = live.log.journal.steps().begin();
+    live.prefix.adopt(store(host, &live.log.session, frozen).await?);
     Ok(())
 }

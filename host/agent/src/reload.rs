@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_session_store::EngineFaults;
+
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::Live;
@@ -18,7 +20,7 @@ pub(crate) async fn take_over(host: &Host, live: &mut Live) -> Result<(), AgentE
     if changes.is_empty() {
         return Ok(());
     }
-    let session = host.store.session(&live.log.session)?;
+    let session = host.store.session(&live.log.session).await?;
     let around =
         surroundings(host, &session, false, live.log.journal.history(), &live.plugged.notices, &live.plugged.gate);
     let taken = live.plugged.generations.take_over(changes, &around).await;
@@ -26,9 +28,10 @@ pub(crate) async fn take_over(host: &Host, live: &mut Live) -> Result<(), AgentE
     taken.lines.into_iter().for_each(|line| live.plugged.notices.notice(line));
     if let Some(engine) = taken.engine {
         // It has not failed yet, whatever the one before it did.
-        host.store.set_engine_faults(&live.log.session, &engine, 0, "")?;
+        let forgotten = EngineFaults { engine, in_a_row: 0, cause: String::new() };
+        host.store.set_engine_faults(&live.log.session, &forgotten).await?;
         live.compaction.faults = 0;
-        live.plugged.engine_version = engine;
+        live.plugged.engine_version = forgotten.engine;
         live.compaction.compactor.engine_renewed();
         live.compaction.assistant.engine_renewed();
     }

@@ -14,9 +14,9 @@ use crate::rebuild;
 use crate::stop::until_stopped;
 
 /// Takes what a provider counted for a request whose estimate is known.
-pub(crate) fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
+pub(crate) async fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
     if live.compaction.compactor.counted(estimate, usage)
-        && let Err(error) = note_ruler(&host.store, &host.model, live.compaction.compactor.ruler())
+        && let Err(error) = note_ruler(host.store.as_ref(), &host.model, live.compaction.compactor.ruler()).await
     {
         tracing::debug!(%error, "how the model counts was not noted");
     }
@@ -32,14 +32,18 @@ pub(crate) async fn make_room(
 ) -> Result<bool, AgentError> {
     let mut done = Vec::new();
     let outcome = {
+        let steps = live.log.journal.steps().clone();
         let (compactor, mut desk) = live.compactor(host);
-        until_stopped(stop, compactor.make_room(&mut desk, moment, &mut done)).await
+        until_stopped(stop, &steps, compactor.make_room(&mut desk, moment, &mut done)).await
     };
     report(live, &done);
     let Some(outcome) = outcome else { return Ok(false) };
     outcome?;
     // Where it is stopped, it is made up for before the next request: the view is a new one still.
-    until_stopped(stop, rebuild::after_compaction(host, live)).await.map_or(Ok(false), |done| done.map(|()| true))
+    let steps = live.log.journal.steps().clone();
+    until_stopped(stop, &steps, rebuild::after_compaction(host, live))
+        .await
+        .map_or(Ok(false), |done| done.map(|()| true))
 }
 
 /// After a turn, while the user reads: the engine may work ahead.
@@ -70,15 +74,17 @@ pub(crate) async fn compress(
     let faults = live.compaction.faults;
     let mut done = Vec::new();
     let outcome = {
+        let steps = live.log.journal.steps().clone();
         let (compactor, mut desk) = live.compactor(host);
-        until_stopped(stop, compactor.compress(&mut desk, focus, &mut done)).await
+        until_stopped(stop, &steps, compactor.compress(&mut desk, focus, &mut done)).await
     };
     report(live, &done);
     let Some(outcome) = outcome else {
         return Ok(if done.is_empty() { Compression::Stopped } else { Compression::Adopted });
     };
     let adopted = outcome?;
-    until_stopped(stop, rebuild::after_compaction(host, live)).await.unwrap_or(Ok(()))?;
+    let steps = live.log.journal.steps().clone();
+    until_stopped(stop, &steps, rebuild::after_compaction(host, live)).await.unwrap_or(Ok(()))?;
     Ok(match adopted || !done.is_empty() {
         true => Compression::Adopted,
         false if live.compaction.faults > faults => Compression::Failed,

@@ -16,6 +16,7 @@ use crate::host::Host;
 use crate::id::TurnNumber;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
+use crate::live::log::SessionLog;
 use crate::outgoing::Departed;
 use crate::toolbox::{self, Answer};
 use crate::{assist, compaction, memory, reload, room};
@@ -47,9 +48,9 @@ pub(crate) async fn run(
     if let Some(told) = changed.reduce(|engine, prompt| format!("{engine}; {prompt}")) {
         live.front.feed.notice(told);
     }
-    live.log.close_open_turn()?;
+    live.log.close_open_turn().await?;
     let said = user_message(host, live, text).await?;
-    let first = live.log.journal.append(&[said])?[0].id;
+    let first = live.log.journal.append(&[said]).await?[0].id;
     let turn = live.log.journal.conversation().headers().last().map(|header| TurnNumber(header.turn));
     live.front.feed.set_turn(turn);
     live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);
@@ -107,17 +108,17 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
         let replied = reply(host, live, moment, stop).await?;
         let reply = match replied {
             Replied::Whole(reply) => *reply,
-            Replied::Stopped(partial) => return stopped(live, &partial),
+            Replied::Stopped(partial) => return stopped(&live.log, &partial).await,
         };
         let (draft, calls) = assistant_message(reply, live.log.clock.now());
         let text = draft.content.clone();
-        let stored = live.log.journal.append(&[draft])?[0].id;
+        let stored = live.log.journal.append(&[draft]).await?[0].id;
         live.front.feed.publish_about(About::message(stored), EventKind::ReplyDone);
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
         if !run_tools(host, live, &calls, stop).await? {
-            live.log.close_open_turn()?;
+            live.log.close_open_turn().await?;
             return Ok(TurnEnd::Interrupted);
         }
         moment = Moment::MidTurn;
@@ -125,15 +126,15 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
     let steps = host.settings.max_turns;
     let note =
         format!("[Stopped after {steps} steps of this turn, the limit of agent.max_turns. Say \"go on\" to continue.]");
-    live.log.journal.append(&[Draft::assistant(&note, Vec::new(), live.log.clock.now()).by_host()])?;
+    live.log.journal.append(&[Draft::assistant(&note, Vec::new(), live.log.clock.now()).by_host()]).await?;
     Ok(TurnEnd::OutOfBudget { steps })
 }
 
 /// What was received of a reply is kept, marked as what it is.
-fn stopped(live: &Live, partial: &str) -> Result<TurnEnd, AgentError> {
+async fn stopped(log: &SessionLog, partial: &str) -> Result<TurnEnd, AgentError> {
     let partial = partial.trim_end();
     let note = if partial.is_empty() { STOPPED.to_owned() } else { format!("{partial}\n\n{STOPPED}") };
-    live.log.journal.append(&[Draft::assistant(note, Vec::new(), live.log.clock.now()).by_host()])?;
+    log.journal.append(&[Draft::assistant(note, Vec::new(), log.clock.now()).by_host()]).await?;
     Ok(TurnEnd::Interrupted)
 }
 
@@ -244,26 +245,26 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
         Some(Err(error)) => {
             // It was read, and will be billed, though its reply never came to an end.
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }) {
-                account(host, live, departed, None);
+                account(host, live, departed, None).await;
             }
             return Err(error);
         }
         None => {
-            account(host, live, departed, None);
+            account(host, live, departed, None).await;
             return Ok(Replied::Stopped(partial));
         }
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     live.plugged.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
-    room::counted(host, live, estimate, reply.usage);
-    account(host, live, departed, reply.usage);
+    room::counted(host, live, estimate, reply.usage).await;
+    account(host, live, departed, reply.usage).await;
     Ok(Replied::Whole(Box::new(reply)))
 }
 
 /// Writes the request into the ledger.
-fn account(host: &Host, live: &mut Live, departed: Departed, usage: Option<Usage>) {
+async fn account(host: &Host, live: &mut Live, departed: Departed, usage: Option<Usage>) {
     let record = live.prefix.outgoing.arrived(departed, usage);
-    if let Err(error) = host.store.record_request(&live.log.session, &record) {
+    if let Err(error) = host.store.record_request(&live.log.session, &record).await {
         // The conversation matters more than its bill.
         tracing::warn!(%error, "a request was not written into the ledger");
     }
@@ -314,7 +315,7 @@ async fn run_tools(
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
             let beside = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
             let result = toolbox::result(call, &answer, calls.len(), window, beside, clock.now());
-            let stored = journal.append(&[result])?[0].id;
+            let stored = journal.append(&[result]).await?[0].id;
             let about = About { message: Some(stored), ..About::call(&call.id) };
             let Answer { content, failed, elapsed_ms } = answer;
             let name = call.name.clone();

@@ -11,7 +11,7 @@ use hermes_conversation::Model;
 use hermes_models::{Provider, Route, Source};
 use hermes_plugin_host::{Catalog, Plugins, ReloadSource, Selection};
 use hermes_runtime::Runtime;
-use hermes_store::Store;
+use hermes_store::{SessionStore, SqliteSessions, Store};
 
 use crate::bundled::BUNDLED;
 use crate::{AppError, ModelChoice, Reporter, Setup, create_private};
@@ -57,6 +57,8 @@ pub struct Launcher {
     approvals: Approvals,
     route: Route,
     store: Arc<Store>,
+    /// The same store, as sessions use it.
+    sessions: Arc<dyn SessionStore>,
     runtime: Arc<Runtime>,
     provider: Arc<dyn Provider>,
     workspace: PathBuf,
@@ -102,6 +104,7 @@ impl Launcher {
             choice: launch.choice,
             setup,
             route,
+            sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
             provider,
             reporter,
@@ -165,7 +168,7 @@ impl Launcher {
         }
         Ok(Host {
             home: self.setup.home.path().to_owned(),
-            store: Arc::clone(&self.store),
+            store: Arc::clone(&self.sessions),
             plugins: Box::new(plugins),
             provider,
             model,

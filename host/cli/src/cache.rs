@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use hermes_agent::Ephemeral;
 use hermes_conversation::tokens;
 use hermes_prompt::ledger::Cause;
-use hermes_store::{RequestRecord, Session, Store, StoreError};
+use hermes_store::{RequestRecord, Session, SessionError, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::bars;
@@ -36,7 +36,7 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
 
 /// The session that an id or its beginning names; without one, the newest of this folder, else the newest of all.
 pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), Failure> {
-    let none = || StoreError::UnknownSession(id.unwrap_or("newest").to_owned());
+    let none = || StoreError::Session(SessionError::UnknownSession(id.unwrap_or("newest").to_owned()));
     let store = Store::open_read_only(setup.home.path())?.ok_or_else(none)?;
     let here = std::env::current_dir().ok();
     let id = match (id, here) {

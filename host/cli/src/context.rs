@@ -1,11 +1,13 @@
 //! `hermes context` and `/context`: what the next request is made of, and how it came to that.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use hermes_agent::compaction::STRIKES;
 use hermes_agent::{Context, Outlook, Step};
 use hermes_conversation::MessageRange;
 use hermes_conversation::picture::{Change, Made, Stretch};
+use hermes_store::SqliteSessions;
 use serde_json::{Value, json};
 
 use crate::cache;
@@ -20,10 +22,11 @@ const WIDTH: usize = 64;
 /// Lines of a list; what stands in the middle of a longer one is left to `--json`.
 const MOST_LINES: usize = 60;
 
-pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
     let (store, session) = cache::find(&setup, id)?;
-    let context = Context::read(&store, &session)?;
+    let store = SqliteSessions::new(Arc::new(store));
+    let context = Context::read(&store, &session).await?;
     if json {
         print(&format!("{:#}\n", as_json(&context)))?;
     } else {

@@ -8,7 +8,7 @@ use hermes_app::AppError;
 use hermes_diagnostic::{Category, Diagnostic};
 use hermes_models::{ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
-use hermes_store::StoreError;
+use hermes_store::{PortError, SessionError, StoreError};
 
 /// Exit codes by kind of failure; `docs/exit-codes.md` has the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,8 +168,8 @@ impl From<ModelError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (kind, what) = match &error {
-            StoreError::InUse { .. } => (Kind::InUse, "the session cannot be opened"),
-            StoreError::UnknownSession(_) | StoreError::AmbiguousSession { .. } => {
+            StoreError::Session(SessionError::InUse { .. }) => (Kind::InUse, "the session cannot be opened"),
+            StoreError::Session(SessionError::UnknownSession(_) | SessionError::AmbiguousSession { .. }) => {
                 (Kind::General, "the session cannot be opened")
             }
             StoreError::Home { .. } => (Kind::Configuration, "the home folder cannot be used"),
@@ -181,6 +181,23 @@ impl From<StoreError> for Failure {
             _ => (Kind::Store, "the conversations cannot be stored"),
         };
         Self::from_sentence(kind, what, &error.to_string(), "run `hermes doctor` to see what is wrong")
+    }
+}
+
+impl From<PortError> for Failure {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::Session(error) => StoreError::from(error).into(),
+            PortError::Unusable(error) | PortError::Failed(error) => match error.downcast::<StoreError>() {
+                Ok(error) => (*error).into(),
+                Err(other) => Self::new(
+                    Kind::Store,
+                    "the conversations cannot be stored",
+                    other.to_string(),
+                    "run `hermes doctor` to see what is wrong",
+                ),
+            },
+        }
     }
 }
 
@@ -305,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_session_in_use_has_a_code_of_its_own_and_names_the_way_out() {
-        let failure: Failure = StoreError::InUse { session: SessionId("s".into()), pid: Some(7) }.into();
+        let failure: Failure =
+            StoreError::from(SessionError::InUse { session: SessionId("s".into()), pid: Some(7) }).into();
         assert_eq!(failure.kind, Kind::InUse);
         assert!(failure.fix.contains("--branch") && failure.why.contains("process 7"), "{failure}");
     }

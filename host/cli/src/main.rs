@@ -73,7 +73,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
         Some(Command::Lab { command }) => lab::run(&command, console),
-        Some(Command::Context { id, json }) => context::run(id.as_deref(), json, console),
+        Some(Command::Context { id, json }) => wait(context::run(id.as_deref(), json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::Config { command }) => settings::run(&command, console),

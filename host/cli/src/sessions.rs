@@ -8,7 +8,7 @@ mod upkeep;
 
 use std::process::ExitCode;
 
-use hermes_store::{Store, StoreError};
+use hermes_store::{SessionError, Store, StoreError};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -56,7 +56,7 @@ fn to_change(setup: &Setup) -> Result<Option<Store>, Failure> {
 
 /// The store that must have this session.
 fn with_session(store: Option<Store>, id: &str) -> Result<Store, Failure> {
-    store.ok_or_else(|| failed(StoreError::UnknownSession(id.to_owned())))
+    store.ok_or_else(|| failed(SessionError::UnknownSession(id.to_owned()).into()))
 }
 
 /// What is about these commands alone; the rest is told as everywhere.
@@ -65,19 +65,21 @@ fn failed(error: StoreError) -> Failure {
         StoreError::Output(_) | StoreError::Input(_) => (Kind::General, "the sessions cannot be carried over"),
         StoreError::Import { .. } => (Kind::General, "the file cannot be imported"),
         StoreError::ImportStopped { .. } => (Kind::Store, "the file was imported in part"),
-        StoreError::HasChildren { .. } => (Kind::General, "nothing was deleted"),
-        StoreError::NoSuchMessage { .. } => (Kind::General, "the session cannot be branched there"),
-        StoreError::TitleTaken { .. } | StoreError::TitleTooLong { .. } => {
+        StoreError::Session(SessionError::HasChildren { .. }) => (Kind::General, "nothing was deleted"),
+        StoreError::Session(SessionError::NoSuchMessage { .. }) => {
+            (Kind::General, "the session cannot be branched there")
+        }
+        StoreError::Session(SessionError::TitleTaken { .. } | SessionError::TitleTooLong { .. }) => {
             (Kind::General, "the session cannot be named so")
         }
         StoreError::BeyondRepair { .. } => (Kind::Store, "the conversations cannot be repaired"),
         _ => return error.into(),
     };
     let fix = match &error {
-        StoreError::NoSuchMessage { session, .. } => {
+        StoreError::Session(SessionError::NoSuchMessage { session, .. }) => {
             format!("`hermes sessions show {session}` tells the numbers of its messages")
         }
-        StoreError::TitleTooLong { .. } => "choose a shorter one".to_owned(),
+        StoreError::Session(SessionError::TitleTooLong { .. }) => "choose a shorter one".to_owned(),
         _ => "run `hermes sessions check` to see what is wrong".to_owned(),
     };
     if let StoreError::Output(source) = error {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use hermes_conversation::{
     Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, ToolCall, View, closing,
 };
@@ -53,6 +54,7 @@ impl Spoken {
     }
 }
 
+#[async_trait]
 impl History for Spoken {
     fn whole(&self) -> Option<MessageRange> {
         self.state().conversation.whole()
@@ -85,12 +87,12 @@ impl History for Spoken {
         (read, None)
     }
 
-    fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
+    async fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
         Ok(self.state().summaries.get(key).cloned())
     }
 
     /// By the words that a message has; newer ones first among those with as many.
-    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         let asked = query.text.to_lowercase();
         let words: Vec<&str> = match query.matching {
             Matching::Phrase => vec![asked.trim()],
@@ -180,8 +182,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_search_finds_words_by_role_and_place_best_first() {
+    #[tokio::test]
+    async fn a_search_finds_words_by_role_and_place_best_first() {
         let spoken = Spoken::of(short());
         let query = HistoryQuery {
             text: "Ferry ORDER".to_owned(),
@@ -192,11 +194,13 @@ mod tests {
             offset: 0,
             limit: 10,
         };
-        let ids = |query: &HistoryQuery| spoken.search(query).unwrap().iter().map(|hit| hit.id.0).collect::<Vec<_>>();
-        assert_eq!(ids(&query), [5, 1]);
-        assert_eq!(ids(&HistoryQuery { matching: Matching::All, ..query.clone() }), [5]);
-        assert_eq!(ids(&HistoryQuery { matching: Matching::Phrase, ..query.clone() }), [0_u64; 0]);
-        assert_eq!(ids(&HistoryQuery { roles: vec![Role::Tool], ..query.clone() }), [0_u64; 0]);
-        assert_eq!(ids(&HistoryQuery { offset: 1, ..query }), [1]);
+        let ids = async |query: &HistoryQuery| {
+            spoken.search(query).await.unwrap().iter().map(|hit| hit.id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&query).await, [5, 1]);
+        assert_eq!(ids(&HistoryQuery { matching: Matching::All, ..query.clone() }).await, [5]);
+        assert_eq!(ids(&HistoryQuery { matching: Matching::Phrase, ..query.clone() }).await, [0_u64; 0]);
+        assert_eq!(ids(&HistoryQuery { roles: vec![Role::Tool], ..query.clone() }).await, [0_u64; 0]);
+        assert_eq!(ids(&HistoryQuery { offset: 1, ..query }).await, [1]);
     }
 }

@@ -33,6 +33,22 @@ impl fmt::Display for SessionId {
     }
 }
 
+/// Identity of a stored view. The store assigns it; equal ids mean the same view, and no other meaning is promised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ViewId(pub u64);
+
+impl ViewId {
+    /// The view of a session that was never compacted: the whole conversation follows it.
+    pub const WHOLE: Self = Self(0);
+}
+
+impl fmt::Display for ViewId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The messages of one conversation whose ids lie between two ids, both included.
 ///
 /// Ids in between may belong to other conversations: a range names only what the conversation has.

@@ -24,7 +24,7 @@ mod view;
 
 pub use conversation::Conversation;
 pub use digest::digest;
-pub use id::{MessageId, MessageRange, SessionId};
+pub use id::{MessageId, MessageRange, SessionId, ViewId};
 pub use message::{Draft, Header, Message, Origin, Role, ToolCall, ToolSchema};
 pub use model::{Model, Usage};
 pub use plan::{Plan, Refusal, Segment};

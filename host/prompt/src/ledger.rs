@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hermes_conversation::Usage;
+use hermes_conversation::{Usage, ViewId};
 
 /// Why a request could not reuse the whole previous request from the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,8 +79,8 @@ pub struct Sent<'a> {
     pub system: usize,
     /// Provider, model and wire format as one text.
     pub model: &'a str,
-    /// Number of the view.
-    pub view: u64,
+    /// The view.
+    pub view: ViewId,
     /// The ephemeral layers.
     pub ephemeral: Option<&'a str>,
 }
@@ -215,7 +215,7 @@ mod tests {
     const SUSPECTS: Suspects<'_> = Suspects { view: "compressor", prompt: "memory: builtin", ephemeral: "prefill" };
 
     fn sent(bytes: &[u8]) -> Sent<'_> {
-        Sent { bytes, tools: 2, system: 4, model: "p/m", view: 0, ephemeral: None }
+        Sent { bytes, tools: 2, system: 4, model: "p/m", view: ViewId::WHOLE, ephemeral: None }
     }
 
     fn cause(before: &Sent<'_>, now: &Sent<'_>) -> (usize, Option<Cause>, Option<String>) {
@@ -230,19 +230,19 @@ mod tests {
         assert_eq!(cause(&before, &sent(b"ttssmmmmm")), (7, None, None));
         assert_eq!(cause(&before, &sent(b"tTssmmm")), (1, Some(Cause::ToolsChanged), culprit("memory: builtin")));
         assert_eq!(cause(&before, &sent(b"ttsSmmm")), (3, Some(Cause::PromptRebuilt), culprit("memory: builtin")));
-        let both = Sent { view: 1, ..sent(b"ttsSm") };
+        let both = Sent { view: ViewId(1), ..sent(b"ttsSm") };
         assert_eq!(
             cause(&before, &both),
             (3, Some(Cause::Compaction), culprit("compressor; the prompt was rebuilt with it: memory: builtin"))
         );
-        let folded = Sent { view: 1, ..sent(b"ttssmS") };
+        let folded = Sent { view: ViewId(1), ..sent(b"ttssmS") };
         assert_eq!(cause(&before, &folded), (5, Some(Cause::Compaction), culprit("compressor")));
         let prefilled = Sent { ephemeral: Some("[]"), ..sent(b"ttssPmmm") };
         assert_eq!(cause(&before, &prefilled), (4, Some(Cause::EphemeralLayer), culprit("prefill")));
         assert_eq!(cause(&prefilled, &before), (4, Some(Cause::EphemeralLayer), culprit("prefill")));
         assert_eq!(cause(&before, &sent(b"ttssmmX")).1, Some(Cause::Unknown));
         // Shorter than before, as after a compaction that kept the beginning.
-        assert_eq!(cause(&before, &Sent { view: 1, ..sent(b"ttssm") }).1, Some(Cause::Compaction));
+        assert_eq!(cause(&before, &Sent { view: ViewId(1), ..sent(b"ttssm") }).1, Some(Cause::Compaction));
         let other = Sent { model: "p/n", ..sent(b"ttssmmmm") };
         assert_eq!(cause(&before, &other), (7, Some(Cause::ModelChange), culprit("p/n after p/m")));
         assert_eq!(compare(None, &before, &SUSPECTS).cause, Some(Cause::FirstRequest));

@@ -108,6 +108,7 @@ pub trait Models: Send + Sync {
 }
 
 /// The session's conversation, for the import `history` and to keep context engines up to date.
+#[async_trait]
 pub trait History: Send + Sync {
     /// From the first message to the last.
     fn whole(&self) -> Option<MessageRange>;
@@ -118,9 +119,9 @@ pub trait History: Send + Sync {
     /// Messages of a range with their tokens, up to about `bytes` of text but at least one; then where the rest begins.
     fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>);
     /// A summary's text by its key.
-    fn summary(&self, key: &str) -> Result<Option<String>, Fault>;
+    async fn summary(&self, key: &str) -> Result<Option<String>, Fault>;
     /// What fits best, of this session and those that it continues.
-    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault>;
+    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault>;
 }
 
 /// How the words of a search must be there.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use hermes_capabilities::sql::Database;
 use hermes_conversation::{Header, Message, MessageId, MessageRange};
 use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Matching};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 /// Finds one message, and tells in its text what was asked.
 struct Finder;
 
+#[async_trait]
 impl History for Finder {
     fn whole(&self) -> Option<MessageRange> {
         None
@@ -28,10 +30,10 @@ impl History for Finder {
     fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
         (Vec::new(), None)
     }
-    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
+    async fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
         Ok(None)
     }
-    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         if query.text == "hang" {
             std::thread::sleep(Duration::from_secs(2));
         }

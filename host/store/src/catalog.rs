@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::Fault;
 use crate::session::{COLUMNS, UNFINISHED, exists, from_row, path_text};
-use crate::{Parent, ParentKind, Store, StoreError, lineage, title};
+use crate::{Parent, ParentKind, SessionError, Store, StoreError, lineage, title};
 
 /// Characters of a preview.
 const PREVIEW: usize = 60;
@@ -55,7 +55,7 @@ impl Store {
         // What cannot be a title is none that anybody has.
         let title = title::clean(text).ok().flatten();
         self.read(|connection| {
-            let unknown = || StoreError::UnknownSession(text.to_owned()).into();
+            let unknown = || StoreError::Session(SessionError::UnknownSession(text.to_owned())).into();
             let mut statement = connection
                 .prepare(&format!("SELECT id FROM sessions WHERE source <> '{UNFINISHED}' {NEWEST_FIRST}"))?;
             let ids: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -75,7 +75,7 @@ impl Store {
                     None => Err(unknown()),
                 },
                 1 => Ok(candidates.remove(0)),
-                _ => Err(StoreError::AmbiguousSession { prefix: text.to_owned(), candidates }.into()),
+                _ => Err(SessionError::AmbiguousSession { prefix: text.to_owned(), candidates }.into()),
             }
         })
     }
@@ -233,9 +233,13 @@ mod tests {
         assert_eq!(store.resolve_session(one.as_str()).unwrap(), one);
         assert_eq!(store.resolve_session(&one.0[..9]).unwrap(), one);
         for unknown in ["", "nope", "%", "2026_"] {
-            assert!(matches!(store.resolve_session(unknown), Err(StoreError::UnknownSession(text)) if text == unknown));
+            assert!(
+                matches!(store.resolve_session(unknown), Err(StoreError::Session(SessionError::UnknownSession(text))) if text == unknown)
+            );
         }
-        let Err(StoreError::AmbiguousSession { candidates, .. }) = store.resolve_session(&two.0[..15]) else {
+        let Err(StoreError::Session(SessionError::AmbiguousSession { candidates, .. })) =
+            store.resolve_session(&two.0[..15])
+        else {
             panic!("two sessions begin with {}", &two.0[..15]);
         };
         assert_eq!(candidates, [three, two]);
@@ -253,7 +257,9 @@ mod tests {
         assert_eq!(store.resolve_session("Beta").unwrap(), ninth, "the one that began last");
         assert_eq!(store.resolve_session("Beta #10").unwrap(), tenth);
         for unknown in ["alpha", "Alpha%", "Alp", "Alpha #", &"x".repeat(500)] {
-            assert!(matches!(store.resolve_session(unknown), Err(StoreError::UnknownSession(text)) if text == unknown));
+            assert!(
+                matches!(store.resolve_session(unknown), Err(StoreError::Session(SessionError::UnknownSession(text))) if text == unknown)
+            );
         }
         // A title that looks like the id of another session does not hide that one.
         let imitation = titled(plain.as_str());

@@ -4,19 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use hermes_conversation::SessionId;
 use rusqlite::Connection;
-use serde::Serialize;
 
 use crate::error::Fault;
-use crate::{ParentKind, Store, StoreError};
-
-/// What goes when sessions are deleted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Deletion {
-    /// All that go: those that were named, their delegates, and what else was asked for; no parent before its children.
-    pub sessions: Vec<SessionId>,
-    /// Sessions that began from one of these but have nothing of it: they stay, as sessions of their own.
-    pub detached: Vec<SessionId>,
-}
+use crate::{Deletion, ParentKind, SessionError, Store, StoreError};
 
 impl Store {
     /// What [`Store::delete`] would delete. Nothing is changed.
@@ -49,7 +39,7 @@ impl Store {
                     .filter(|id| new(id) && deletion.sessions.contains(id))
                     .collect();
                 if !children.is_empty() {
-                    return Err(StoreError::HasChildren { session: session.clone(), children }.into());
+                    return Err(SessionError::HasChildren { session: session.clone(), children }.into());
                 }
             }
             Ok(deletion)
@@ -78,7 +68,7 @@ impl Store {
     fn all_free(&self, sessions: &[SessionId]) -> Result<(), Fault> {
         for session in sessions {
             if let Some(pid) = self.holder(session)? {
-                return Err(StoreError::InUse { session: session.clone(), pid }.into());
+                return Err(SessionError::InUse { session: session.clone(), pid }.into());
             }
         }
         Ok(())
@@ -170,7 +160,7 @@ impl Family {
 
 fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Deletion, Fault> {
     if let Some(unknown) = named.iter().find(|session| !family.knows(session)) {
-        return Err(StoreError::UnknownSession(unknown.0.clone()).into());
+        return Err(SessionError::UnknownSession(unknown.0.clone()).into());
     }
     let mut going: HashSet<&SessionId> = named.iter().collect();
     let mut next: Vec<&SessionId> = going.iter().copied().collect();
@@ -188,7 +178,7 @@ fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Del
         let children: Vec<SessionId> =
             staying().filter(|child| child.stands_on_it).map(|child| child.id.clone()).collect();
         if !children.is_empty() {
-            return Err(StoreError::HasChildren { session: session.clone(), children }.into());
+            return Err(SessionError::HasChildren { session: session.clone(), children }.into());
         }
         deletion.detached.extend(staying().map(|child| child.id.clone()));
     }
@@ -264,7 +254,7 @@ mod tests {
         let on = child(&store, &branch, ParentKind::Continuation, None);
         let other = child(&store, &root, ParentKind::Branch, None);
         let error = store.delete(std::slice::from_ref(&root.id), false).unwrap_err();
-        let StoreError::HasChildren { session, children } = &error else { panic!("{error}") };
+        let StoreError::Session(SessionError::HasChildren { session, children }) = &error else { panic!("{error}") };
         assert_eq!((session, children.as_slice()), (&root.id, [branch.id.clone(), other.id.clone()].as_slice()));
         assert!(error.to_string().contains("--with-children"), "{error}");
         assert_eq!(left(&store).len(), 4);
@@ -289,7 +279,9 @@ mod tests {
         for kind in [ParentKind::Branch, ParentKind::Delegate] {
             let late = child(&store, &root, kind, None);
             let error = store.delete_planned(&planned).unwrap_err();
-            assert!(matches!(error, StoreError::HasChildren { children, .. } if children == [late.id.clone()]));
+            assert!(
+                matches!(error, StoreError::Session(SessionError::HasChildren { children, .. }) if children == [late.id.clone()])
+            );
             store.delete(&[late.id], false).unwrap();
         }
         assert_eq!(left(&store), HashSet::from([root.id, branch.id]));
@@ -305,7 +297,9 @@ mod tests {
         let lease = store.lease(&delegate.id).unwrap();
         let named = [free.id.clone(), parent.id.clone()];
         for refused in [store.deletion(&named, false), store.delete(&named, false)] {
-            assert!(matches!(refused, Err(StoreError::InUse { session, .. }) if session == delegate.id));
+            assert!(
+                matches!(refused, Err(StoreError::Session(SessionError::InUse { session, .. })) if session == delegate.id)
+            );
         }
         assert_eq!(left(&store).len(), 3);
         drop(lease);
@@ -318,7 +312,9 @@ mod tests {
         let (_home, store) = store();
         let session = talk(&store);
         let named = [session.id.clone(), SessionId("nobody".into())];
-        assert!(matches!(store.delete(&named, true), Err(StoreError::UnknownSession(id)) if id == "nobody"));
+        assert!(
+            matches!(store.delete(&named, true), Err(StoreError::Session(SessionError::UnknownSession(id))) if id == "nobody")
+        );
         assert_eq!(left(&store).len(), 1);
         assert_eq!(store.delete(&[], true).unwrap(), Deletion::default());
     }

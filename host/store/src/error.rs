@@ -6,12 +6,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_conversation::{MessageId, SessionId};
+use hermes_session_store::SessionError;
 use rusqlite::ErrorCode;
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// A rule about sessions that every store enforces.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The home folder is not there and cannot be made.
     #[error("the folder {} cannot be created: {source}; set HERMES_HOME to a folder that can be written", path.display())]
     Home {
@@ -147,81 +150,6 @@ pub enum StoreError {
     /// The operating system gives no randomness for an id.
     #[error("no session id could be made: {0}")]
     Random(getrandom::Error),
-    /// No session has this id or begins with it.
-    #[error("no session has the id or title `{0}`; `hermes sessions list` shows those that there are")]
-    UnknownSession(String),
-    /// More than one session begins with it.
-    #[error("`{prefix}` fits {} sessions: {}; give more of the id", candidates.len(), shown(candidates))]
-    AmbiguousSession {
-        /// What was asked for.
-        prefix: String,
-        /// All that fit, newest first.
-        candidates: Vec<SessionId>,
-    },
-    /// Another process, or another part of this one, is at work on the session.
-    #[error(
-        "session {session} is in use by {}; end that one first, or go on from a copy with `--branch`",
-        holder(*pid)
-    )]
-    InUse {
-        /// The session.
-        session: SessionId,
-        /// Who holds it, where that could be read.
-        pid: Option<u32>,
-    },
-    /// Other sessions show messages of the one that is to be deleted.
-    #[error(
-        "session {session} cannot be deleted: {} from it, {}; delete them with it by `--with-children`, or keep it",
-        go_on(children.len()),
-        shown(children)
-    )]
-    HasChildren {
-        /// The session.
-        session: SessionId,
-        /// Those that stand on it.
-        children: Vec<SessionId>,
-    },
-    /// A session is to go on from a message that the other conversation does not have.
-    #[error("message {message} is not part of the conversation of session {session}")]
-    NoSuchMessage {
-        /// The parent.
-        session: SessionId,
-        /// The message.
-        message: MessageId,
-    },
-    /// What is to be taken back does not begin with the user.
-    #[error(
-        "message {message} of session {session} is not the user's; take back one that is, with all that follows it"
-    )]
-    NotTheUsers {
-        /// The session.
-        session: SessionId,
-        /// The message.
-        message: MessageId,
-    },
-    /// There is no rewind to undo.
-    #[error("nothing was taken back in session {0}")]
-    NothingRewound(SessionId),
-    /// What was taken back would come to stand in front of something newer.
-    #[error(
-        "something was said in session {session} since the last rewind, up to message {message}; take that back first"
-    )]
-    SaidSince {
-        /// The session.
-        session: SessionId,
-        /// The last message of its conversation.
-        message: MessageId,
-    },
-    /// A summary key comes again with another text or other covers.
-    #[error(
-        "the summary `{key}` of session {session} is stored with another text or other covers; a new one needs a new key"
-    )]
-    SummaryChanged {
-        /// The session.
-        session: SessionId,
-        /// The key.
-        key: String,
-    },
     /// An export cannot be written to where it goes.
     #[error("the export cannot be written: {0}; check the place that it goes to")]
     Output(io::Error),
@@ -247,48 +175,6 @@ pub enum StoreError {
         /// Why.
         source: Box<StoreError>,
     },
-    /// System text is no part of a conversation.
-    #[error("a system message cannot be stored in the log: the system prompt is kept with the session")]
-    SystemMessage,
-    /// A title is too long to be shown.
-    #[error("the title has {length} characters, at most {most} are allowed")]
-    TitleTooLong {
-        /// As given, cleaned.
-        length: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// Another session has the title.
-    #[error("the title `{title}` belongs to session {holder}, and nobody has `{free}`; choose that one or another")]
-    TitleTaken {
-        /// As given, cleaned.
-        title: String,
-        /// Who has it.
-        holder: SessionId,
-        /// The next of its row that nobody has.
-        free: String,
-    },
-    /// The workspace's path is no text, so that it could not be found again.
-    #[error("the path {} is not valid Unicode; start from a folder whose name is", .0.display())]
-    WorkspaceName(PathBuf),
-}
-
-fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
-}
-
-fn go_on(children: usize) -> String {
-    if children == 1 { "a session goes on".to_owned() } else { format!("{children} sessions go on") }
-}
-
-/// The first few are enough to see what is missing.
-fn shown(candidates: &[SessionId]) -> String {
-    const MOST: usize = 8;
-    let mut text: Vec<&str> = candidates.iter().take(MOST).map(SessionId::as_str).collect();
-    if candidates.len() > MOST {
-        text.push("…");
-    }
-    text.join(", ")
 }
 
 impl StoreError {
@@ -349,6 +235,12 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+impl From<SessionError> for Fault {
+    fn from(error: SessionError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
@@ -379,16 +271,11 @@ mod tests {
             StoreError::DiskFull { path: path.clone() },
             StoreError::Busy { path: path.clone() },
             StoreError::File { path: path.clone(), source: cause() },
-            StoreError::Sqlite { path: path.clone(), source: rusqlite::Error::InvalidParameterName(text()) },
-            StoreError::UnknownSession(text()),
-            StoreError::AmbiguousSession { prefix: text(), candidates: vec![SessionId("s".into())] },
-            StoreError::SummaryChanged { session: SessionId("s".into()), key: text() },
+            StoreError::Sqlite { path, source: rusqlite::Error::InvalidParameterName(text()) },
             StoreError::Output(cause()),
             StoreError::Input(cause()),
             StoreError::Import { line: 1, problem: text() },
             StoreError::ImportStopped { stored: 1, source: Box::new(StoreError::Input(cause())) },
-            StoreError::TitleTaken { title: text(), holder: SessionId("s".into()), free: text() },
-            StoreError::WorkspaceName(path),
         ];
         for error in errors {
             let told = error.to_string();

@@ -1,45 +1,31 @@
-//! How the context engine of a session fares, across processes.
+//! Consecutive failures of context engines, kept across processes.
 
 use hermes_conversation::SessionId;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
-use crate::{Store, StoreError};
+use crate::{EngineFaults, Store, StoreError};
 
 impl Store {
-    /// How often an engine failed in a row in a session, and why it did last; none where it did well.
-    pub fn engine_faults(&self, session: &SessionId, engine: &str) -> Result<Option<(u32, String)>, StoreError> {
-        self.read(|connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT in_a_row, cause FROM engine_faults WHERE session_id = ?1 AND engine = ?2")?;
-            Ok(statement
-                .query_row(params![session.as_str(), engine], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()?)
-        })
-    }
-
-    /// The same of every engine that failed in a session, by name and version.
-    pub fn all_engine_faults(&self, session: &SessionId) -> Result<Vec<(String, u32, String)>, StoreError> {
+    /// The consecutive failures of all engines in a session, ordered by engine.
+    pub fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT engine, in_a_row, cause FROM engine_faults WHERE session_id = ?1 ORDER BY engine",
             )?;
-            let faults = statement.query_map([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let faults = statement.query_map([session.as_str()], |row| {
+                Ok(EngineFaults { engine: row.get(0)?, in_a_row: row.get(1)?, cause: row.get(2)? })
+            })?;
             Ok(faults.collect::<Result<_, _>>()?)
         })
     }
 
-    /// Keeps that; 0 forgets it.
-    pub fn set_engine_faults(
-        &self,
-        session: &SessionId,
-        engine: &str,
-        in_a_row: u32,
-        cause: &str,
-    ) -> Result<(), StoreError> {
+    /// Stores the consecutive failures of an engine; zero forgets them.
+    pub fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), StoreError> {
+        let EngineFaults { engine, in_a_row, cause } = faults;
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
-            if in_a_row == 0 {
+            if *in_a_row == 0 {
                 connection
                     .prepare_cached("DELETE FROM engine_faults WHERE session_id = ?1 AND engine = ?2")?
                     .execute(params![session.as_str(), engine])?;
@@ -59,20 +45,19 @@ impl Store {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::Store;
+    use super::*;
     use crate::testing::{new_session, store};
 
     #[test]
     fn faults_are_kept_by_engine_until_they_are_forgotten() {
         let (home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
-        store.set_engine_faults(&id, "a@1.0.0", 2, "late").unwrap();
+        let faults = |in_a_row| EngineFaults { engine: "a@1.0.0".into(), in_a_row, cause: "late".into() };
+        store.set_engine_faults(&id, &faults(2)).unwrap();
         drop(store);
         let store = Store::open(home.path()).unwrap();
-        assert_eq!(store.engine_faults(&id, "a@1.0.0").unwrap(), Some((2, "late".to_owned())));
-        assert_eq!(store.engine_faults(&id, "a@1.1.0").unwrap(), None);
-        assert_eq!(store.all_engine_faults(&id).unwrap(), [("a@1.0.0".to_owned(), 2, "late".to_owned())]);
-        store.set_engine_faults(&id, "a@1.0.0", 0, "").unwrap();
-        assert_eq!(store.engine_faults(&id, "a@1.0.0").unwrap(), None);
+        assert_eq!(store.engine_faults(&id).unwrap(), [faults(2)]);
+        store.set_engine_faults(&id, &faults(0)).unwrap();
+        assert_eq!(store.engine_faults(&id).unwrap(), []);
     }
 }

@@ -3,26 +3,10 @@
 
 use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::session::exists;
-use crate::{Store, StoreError};
-
-/// What a session's requests all begin with, byte for byte.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frozen {
-    /// Counts from 1 in each session; given by the store.
-    pub number: u64,
-    /// The system prompt.
-    pub system_prompt: String,
-    /// Which layer of the prompt takes how many bytes, as JSON text; the store does not look into it.
-    pub layers: String,
-    /// The tools, as JSON text.
-    pub tools: String,
-    /// Why it was built, in a line.
-    pub reason: String,
-}
+use crate::{Frozen, PromptNumber, Store, StoreError};
 
 pub(crate) const COLUMNS: &str = "number, system_prompt, layers, tools, reason";
 
@@ -30,7 +14,7 @@ impl Store {
     /// Makes this what the session's requests begin with from now on. The same as before changes nothing.
     ///
     /// Answers the number under which it is stored; the one given is ignored.
-    pub fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<u64, StoreError> {
+    pub fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<PromptNumber, StoreError> {
         self.write(|connection| {
             exists(connection, id)?;
             put(connection, id, frozen, now)
@@ -38,11 +22,11 @@ impl Store {
     }
 
     /// One of the prompts that a session had, by its number.
-    pub fn frozen(&self, id: &SessionId, number: u64) -> Result<Option<Frozen>, StoreError> {
+    pub fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, StoreError> {
         self.read(|connection| {
             let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = ?1 AND number = ?2");
             let mut statement = connection.prepare_cached(&sql)?;
-            Ok(statement.query_row(params![id.as_str(), number.cast_signed()], from_row).optional()?)
+            Ok(statement.query_row(params![id.as_str(), number.0.cast_signed()], from_row).optional()?)
         })
     }
 }
@@ -52,14 +36,14 @@ pub(crate) fn newest(connection: &Connection, id: &SessionId) -> Result<Option<F
     Ok(connection.prepare_cached(&sql)?.query_row([id.as_str()], from_row).optional()?)
 }
 
-pub(crate) fn put(connection: &Connection, id: &SessionId, frozen: &Frozen, now: u64) -> Result<u64, Fault> {
+pub(crate) fn put(connection: &Connection, id: &SessionId, frozen: &Frozen, now: u64) -> Result<PromptNumber, Fault> {
     let last = newest(connection, id)?;
     let number = match last {
         Some(last) if last.system_prompt == frozen.system_prompt && last.tools == frozen.tools => {
             return Ok(last.number);
         }
-        Some(last) => last.number + 1,
-        None => 1,
+        Some(last) => PromptNumber(last.number.0 + 1),
+        None => PromptNumber(1),
     };
     insert(connection, id, &Frozen { number, ..frozen.clone() }, now)?;
     Ok(number)
@@ -74,7 +58,7 @@ pub(crate) fn insert(connection: &Connection, id: &SessionId, frozen: &Frozen, c
         )?
         .execute(params![
             id.as_str(),
-            frozen.number.cast_signed(),
+            frozen.number.0.cast_signed(),
             frozen.system_prompt,
             frozen.layers,
             frozen.tools,
@@ -86,7 +70,7 @@ pub(crate) fn insert(connection: &Connection, id: &SessionId, frozen: &Frozen, c
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frozen> {
     Ok(Frozen {
-        number: row.get::<_, i64>(0)?.cast_unsigned(),
+        number: PromptNumber(row.get::<_, i64>(0)?.cast_unsigned()),
         system_prompt: row.get(1)?,
         layers: row.get(2)?,
         tools: row.get(3)?,
@@ -110,15 +94,15 @@ mod tests {
         let (_home, store) = store();
         let parent = store.create_session(new_session()).unwrap();
         assert_eq!(parent.frozen, None);
-        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[]"), 1).unwrap(), 1);
-        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[]"), 2).unwrap(), 1);
+        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[]"), 1).unwrap(), PromptNumber(1));
+        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[]"), 2).unwrap(), PromptNumber(1));
         let branch = child(&store, &parent, ParentKind::Branch, None);
-        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[ ]"), 3).unwrap(), 2);
+        assert_eq!(store.freeze(&parent.id, &frozen("prompt", "[ ]"), 3).unwrap(), PromptNumber(2));
 
         let newest = store.session(&parent.id).unwrap().frozen.unwrap();
-        assert_eq!((newest.number, newest.tools.as_str()), (2, "[ ]"));
-        assert_eq!(store.frozen(&parent.id, 1).unwrap().unwrap().tools, "[]");
-        assert_eq!(store.frozen(&parent.id, 3).unwrap(), None);
+        assert_eq!((newest.number.0, newest.tools.as_str()), (2, "[ ]"));
+        assert_eq!(store.frozen(&parent.id, PromptNumber(1)).unwrap().unwrap().tools, "[]");
+        assert_eq!(store.frozen(&parent.id, PromptNumber(3)).unwrap(), None);
         assert_eq!(branch.frozen.unwrap().tools, "[]");
         assert_eq!(child(&store, &parent, ParentKind::Delegate, None).frozen, None);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hermes_conversation::SessionId;
 
 use crate::database::LOCKS;
-use crate::{Store, StoreError, private};
+use crate::{SessionError, Store, StoreError, private};
 
 /// Whoever only asks who works on a session holds its lock for a moment: one that lasts no longer than that is no lease.
 const LOOKS: u32 = 4;
@@ -77,7 +77,7 @@ impl Store {
                     std::thread::sleep(BETWEEN_LOOKS);
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(StoreError::InUse { session: session.clone(), pid: read_pid(&mut file) });
+                    return Err(SessionError::InUse { session: session.clone(), pid: read_pid(&mut file) }.into());
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }

@@ -45,6 +45,7 @@ mod log;
 mod maintenance;
 mod meta;
 mod migration;
+mod port;
 mod private;
 mod prune;
 mod queue;
@@ -62,18 +63,19 @@ mod view;
 
 pub use catalog::SessionSummary;
 pub use database::Store;
-pub use deletion::Deletion;
 pub use error::StoreError;
-pub use frozen::Frozen;
 pub use header::APPLICATION_ID;
 pub use health::{Depth, Health};
+pub use hermes_session_store::StoreError as PortError;
+pub use hermes_session_store::{
+    Deletion, EngineFaults, Frozen, NewSession, Parent, ParentKind, Passage, PromptNumber, RequestRecord, Session,
+    SessionError, SessionStore, StoredView, Totals, ViewRecord,
+};
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
+pub use port::SqliteSessions;
 pub use prune::{Kept, PruneFilter, Pruning};
 pub use repair::{Outcome, Repair, repair};
-pub use requests::RequestRecord;
-pub use search::{Fragment, Hit, Matching, Neighbour, Passage, SearchQuery, Sort};
-pub use session::{NewSession, Parent, ParentKind, Session, Totals};
+pub use search::{Fragment, Hit, Matching, Neighbour, SearchQuery, Sort};
 pub use stats::{Messages, Sizes, Stats};
 pub use transfer::{Exported, Imported, Layout};
-pub use view::{StoredView, ViewRecord};

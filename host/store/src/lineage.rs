@@ -6,7 +6,7 @@ use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
-use crate::{ParentKind, StoreError};
+use crate::{ParentKind, SessionError, StoreError};
 
 /// What a conversation has of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Lineage
                 ))
             })
             .optional()?
-            .ok_or_else(|| StoreError::UnknownSession(stretch.session.clone()))?;
+            .ok_or_else(|| StoreError::Session(SessionError::UnknownSession(stretch.session.clone())))?;
         let taken_back = rewound_by.query_map(params![stretch.session, stretch.last_rewound], |row| row.get(0))?;
         for message in taken_back {
             lineage.rewound.insert(message?);

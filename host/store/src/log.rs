@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::lineage::{self, Lineage};
-use crate::{Store, StoreError};
+use crate::{SessionError, Store, StoreError};
 
 /// As [`from_row`] reads them.
 pub(crate) const COLUMNS: &str =
@@ -18,7 +18,7 @@ impl Store {
     /// When this returns they are on the disk.
     pub fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
         if drafts.iter().any(|draft| draft.role == Role::System) {
-            return Err(StoreError::SystemMessage);
+            return Err(SessionError::SystemMessage.into());
         }
         let ids = self.write(|connection| append(connection, session, drafts))?;
         Ok(drafts.iter().cloned().zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
@@ -62,7 +62,7 @@ fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Res
         )?
         .execute(params![session.as_str(), count, last])?;
     if changed == 0 {
-        return Err(StoreError::UnknownSession(session.0.clone()).into());
+        return Err(SessionError::UnknownSession(session.0.clone()).into());
     }
     drafts.iter().map(|draft| Ok(MessageId(insert(connection, session, draft)?.cast_unsigned()))).collect()
 }
@@ -233,7 +233,7 @@ mod tests {
         let session = store.create_session(new_session()).unwrap();
         let system = Draft { role: Role::System, ..Draft::user("be", 2) };
         let error = store.append(&session.id, &[Draft::user("hello", 1), system]).unwrap_err();
-        assert!(matches!(error, StoreError::SystemMessage));
+        assert!(matches!(error, StoreError::Session(SessionError::SystemMessage)));
         assert_eq!(store.conversation(&session.id).unwrap(), []);
         assert_eq!(store.session(&session.id).unwrap(), session);
     }
@@ -293,7 +293,9 @@ mod tests {
                 through: Some(MessageId(through)),
             });
             let error = store.create_session(crate::NewSession { parent, ..new_session() }).unwrap_err();
-            assert!(matches!(error, StoreError::NoSuchMessage { message: MessageId(id), .. } if id == through));
+            assert!(
+                matches!(error, StoreError::Session(SessionError::NoSuchMessage { message: MessageId(id), .. }) if id == through)
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::catalog::{newest_of_each_folder, summaries};
 use crate::deletion::Family;
 use crate::error::Fault;
-use crate::{ParentKind, SessionSummary, Store, StoreError};
+use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError};
 
 /// Which sessions may go: all that is set must be true of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,9 +110,9 @@ impl Store {
         for session in pruning.sessions {
             match self.delete(std::slice::from_ref(&session.id), false) {
                 Ok(_) => gone.push(session),
-                Err(StoreError::UnknownSession(_)) => {}
-                Err(StoreError::InUse { .. }) => pruning.kept.push((session.id, Kept::InUse)),
-                Err(StoreError::HasChildren { children, .. }) => {
+                Err(StoreError::Session(SessionError::UnknownSession(_))) => {}
+                Err(StoreError::Session(SessionError::InUse { .. })) => pruning.kept.push((session.id, Kept::InUse)),
+                Err(StoreError::Session(SessionError::HasChildren { children, .. })) => {
                     let by = children.into_iter().next().unwrap_or_else(|| session.id.clone());
                     pruning.kept.push((session.id, Kept::Needed { by }));
                 }
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(planned.kept, [(used.id.clone(), Kept::InUse), (elsewhere.id.clone(), Kept::Newest)]);
         assert_eq!(store.sessions().unwrap().len(), 5, "a plan changes nothing");
         assert_eq!(prune(&store, &older_than(90)).unwrap(), planned);
-        assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
+        assert!(matches!(store.session(&delegate.id), Err(StoreError::Session(SessionError::UnknownSession(_)))));
 
         drop(lease);
         assert_eq!(ids(&prune(&store, &older_than(90)).unwrap()), std::slice::from_ref(&used.id));
@@ -281,7 +281,7 @@ mod tests {
         talk(&store, 0, new_session());
         let filter = PruneFilter::silent_since(NOW + 1);
         assert_eq!(ids(&prune(&store, &filter).unwrap()), [last.id, middle.id, root.id]);
-        assert!(matches!(store.session(&delegate.id), Err(StoreError::UnknownSession(_))));
+        assert!(matches!(store.session(&delegate.id), Err(StoreError::Session(SessionError::UnknownSession(_)))));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, take_turn};
 use crate::header::{self, beside};
-use crate::{Depth, Store, StoreError, lease, private};
+use crate::{Depth, SessionError, Store, StoreError, lease, private};
 
 /// All that SQLite keeps beside a database, the database first.
 const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -101,7 +101,7 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
     });
     let _ = fs::remove_dir_all(&workshop);
     done.map_err(|error| match error {
-        StoreError::Busy { .. } | StoreError::InUse { .. } => error,
+        StoreError::Busy { .. } | StoreError::Session(SessionError::InUse { .. }) => error,
         other => StoreError::BeyondRepair { path, backup, detail: other.to_string() },
     })
 }
@@ -116,7 +116,7 @@ fn nobody_at_work(locks: &Path) -> Result<(), StoreError> {
         if lease::is_file_name(&session)
             && let Some(pid) = lease::holder(locks, &session)?
         {
-            return Err(StoreError::InUse { session, pid });
+            return Err(SessionError::InUse { session, pid }.into());
         }
     }
     Ok(())

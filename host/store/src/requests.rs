@@ -1,53 +1,11 @@
 //! The ledger's rows: what every request of a session began with, and what the provider reported for it.
 
-use hermes_conversation::{MessageId, SessionId, Usage};
+use hermes_conversation::{MessageId, SessionId, Usage, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::session::{exists, known};
-use crate::{Store, StoreError};
-
-/// A request that was sent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RequestRecord {
-    /// Counts from 1 in each session; given by the store.
-    pub number: u64,
-    /// Unix time in milliseconds.
-    pub sent_at: u64,
-    /// The provider's name.
-    pub provider: String,
-    /// The model's name.
-    pub model: String,
-    /// The wire format.
-    pub api_mode: String,
-    /// The number of its [`crate::Frozen`].
-    pub prompt: u64,
-    /// The row of its view, as [`crate::StoredView::row`] tells it; 0 for the whole log.
-    pub view: u64,
-    /// The last message in it.
-    pub through: Option<MessageId>,
-    /// Bytes of tools, system prompt and messages, without cache marks.
-    pub bytes: u64,
-    /// Hash of those bytes.
-    pub fingerprint: String,
-    /// Bytes that it has in common with the request before.
-    pub prefix_bytes: u64,
-    /// Why these are fewer than the request before had.
-    pub cause: Option<String>,
-    /// Who is to blame for that.
-    pub culprit: Option<String>,
-    /// Layers of this call alone, as JSON text.
-    pub ephemeral: Option<String>,
-    /// What the provider reported.
-    pub usage: Option<Usage>,
-    /// US dollars that it cost, where the price is known.
-    pub cost: Option<f64>,
-    /// US dollars that the cache spared.
-    pub saved: Option<f64>,
-    /// US dollars that the break cost.
-    pub lost: Option<f64>,
-}
+use crate::{PromptNumber, RequestRecord, Store, StoreError};
 
 /// As they are written; read, the layers are their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
@@ -170,8 +128,8 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
             request.provider,
             request.model,
             request.api_mode,
-            request.prompt.cast_signed(),
-            request.view.cast_signed(),
+            request.prompt.0.cast_signed(),
+            request.view.0.cast_signed(),
             request.through.map(|id| id.0.cast_signed()),
             request.bytes.cast_signed(),
             request.fingerprint,
@@ -217,8 +175,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
         provider: row.get(2)?,
         model: row.get(3)?,
         api_mode: row.get(4)?,
-        prompt: number(5)?,
-        view: number(6)?,
+        prompt: PromptNumber(number(5)?),
+        view: ViewId(number(6)?),
         through: row.get::<_, Option<i64>>(7)?.map(|id| MessageId(id.cast_unsigned())),
         bytes: number(8)?,
         fingerprint: row.get(9)?,
@@ -250,8 +208,8 @@ mod tests {
             provider: "p".into(),
             model: "m".into(),
             api_mode: "chat_completions".into(),
-            prompt: 1,
-            view: 2,
+            prompt: PromptNumber(1),
+            view: ViewId(2),
             through: Some(MessageId(7)),
             bytes: 1_000,
             fingerprint: "cafe".into(),

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
 use crate::lineage::{self, Lineage};
-use crate::{Store, StoreError, log};
+use crate::{SessionError, Store, StoreError, log};
 
 impl Store {
     /// Takes back what the user said in this message and everything behind it, and answers what was taken back.
@@ -18,11 +18,11 @@ impl Store {
         self.write(|connection| {
             let lineage = lineage::of(connection, session)?;
             if !log::stands_in(connection, &lineage, to)? {
-                return Err(StoreError::NoSuchMessage { session: session.clone(), message: to }.into());
+                return Err(SessionError::NoSuchMessage { session: session.clone(), message: to }.into());
             }
             let messages = log::since(connection, &lineage, to)?;
             if messages.first().is_none_or(|message| message.role != Role::User) {
-                return Err(StoreError::NotTheUsers { session: session.clone(), message: to }.into());
+                return Err(SessionError::NotTheUsers { session: session.clone(), message: to }.into());
             }
             let number = last_number(connection, session)?.unwrap_or(0) + 1;
             let mut insert = connection.prepare_cached(
@@ -43,13 +43,13 @@ impl Store {
         self.write(|connection| {
             let mut lineage = lineage::of(connection, session)?;
             let Some(number) = last_number(connection, session)? else {
-                return Err(StoreError::NothingRewound(session.clone()).into());
+                return Err(SessionError::NothingRewound(session.clone()).into());
             };
             let back = of_number(connection, session, number)?;
             if let Some(end) = log::end_of(connection, &lineage)?
                 && back.iter().any(|message| *message < end.0.cast_signed())
             {
-                return Err(StoreError::SaidSince { session: session.clone(), message: end }.into());
+                return Err(SessionError::SaidSince { session: session.clone(), message: end }.into());
             }
             connection
                 .prepare_cached("DELETE FROM rewound WHERE session_id = ?1 AND number = ?2")?
@@ -136,7 +136,9 @@ mod tests {
         assert_eq!(store.restore(&session.id).unwrap(), taken);
         assert_eq!(said(&store, &session), "AabBcCd");
         assert_eq!(store.session(&session.id).unwrap().message_count, 7);
-        assert!(matches!(store.restore(&session.id), Err(StoreError::NothingRewound(id)) if id == session.id));
+        assert!(
+            matches!(store.restore(&session.id), Err(StoreError::Session(SessionError::NothingRewound(id))) if id == session.id)
+        );
     }
 
     #[test]
@@ -149,7 +151,9 @@ mod tests {
         store.rewind(&session.id, MessageId(ids[2])).unwrap();
         assert_eq!(said(&store, &session), "Aa");
         assert_eq!(text(&store.restore(&session.id).unwrap()), "BbDd");
-        let Err(StoreError::SaidSince { message, .. }) = store.restore(&session.id) else { panic!("`Dd` follows") };
+        let Err(StoreError::Session(SessionError::SaidSince { message, .. })) = store.restore(&session.id) else {
+            panic!("`Dd` follows")
+        };
         assert_eq!(message.0, later[1]);
         assert_eq!(said(&store, &session), "AaBbDd");
         store.rewind(&session.id, MessageId(ids[0])).unwrap();
@@ -167,12 +171,12 @@ mod tests {
         let elsewhere = say(&store, &other, "X")[0];
         assert!(matches!(
             store.rewind(&session.id, MessageId(ids[1])),
-            Err(StoreError::NotTheUsers { message, .. }) if message.0 == ids[1]
+            Err(StoreError::Session(SessionError::NotTheUsers { message, .. })) if message.0 == ids[1]
         ));
         store.rewind(&session.id, MessageId(ids[2])).unwrap();
         for gone in [ids[2], elsewhere, 99, 0, u64::MAX] {
             let error = store.rewind(&session.id, MessageId(gone)).unwrap_err();
-            assert!(matches!(error, StoreError::NoSuchMessage { .. }), "{gone}: {error}");
+            assert!(matches!(error, StoreError::Session(SessionError::NoSuchMessage { .. })), "{gone}: {error}");
         }
         assert_eq!(said(&store, &session), "Aa");
         assert_eq!(said(&store, &other), "X");

@@ -27,7 +27,6 @@ use crate::lineage::Lineage;
 use crate::log::corrupt;
 use crate::{Store, StoreError};
 
-pub use self::conversation::Passage;
 pub use self::snippet::Fragment;
 pub(crate) use self::text::register;
 

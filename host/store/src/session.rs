@@ -6,117 +6,12 @@ use hermes_conversation::{MessageId, Model, SessionId};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
-use crate::frozen::{self, Frozen};
+use crate::frozen;
 use crate::lineage;
 use crate::log::{corrupt, end_of, stands_in};
-use crate::{Store, StoreError, title};
-
-/// How a session goes on from another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ParentKind {
-    /// A copy that goes its own way.
-    Branch,
-    /// The same conversation in a new session.
-    Continuation,
-    /// A task of its own that the parent handed out: it has none of the parent's conversation.
-    Delegate,
-}
-
-impl ParentKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Branch => "branch",
-            Self::Continuation => "continuation",
-            Self::Delegate => "delegate",
-        }
-    }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        [Self::Branch, Self::Continuation, Self::Delegate].into_iter().find(|kind| kind.as_str() == text)
-    }
-}
-
-/// The session that another one goes on from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Parent {
-    /// Its id.
-    pub id: SessionId,
-    /// How.
-    pub kind: ParentKind,
-    /// The last message of its conversation that belongs to the new one. For a new session, none stands for the
-    /// last one there is at the moment; what the parent says later stays its own. In a stored one, none says
-    /// that there was none, or that a delegate has none.
-    pub through: Option<MessageId>,
-}
-
-/// A session that is to be created.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSession {
-    /// Where it is held, such as `cli`.
-    pub source: String,
-    /// The folder that it works in.
-    pub workspace: PathBuf,
-    /// The name of its context engine.
-    pub engine: String,
-    /// The model that answers.
-    pub model: Model,
-    /// Cleaned, and numbered where need be, as by [`Store::set_title`].
-    pub title: Option<String>,
-    /// None until [`Store::freeze`]; a branch takes over its parent's.
-    pub frozen: Option<Frozen>,
-    /// Unix time in milliseconds; its id tells it in local time.
-    pub started_at: u64,
-    /// The session that it goes on from.
-    pub parent: Option<Parent>,
-}
-
-/// Tokens of all requests of a session. What each counts is said at [`Usage`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named as in `Usage`")]
-pub struct Totals {
-    pub input: u64,
-    pub output: u64,
-    pub cache_read: u64,
-    pub cache_write: u64,
-    pub reasoning: u64,
-    /// Requests to the model.
-    pub requests: u64,
-    /// US dollars, of those whose price is known.
-    pub cost: f64,
-}
-
-/// A stored session.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Session {
-    /// `YYYYMMDD_HHMMSS_` in local time and six hexadecimal digits.
-    pub id: SessionId,
-    /// Where it is held, such as `cli`.
-    pub source: String,
-    /// Given by a person or made up for them.
-    pub title: Option<String>,
-    /// The folder that it works in.
-    pub workspace: PathBuf,
-    /// The name of its context engine.
-    pub engine: String,
-    /// The model that answers.
-    pub model: Model,
-    /// What its requests begin with; none until the first one is built.
-    pub frozen: Option<Frozen>,
-    /// Unix time in milliseconds.
-    pub started_at: u64,
-    /// When its last message was made; Unix time in milliseconds.
-    pub updated_at: u64,
-    /// Messages of its own that its conversation shows, without those of a parent.
-    pub message_count: u64,
-    /// Tokens so far.
-    pub totals: Totals,
-    /// The session that it goes on from.
-    pub parent: Option<Parent>,
-}
+use crate::{NewSession, Parent, ParentKind, Session, SessionError, Store, StoreError, Totals, title};
 
 /// The source of a session that is still being imported: until it has its own, nobody sees it.
 pub(crate) const UNFINISHED: &str = "import, not finished";
@@ -220,7 +115,7 @@ impl Store {
 }
 
 pub(crate) fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
-    if changed == 0 { Err(StoreError::UnknownSession(id.0.clone()).into()) } else { Ok(()) }
+    if changed == 0 { Err(SessionError::UnknownSession(id.0.clone()).into()) } else { Ok(()) }
 }
 
 /// Says so where it does not.
@@ -228,11 +123,11 @@ pub(crate) fn exists(connection: &Connection, id: &SessionId) -> Result<(), Faul
     let found: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
         .query_row([id.as_str()], |row| row.get(0))?;
-    if found { Ok(()) } else { Err(StoreError::UnknownSession(id.0.clone()).into()) }
+    if found { Ok(()) } else { Err(SessionError::UnknownSession(id.0.clone()).into()) }
 }
 
 pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
-    path.to_str().ok_or_else(|| StoreError::WorkspaceName(path.to_owned()))
+    path.to_str().ok_or_else(|| StoreError::Session(SessionError::WorkspaceName(path.to_owned())))
 }
 
 /// Where exactly the parent's conversation ends for the new session.
@@ -243,7 +138,7 @@ fn settle(connection: &Connection, parent: &Parent) -> Result<Parent, Fault> {
         (_, None) => end_of(connection, &lineage)?,
         (_, Some(message)) => {
             if !stands_in(connection, &lineage, message)? {
-                return Err(StoreError::NoSuchMessage { session: parent.id.clone(), message }.into());
+                return Err(SessionError::NoSuchMessage { session: parent.id.clone(), message }.into());
             }
             Some(message)
         }
@@ -285,7 +180,7 @@ pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Session
         };
         Ok(session)
     });
-    let session = found.optional()?.ok_or_else(|| StoreError::UnknownSession(id.0.clone()))?;
+    let session = found.optional()?.ok_or_else(|| StoreError::Session(SessionError::UnknownSession(id.0.clone())))?;
     Ok(Session { frozen: frozen::newest(connection, id)?, ..session })
 }
 
@@ -325,14 +220,14 @@ mod tests {
     use hermes_conversation::Draft;
 
     use super::*;
-    use crate::RequestRecord;
     use crate::testing::{new_session, store};
+    use crate::{Frozen, PromptNumber, RequestRecord};
 
     #[test]
     fn a_session_comes_back_as_it_was_created() {
         let (_home, store) = store();
         let frozen = Frozen {
-            number: 1,
+            number: PromptNumber(1),
             system_prompt: "You are\0 Hermes.\n".into(),
             layers: "[]".into(),
             tools: r#"[ {"name":"a"} ]"#.into(),
@@ -403,7 +298,7 @@ mod tests {
             store.create_session(NewSession { parent, ..new_session() }).map(drop),
         ];
         for result in results {
-            assert!(matches!(result, Err(StoreError::UnknownSession(text)) if text == id.0));
+            assert!(matches!(result, Err(StoreError::Session(SessionError::UnknownSession(text))) if text == id.0));
         }
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
 use crate::session::{exists, known};
-use crate::{ParentKind, Store, StoreError, lineage};
+use crate::{ParentKind, SessionError, Store, StoreError, lineage};
 
 /// Longer titles are refused, not cut.
 const LONGEST: usize = 100;
@@ -41,7 +41,7 @@ impl Store {
                 .query_row("SELECT title FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0))
                 .optional()?;
             match (present, &title) {
-                (None, _) => Err(StoreError::UnknownSession(id.0.clone()).into()),
+                (None, _) => Err(SessionError::UnknownSession(id.0.clone()).into()),
                 (Some(Some(_)), _) | (_, None) => Ok(None),
                 (Some(None), Some(title)) => {
                     let free =
@@ -74,7 +74,7 @@ pub(crate) fn give(connection: &Connection, id: &SessionId, title: &str) -> Resu
                 Some(_) => next(connection, title)?,
                 None => {
                     let free = next(connection, title)?;
-                    return Err(StoreError::TitleTaken { title: title.to_owned(), holder, free }.into());
+                    return Err(SessionError::TitleTaken { title: title.to_owned(), holder, free }.into());
                 }
             }
         }
@@ -180,7 +180,7 @@ pub(crate) fn clean(title: &str) -> Result<Option<String>, StoreError> {
     let title = visible.split_whitespace().collect::<Vec<_>>().join(" ");
     let length = title.chars().count();
     if length > LONGEST {
-        return Err(StoreError::TitleTooLong { length, most: LONGEST });
+        return Err(SessionError::TitleTooLong { length, most: LONGEST }.into());
     }
     Ok((!title.is_empty()).then_some(title))
 }
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(store.session(&id).unwrap().title.as_deref(), kept);
         }
         let error = store.set_title(&id, &"é".repeat(101)).unwrap_err();
-        assert!(matches!(error, StoreError::TitleTooLong { length: 101, most: 100 }));
+        assert!(matches!(error, StoreError::Session(SessionError::TitleTooLong { length: 101, most: 100 })));
     }
 
     #[test]
@@ -250,12 +250,12 @@ mod tests {
         let error = store.set_title(&other.id, " Engine ").unwrap_err();
         assert!(error.to_string().contains(holder.id.as_str()) && error.to_string().contains("`Engine #8`"), "{error}");
         assert!(
-            matches!(error, StoreError::TitleTaken { holder: id, free, .. } if id == holder.id && free == "Engine #8")
+            matches!(error, StoreError::Session(SessionError::TitleTaken { holder: id, free, .. }) if id == holder.id && free == "Engine #8")
         );
         assert_eq!(title_of(&store, &other), None);
         assert_eq!(store.set_title(&holder.id, "Engine").unwrap().as_deref(), Some("Engine"), "its own");
         let error = store.create_session(NewSession { title: Some("Engine".into()), ..new_session() }).unwrap_err();
-        assert!(matches!(error, StoreError::TitleTaken { .. }));
+        assert!(matches!(error, StoreError::Session(SessionError::TitleTaken { .. })));
         assert_eq!(store.sessions().unwrap().len(), 3, "nothing was created");
     }
 
@@ -268,8 +268,14 @@ mod tests {
         let delegate = child(&store, &root, ParentKind::Delegate, None);
         assert_eq!(store.set_title(&branch.id, "Engine").unwrap().as_deref(), Some("Engine #2"));
         assert_eq!(store.set_title(&second.id, "Engine").unwrap().as_deref(), Some("Engine #3"));
-        assert!(matches!(store.set_title(&root.id, "Engine #3"), Err(StoreError::TitleTaken { .. })), "not upwards");
-        assert!(matches!(store.set_title(&delegate.id, "Engine"), Err(StoreError::TitleTaken { .. })));
+        assert!(
+            matches!(store.set_title(&root.id, "Engine #3"), Err(StoreError::Session(SessionError::TitleTaken { .. }))),
+            "not upwards"
+        );
+        assert!(matches!(
+            store.set_title(&delegate.id, "Engine"),
+            Err(StoreError::Session(SessionError::TitleTaken { .. }))
+        ));
 
         let on = child(&store, &branch, ParentKind::Continuation, None);
         let further = child(&store, &on, ParentKind::Continuation, None);
@@ -309,6 +315,9 @@ mod tests {
         assert_eq!(store.name_untitled(&session.id, "Other").unwrap(), None);
         assert_eq!(title_of(&store, &session).as_deref(), Some("Auto #2"));
         let unknown = SessionId("20260101_000000_000000".into());
-        assert!(matches!(store.name_untitled(&unknown, "x"), Err(StoreError::UnknownSession(_))));
+        assert!(matches!(
+            store.name_untitled(&unknown, "x"),
+            Err(StoreError::Session(SessionError::UnknownSession(_)))
+        ));
     }
 }

@@ -5,52 +5,24 @@
 
 use std::collections::HashMap;
 
-use hermes_conversation::{Item, MessageId, MessageRange, SessionId, Summary, View};
+use hermes_conversation::{Item, MessageId, MessageRange, SessionId, Summary, View, ViewId};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::lineage::{self, Lineage};
 use crate::log::{corrupt, from_json, to_json};
-use crate::{Store, StoreError};
+use crate::{SessionError, Store, StoreError, StoredView, ViewRecord};
 
 /// The views of one stretch that may belong to the conversation: no later ones, and none that looks further.
 /// Whether their last message was taken back is asked of [`Lineage::shows`].
 const OF_STRETCH: &str = "views.session_id = ?1 AND views.id <= ?2 AND (views.through IS NULL OR views.through <= ?3)";
 
-/// A view as it is stored.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StoredView {
-    /// Counted over all sessions; 0 for the empty one, which the whole conversation follows.
-    pub row: u64,
-    /// Who made it; empty for the empty one.
-    pub engine: String,
-    /// The view.
-    pub view: View,
-}
-
-/// A view of a conversation with how it came to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewRecord {
-    /// Counted over all sessions.
-    pub row: u64,
-    /// Counted from 1 in the session that got it, which may be one that this one goes on from.
-    pub number: u64,
-    /// Who made it.
-    pub engine: String,
-    /// Why, in a line.
-    pub reason: String,
-    /// Unix time in milliseconds.
-    pub created_at: u64,
-    /// The view.
-    pub view: View,
-}
-
 impl Store {
     /// Stores a view and the summaries that are new in it; it is the session's view from now on.
     ///
-    /// `engine` made it and `reason` says why, in a line. Answers its number, counted from 1 in each session.
-    pub fn put_view(&self, session: &SessionId, view: &View, reason: &str, engine: &str) -> Result<u64, StoreError> {
+    /// `engine` made it and `reason` says why, in one line.
+    pub fn put_view(&self, session: &SessionId, view: &View, reason: &str, engine: &str) -> Result<ViewId, StoreError> {
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
             let lineage = lineage::of(connection, session)?;
@@ -69,7 +41,7 @@ impl Store {
             for (position, item) in (0i64..).zip(&view.items) {
                 put_item(connection, session, &lineage, row, position, item)?;
             }
-            Ok(number.cast_unsigned())
+            Ok(ViewId(row.cast_unsigned()))
         })
     }
 
@@ -90,7 +62,7 @@ impl Store {
             };
             let through = through.map(|id| MessageId(id.cast_unsigned()));
             let view = View { items: items(connection, row)?, through };
-            Ok(StoredView { row: row.cast_unsigned(), engine, view })
+            Ok(StoredView { id: ViewId(row.cast_unsigned()), engine, view })
         })
     }
 
@@ -107,7 +79,7 @@ impl Store {
                     of_stretch.query_map(params![stretch.session, stretch.last_view, stretch.last_message], |row| {
                         let through = row.get::<_, Option<i64>>(5)?;
                         Ok(ViewRecord {
-                            row: row.get::<_, i64>(0)?.cast_unsigned(),
+                            id: ViewId(row.get::<_, i64>(0)?.cast_unsigned()),
                             number: row.get::<_, i64>(1)?.cast_unsigned(),
                             engine: row.get(2)?,
                             reason: row.get(3)?,
@@ -118,7 +90,7 @@ impl Store {
                 for record in rows {
                     let mut record = record?;
                     if record.view.through.is_none_or(|id| lineage.shows(id.0.cast_signed())) {
-                        record.view.items = items(connection, record.row.cast_signed())?;
+                        record.view.items = items(connection, record.id.0.cast_signed())?;
                         records.push(record);
                     }
                 }
@@ -127,13 +99,13 @@ impl Store {
         })
     }
 
-    /// A view by the row that it is stored in; none where there is no such row.
-    pub fn view_at(&self, row: u64) -> Result<Option<View>, StoreError> {
-        if row == 0 {
+    /// A view by its id; `None` if no session has it.
+    pub fn view_by_id(&self, id: ViewId) -> Result<Option<View>, StoreError> {
+        if id == ViewId::WHOLE {
             return Ok(Some(View::default()));
         }
         self.read(|connection| {
-            let row = row.cast_signed();
+            let row = id.0.cast_signed();
             let through: Option<Option<i64>> = connection
                 .prepare_cached("SELECT through FROM views WHERE id = ?1")?
                 .query_row([row], |found| found.get(0))
@@ -219,7 +191,7 @@ fn put_summary(
         if known == *summary {
             return Ok(row);
         }
-        return Err(StoreError::SummaryChanged { session: session.clone(), key: summary.key.clone() }.into());
+        return Err(SessionError::SummaryChanged { session: session.clone(), key: summary.key.clone() }.into());
     }
     let covers = to_json(&summary.covers)?;
     let row = connection
@@ -344,7 +316,7 @@ mod tests {
             ],
             through: Some(MessageId(10)),
         };
-        assert_eq!(store.put_view(&session.id, &view, "the window is full", "compressor").unwrap(), 1);
+        assert_eq!(store.put_view(&session.id, &view, "the window is full", "compressor").unwrap(), ViewId(1));
         drop(store);
         let store = Store::open(home.path()).unwrap();
         assert_eq!(store.view(&session.id).unwrap(), view);
@@ -359,7 +331,7 @@ mod tests {
         let session = talk(&store);
         store.put_view(&session.id, &view_of(summary("s1", "a"), 5), "", "e").unwrap();
         let newest = view_of(summary("s2", "b"), 9);
-        assert_eq!(store.put_view(&session.id, &newest, "", "e").unwrap(), 2);
+        assert_eq!(store.put_view(&session.id, &newest, "", "e").unwrap(), ViewId(2));
         assert_eq!(store.view(&session.id).unwrap(), newest);
         let mut keys: Vec<String> = store.summaries(&session.id).unwrap().into_keys().collect();
         keys.sort();
@@ -385,7 +357,7 @@ mod tests {
         for changed in [other_text, other_covers] {
             let view = View { items: vec![Item::Summary(summary("new", "n")), Item::Summary(changed)], through: None };
             let error = store.put_view(&session.id, &view, "", "e").unwrap_err();
-            assert!(matches!(error, StoreError::SummaryChanged { key, .. } if key == "s1"));
+            assert!(matches!(error, StoreError::Session(SessionError::SummaryChanged { key, .. }) if key == "s1"));
         }
         assert_eq!(store.view(&session.id).unwrap(), first);
         assert_eq!(store.summary(&session.id, "new").unwrap(), None);
@@ -436,6 +408,6 @@ mod tests {
         assert_eq!(store.summary(&root.id, "s2").unwrap(), Some(summary("s2", "the parent's")));
         let stolen = view_of(summary("s1", "another"), 10);
         let error = store.put_view(&branch.id, &stolen, "", "e").unwrap_err();
-        assert!(matches!(error, StoreError::SummaryChanged { .. }));
+        assert!(matches!(error, StoreError::Session(SessionError::SummaryChanged { .. })));
     }
 }

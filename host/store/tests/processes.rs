@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::new_session;
 use hermes_conversation::{Draft, SessionId};
-use hermes_store::{Store, StoreError};
+use hermes_store::{SessionError, Store, StoreError};
 
 const HOME: &str = "HERMES_STORE_TEST_HOME";
 const SESSION: &str = "HERMES_STORE_TEST_SESSION";
@@ -123,7 +123,10 @@ fn a_lease_excludes_others_until_it_is_dropped() {
     let other = store.create_session(new_session()).unwrap().id;
     let lease = store.lease(&session).unwrap();
     let error = Store::open(home.path()).unwrap().lease(&session).unwrap_err();
-    assert!(matches!(&error, StoreError::InUse { pid, .. } if *pid == Some(std::process::id())), "{error}");
+    assert!(
+        matches!(&error, StoreError::Session(SessionError::InUse { pid, .. }) if *pid == Some(std::process::id())),
+        "{error}"
+    );
     assert!(error.to_string().contains("--branch"), "{error}");
     let _another = store.lease(&other).unwrap();
     drop(lease);
@@ -140,7 +143,10 @@ fn a_lease_ends_with_a_process_that_is_killed() {
     let told = BufReader::new(child.stdout.take().unwrap());
     assert!(told.lines().any(|line| line.unwrap() == "leased"));
     let error = store.lease(&session).unwrap_err();
-    assert!(matches!(&error, StoreError::InUse { pid, .. } if *pid == Some(child.id())), "{error}");
+    assert!(
+        matches!(&error, StoreError::Session(SessionError::InUse { pid, .. }) if *pid == Some(child.id())),
+        "{error}"
+    );
     // SIGKILL on Unix.
     child.kill().unwrap();
     child.wait().unwrap();

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use common::new_session;
 use hermes_conversation::{Draft, Item, Message, MessageRange, SessionId, Summary, View};
-use hermes_store::{Depth, Layout, Outcome, RequestRecord, SearchQuery, Store, StoreError, repair};
+use hermes_store::{Depth, Layout, Outcome, RequestRecord, SearchQuery, SessionError, Store, StoreError, repair};
 use rusqlite::Connection;
 
 const PAGE: usize = 4096;
@@ -201,7 +201,7 @@ fn what_names_lost_messages_and_views_is_mended_so_that_an_export_comes_in_again
     let home = tempfile::tempdir().unwrap();
     let [(root, messages), _] = filled(home.path());
     let store = Store::open(home.path()).unwrap();
-    let row = store.view_in_force(&root).unwrap().row;
+    let row = store.view_in_force(&root).unwrap().id;
     for at in [40, 150] {
         let through = Some(messages[at].id);
         store.record_request(&root, &RequestRecord { view: row, through, ..RequestRecord::default() }).unwrap();
@@ -289,7 +289,7 @@ fn nothing_is_repaired_under_somebody_at_work() {
     assert!(matches!(error, StoreError::Busy { .. }), "{error}");
     let lease = store.lease(&session).unwrap();
     let error = repair(home.path()).unwrap_err();
-    assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+    assert!(matches!(error, StoreError::Session(SessionError::InUse { .. })), "{error}");
     assert_eq!(files(home.path()).into_keys().collect::<Vec<_>>(), before);
     assert_eq!(store.conversation(&session).unwrap(), messages);
     drop((lease, store));

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::{Draft, Message, MessageId, Model, Role, SessionId, ToolCall};
-use hermes_store::{Hit, NewSession, Parent, ParentKind, SearchQuery, Sort, Store, StoreError};
+use hermes_store::{Hit, NewSession, Parent, ParentKind, SearchQuery, SessionError, Sort, Store, StoreError};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -370,7 +370,7 @@ fn every_filter_narrows_and_an_empty_list_allows_nothing() {
         }
     }
     let unknown = SearchQuery { session: Some(SessionId("nope".into())), ..all };
-    assert!(matches!(store.search(&unknown), Err(StoreError::UnknownSession(_))));
+    assert!(matches!(store.search(&unknown), Err(StoreError::Session(SessionError::UnknownSession(_)))));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use hermes_conversation::{
     Draft, Excerpt, Item, Message, MessageId, MessageRange, SessionId, Summary, ToolCall, Usage, View,
 };
 use hermes_store::{
-    Frozen, Imported, Layout, NewSession, Parent, ParentKind, RequestRecord, SearchQuery, Session, Store, StoreError,
+    Frozen, Imported, Layout, NewSession, Parent, ParentKind, PromptNumber, RequestRecord, SearchQuery, Session,
+    SessionError, Store, StoreError,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -156,7 +157,7 @@ fn family(store: &Store) -> [Session; 4] {
         through: Some(said[5].id),
     };
     store.put_view(&root.id, &view, "the window is full", "compressor").unwrap();
-    let row = store.view_in_force(&root.id).unwrap().row;
+    let row = store.view_in_force(&root.id).unwrap().id;
     let usage = Usage { input: 10, output: 2, cache_read: 4, cache_write: 1, reasoning: 0 };
     let request = RequestRecord {
         view: row,
@@ -217,9 +218,9 @@ fn sessions_are_the_same_in_the_store_that_they_come_into() {
         assert_eq!(shape(&to), shape(&from), "{}", session.id);
     }
     // What was taken back is still there to be restored.
-    assert!(matches!(to.restore(&ids[0]), Err(StoreError::SaidSince { .. })));
+    assert!(matches!(to.restore(&ids[0]), Err(StoreError::Session(SessionError::SaidSince { .. }))));
     assert_eq!(to.requests(&ids[0]).unwrap().len(), 2);
-    assert_eq!(to.frozen(&ids[0], 1).unwrap(), from.frozen(&ids[0], 1).unwrap());
+    assert_eq!(to.frozen(&ids[0], PromptNumber(1)).unwrap(), from.frozen(&ids[0], PromptNumber(1)).unwrap());
 
     // Once more changes nothing.
     let again = import(&to, &file).unwrap();
@@ -259,7 +260,7 @@ fn a_session_takes_those_with_it_that_its_conversation_needs() {
     assert_eq!(drafts(&to, &nested.id), drafts(&from, &nested.id));
     assert_eq!(drafts(&to, &branch.id), drafts(&from, &branch.id));
     let error = from.export(Some(&[SessionId("nobody".into())]), Layout::Lines, &mut Vec::new()).unwrap_err();
-    assert!(matches!(error, StoreError::UnknownSession(_)));
+    assert!(matches!(error, StoreError::Session(SessionError::UnknownSession(_))));
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn a_branch_is_not_tied_to_a_parent_that_says_something_else() {
     import(&to, &without_branch).unwrap();
     let done = import(&to, &lines(&changed)).unwrap();
     assert_eq!(done.left_out, [(branch.id.clone(), root.id.clone())]);
-    assert!(matches!(to.session(&branch.id), Err(StoreError::UnknownSession(_))));
+    assert!(matches!(to.session(&branch.id), Err(StoreError::Session(SessionError::UnknownSession(_)))));
 }
 
 #[test]
@@ -327,7 +328,7 @@ fn others_write_during_an_import_and_see_a_session_only_when_it_is_whole() {
         other.append(&own, &[Draft::user("meanwhile", 1)]).unwrap();
         assert_eq!(other.sessions().unwrap().len(), 1);
         for refused in [other.session(&session).map(drop), other.resolve_session(session.as_str()).map(drop)] {
-            assert!(matches!(refused, Err(StoreError::UnknownSession(_))));
+            assert!(matches!(refused, Err(StoreError::Session(SessionError::UnknownSession(_)))));
         }
         assert!(other.lease(&session).is_err());
     };

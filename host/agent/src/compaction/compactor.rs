@@ -251,16 +251,16 @@ impl Compactor {
                         self.prepare(desk, pressure);
                     }
                 }
-                Err(error) => self.engine_failed(desk, &error)?,
+                Err(error) => self.engine_failed(desk, &error).await?,
             }
         }
         let has_shrunk = self.next_request(desk) < before / 10 * 9;
         if self.is_full(desk) || (overflow && !has_shrunk) {
-            return self.fold_by_rule(desk, overflow, done);
+            return self.fold_by_rule(desk, overflow, done).await;
         }
         if self.rules.enabled && self.is_heavy(desk, moment) {
             // The second layer: whatever the engine thinks. Where it brings nothing, there is room still.
-            self.lighten(desk, done)?;
+            self.lighten(desk, done).await?;
         }
         if moment == Moment::TurnStart {
             let next = self.next_request(desk);
@@ -280,7 +280,7 @@ impl Compactor {
         match plugin.assess(&pressure).await {
             Ok(advice) if advice.prepare => self.prepare(desk, pressure),
             Ok(_) => {}
-            Err(error) => self.engine_failed(desk, &error)?,
+            Err(error) => self.engine_failed(desk, &error).await?,
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Compactor {
         let plugin = Arc::clone(&self.plugin);
         if let Err(error) = prepare(plugin.as_ref(), &asked, &self.notify).await {
             (self.notify)(format!("{error}; what is prepared already counts"));
-            self.prepared_badly(desk, &error)?;
+            self.prepared_badly(desk, &error).await?;
         }
         self.propose(desk, pressure, focus, Want::Asked, done).await
     }
@@ -340,17 +340,17 @@ impl Compactor {
         !self.resting && faults < STRIKES
     }
 
-    fn failed(&mut self, desk: &mut dyn Desk, cause: &str) -> Result<(), AgentError> {
+    async fn failed(&mut self, desk: &mut dyn Desk, cause: &str) -> Result<(), AgentError> {
         self.resting = true;
         let faults = desk.faults().saturating_add(1);
-        desk.keep_faults(faults, cause)?;
+        desk.keep_faults(faults, cause).await?;
         self.may_be_asked(desk);
         Ok(())
     }
 
-    fn engine_failed(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
+    async fn engine_failed(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
         (self.notify)(format!("{error}; the turn goes on without it"));
-        self.failed(desk, &error.to_string())
+        self.failed(desk, &error.to_string()).await
     }
 
     fn pressure(&self, desk: &dyn Desk, moment: Moment) -> Pressure {
@@ -411,15 +411,15 @@ impl Compactor {
     async fn take_prepared(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
         let Some(ended) = self.preparing.take_if(|preparing| preparing.is_finished()) else { return Ok(()) };
         match ended.await {
-            Ok(Err(error)) => self.prepared_badly(desk, &error),
+            Ok(Err(error)) => self.prepared_badly(desk, &error).await,
             Ok(Ok(())) | Err(_) => Ok(()),
         }
     }
 
     /// An engine that crashed has failed; that a model or a service was away is not its fault.
-    fn prepared_badly(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
+    async fn prepared_badly(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
         match &error.cause {
-            cause if cause.is_failure() => self.failed(desk, &error.to_string()),
+            cause if cause.is_failure() => self.failed(desk, &error.to_string()).await,
             _ => Ok(()),
         }
     }
@@ -497,7 +497,7 @@ impl Compactor {
             Ok(Some(plan)) => plan,
             Ok(None) => return Ok(false),
             Err(error) => {
-                self.engine_failed(desk, &error)?;
+                self.engine_failed(desk, &error).await?;
                 return Ok(false);
             }
         };
@@ -514,16 +514,16 @@ impl Compactor {
                     Outcome::Deferred
                 } else {
                     let name = self.plugin.name().to_owned();
-                    self.adopt(desk, view, &plan, &name, done)?;
+                    self.adopt(desk, view, &plan, &name, done).await?;
                     if desk.faults() > 0 {
-                        desk.keep_faults(0, "")?;
+                        desk.keep_faults(0, "").await?;
                     }
                     Outcome::Adopted
                 }
             }
             Err(refusal) => {
                 (self.notify)(refused(self.plugin.name(), &refusal));
-                self.failed(desk, &refusal.to_string())?;
+                self.failed(desk, &refusal.to_string()).await?;
                 Outcome::Refused(refusal)
             }
         };
@@ -552,7 +552,7 @@ impl Compactor {
         )
     }
 
-    fn adopt(
+    async fn adopt(
         &self,
         desk: &mut dyn Desk,
         view: View,
@@ -565,20 +565,25 @@ impl Compactor {
             (conversation.view_tokens(desk.view()), conversation.view_tokens(&view))
         };
         let reason = first_line(plan);
-        desk.adopt(view, &reason, by)?;
+        desk.adopt(view, &reason, by).await?;
         done.push(Compacted { reason, by: by.to_owned(), before, after, extra: plan.extra.clone() });
         Ok(())
     }
 
     /// The host's own plan, when the window is really full.
-    fn fold_by_rule(&self, desk: &mut dyn Desk, overflow: bool, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+    async fn fold_by_rule(
+        &self,
+        desk: &mut dyn Desk,
+        overflow: bool,
+        done: &mut Vec<Compacted>,
+    ) -> Result<(), AgentError> {
         let mut limit = self.limit(desk);
         if overflow {
             // The provider's window is smaller than was thought, by how much nobody knows.
             let now = desk.conversation().view_tokens(desk.view());
             limit = limit.min(now / 10 * 7);
         }
-        if self.fold_to(desk, limit, done)? {
+        if self.fold_to(desk, limit, done).await? {
             Ok(())
         } else {
             Err(AgentError::WindowFull { window: self.rules.window })
@@ -586,13 +591,13 @@ impl Compactor {
     }
 
     /// The host's own plan for a window that leaves a turn hardly any room.
-    fn lighten(&self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+    async fn lighten(&self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
         let goal = self.ruler.estimated(self.rules.window / 100 * RELIEVED).saturating_sub(desk.fixed_tokens());
         let limit = goal.min(self.limit(desk));
-        self.fold_to(desk, limit, done).map(|_| ())
+        self.fold_to(desk, limit, done).await.map(|_| ())
     }
 
-    fn fold_to(&self, desk: &mut dyn Desk, limit: u32, done: &mut Vec<Compacted>) -> Result<bool, AgentError> {
+    async fn fold_to(&self, desk: &mut dyn Desk, limit: u32, done: &mut Vec<Compacted>) -> Result<bool, AgentError> {
         let plan = last_resort::plan(&desk.conversation(), desk.view(), desk.summaries(), limit);
         let Some(plan) = plan else { return Ok(false) };
         let verified = {
@@ -607,7 +612,7 @@ impl Compactor {
             plan::verify(&plan, &ground)
         };
         match verified {
-            Ok(view) => self.adopt(desk, view, &plan, "host", done).map(|()| true),
+            Ok(view) => self.adopt(desk, view, &plan, "host", done).await.map(|()| true),
             Err(refusal) => {
                 tracing::error!(%refusal, "the host's own plan was refused");
                 Ok(false)

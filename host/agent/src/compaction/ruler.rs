@@ -1,7 +1,7 @@
 //! From the host's estimate of tokens to what a model's provider counts.
 
 use hermes_conversation::{Model, Usage};
-use hermes_store::{Store, StoreError};
+use hermes_session_store::{SessionStore, StoreError};
 
 /// How much of a new reading is taken in.
 const WEIGHT: f64 = 0.5;
@@ -78,14 +78,14 @@ fn ruler_name(model: &Model) -> String {
 }
 
 /// How a model's provider counts, as far as any process has learnt.
-pub(crate) fn noted(store: &Store, model: &Model) -> Ruler {
-    let note = store.note(&ruler_name(model)).unwrap_or_default();
+pub(crate) async fn noted(store: &dyn SessionStore, model: &Model) -> Ruler {
+    let note = store.note(&ruler_name(model)).await.unwrap_or_default();
     note.map_or_else(Ruler::default, |note| Ruler::from_note(&note))
 }
 
 /// Keeps it for the next process.
-pub(crate) fn note(store: &Store, model: &Model, ruler: &Ruler) -> Result<(), StoreError> {
-    store.set_note(&ruler_name(model), Some(&ruler.note()))
+pub(crate) async fn note(store: &dyn SessionStore, model: &Model, ruler: &Ruler) -> Result<(), StoreError> {
+    store.set_note(&ruler_name(model), Some(&ruler.note())).await
 }
 
 #[cfg(test)]

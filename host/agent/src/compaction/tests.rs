@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::error::AgentError;
-use crate::stop::until_stopped;
+use crate::stop::{Steps, until_stopped};
 
 /// How long a turn waits for a plan that it can do without.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -43,6 +43,7 @@ impl Table {
     }
 }
 
+#[async_trait]
 impl Desk for Table {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.conversation.read().unwrap()
@@ -56,7 +57,7 @@ impl Desk for Table {
         &self.summaries
     }
 
-    fn adopt(&mut self, view: View, _: &str, _: &str) -> Result<(), AgentError> {
+    async fn adopt(&mut self, view: View, _: &str, _: &str) -> Result<(), AgentError> {
         self.summaries.extend(view.summaries().map(|summary| (summary.key.clone(), summary.clone())));
         self.view = view;
         Ok(())
@@ -74,7 +75,7 @@ impl Desk for Table {
         self.faults
     }
 
-    fn keep_faults(&mut self, in_a_row: u32, _: &str) -> Result<(), AgentError> {
+    async fn keep_faults(&mut self, in_a_row: u32, _: &str) -> Result<(), AgentError> {
         self.faults = in_a_row;
         Ok(())
     }
@@ -292,7 +293,8 @@ async fn a_view_that_was_adopted_when_the_user_stopped_the_turn_is_told() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         stops.cancel();
     };
-    let work = until_stopped(&token, compactor.make_room(&mut table, Moment::Overflow, &mut done));
+    let steps = Steps::default();
+    let work = until_stopped(&token, &steps, compactor.make_room(&mut table, Moment::Overflow, &mut done));
     let (outcome, ()) = tokio::join!(work, stop);
     assert!(outcome.is_none());
     assert_eq!(done.len(), 1);

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, RwLockReadGuard};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hermes_conversation::{Conversation, SessionId, Summary, View};
 use hermes_plugin_host::CacheState;
-use hermes_store::{Frozen, Store};
+use hermes_session_store::{EngineFaults, Frozen, SessionStore};
 
 use crate::assist::Assistant;
 use crate::clock::Clock;
@@ -28,12 +29,13 @@ pub(crate) struct SessionCompaction {
 }
 
 impl SessionCompaction {
-    pub(crate) fn open(host: &Host, log: &SessionLog, plugged: &Plugged) -> Result<Self, AgentError> {
-        let faults = host.store.engine_faults(&log.session, &plugged.engine_version)?;
+    pub(crate) async fn open(host: &Host, log: &SessionLog, plugged: &Plugged) -> Result<Self, AgentError> {
+        let faults = host.store.engine_faults(&log.session).await?;
+        let own = faults.into_iter().find(|faults| faults.engine == plugged.engine_version);
         Ok(Self {
-            compactor: begin(host, plugged),
+            compactor: begin(host, plugged).await,
             assistant: Assistant::new(plugged.assist.clone(), notify(&plugged.notices)),
-            faults: faults.map_or(0, |(faults, _)| faults),
+            faults: own.map_or(0, |faults| faults.in_a_row),
         })
     }
 }
@@ -43,7 +45,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A session as compaction works on it.
 pub(crate) struct SessionDesk<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a dyn SessionStore,
     pub(super) session: &'a SessionId,
     pub(super) engine: &'a str,
     pub(super) journal: &'a mut Journal,
@@ -54,6 +56,7 @@ pub(crate) struct SessionDesk<'a> {
     pub(super) faults: &'a mut u32,
 }
 
+#[async_trait]
 impl Desk for SessionDesk<'_> {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.journal.conversation()
@@ -67,8 +70,8 @@ impl Desk for SessionDesk<'_> {
         self.journal.summaries()
     }
 
-    fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), AgentError> {
-        Ok(self.journal.adopt(view, reason, engine)?)
+    async fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), AgentError> {
+        Ok(self.journal.adopt(view, reason, engine).await?)
     }
 
     fn fixed_tokens(&self) -> u32 {
@@ -83,17 +86,19 @@ impl Desk for SessionDesk<'_> {
         *self.faults
     }
 
-    fn keep_faults(&mut self, in_a_row: u32, cause: &str) -> Result<(), AgentError> {
+    async fn keep_faults(&mut self, in_a_row: u32, cause: &str) -> Result<(), AgentError> {
         *self.faults = in_a_row;
-        Ok(self.store.set_engine_faults(self.session, self.engine, in_a_row, cause)?)
+        let _step = self.journal.steps().begin();
+        let faults = EngineFaults { engine: self.engine.to_owned(), in_a_row, cause: cause.to_owned() };
+        Ok(self.store.set_engine_faults(self.session, &faults).await?)
     }
 }
 
 /// The compactor that a session begins with.
-fn begin(host: &Host, plugged: &Plugged) -> Compactor {
+async fn begin(host: &Host, plugged: &Plugged) -> Compactor {
     let window = host.model.context_length;
     let rules = Rules { enabled: host.settings.compression, window, patience: PATIENCE };
-    let ruler = noted_ruler(&host.store, &host.model);
+    let ruler = noted_ruler(host.store.as_ref(), &host.model).await;
     Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.notices))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hermes_conversation::{SessionId, closing};
-use hermes_store::{Lease, Session};
+use hermes_session_store::{Lease, Session};
 
 use crate::clock::Clock;
 use crate::error::AgentError;
@@ -21,26 +21,26 @@ pub(crate) struct SessionLog {
 
 impl SessionLog {
     /// Takes the session for this process. A turn that was cut off is closed.
-    pub(crate) fn open(host: &Host, session: &Session) -> Result<Self, AgentError> {
+    pub(crate) async fn open(host: &Host, session: &Session) -> Result<Self, AgentError> {
         if !session.workspace.is_dir() {
             return Err(AgentError::Workspace { folder: session.workspace.clone() });
         }
-        let lease = host.store.lease(&session.id)?;
+        let lease = host.store.lease(&session.id).await?;
         let log = Self {
             session: session.id.clone(),
             workspace: session.workspace.clone(),
-            journal: Journal::open(&host.store, session)?,
+            journal: Journal::open(&host.store, session).await?,
             clock: host.settings.clock,
             _lease: lease,
         };
-        log.close_open_turn()?;
+        log.close_open_turn().await?;
         Ok(log)
     }
 
     /// Closes a turn that an error or a crash left open, by appending.
-    pub(crate) fn close_open_turn(&self) -> Result<(), AgentError> {
+    pub(crate) async fn close_open_turn(&self) -> Result<(), AgentError> {
         let drafts = closing::close(&self.journal.conversation(), self.clock.now());
-        self.journal.append(&drafts)?;
+        self.journal.append(&drafts).await?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
     SessionPlugins, Start, Storage, Surroundings,
 };
-use hermes_store::{ParentKind, Session};
+use hermes_session_store::{ParentKind, Session};
 use tokio::task::JoinHandle;
 
 use crate::approval::{Gate, PluginGate};

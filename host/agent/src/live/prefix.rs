@@ -1,7 +1,7 @@
 //! What all requests of a session share: the frozen prompt, the tools, and the rendered bytes behind them.
 
 use hermes_prompt::hints::SubdirectoryHints;
-use hermes_store::{Frozen, Session};
+use hermes_session_store::{Frozen, Session};
 
 use crate::error::AgentError;
 use crate::freezing;
@@ -37,7 +37,7 @@ impl SessionPrefix {
             ephemeral: host.settings.ephemeral.clone(),
             ttl: host.settings.cache_ttl,
         };
-        let outgoing = Outgoing::begin(&host.store, session, terms, &frozen, &log.journal)?;
+        let outgoing = Outgoing::begin(host.store.as_ref(), session, terms, &frozen, &log.journal).await?;
         let mut hints =
             if host.settings.prompt.context_files { SubdirectoryHints::new(&log.workspace, []).ok() } else { None };
         if let Some(hints) = &mut hints {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{MessageId, SessionId};
-use hermes_store::{NewSession, Parent, ParentKind, StoreError};
+use hermes_session_store::{NewSession, Parent, ParentKind, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::CommandError;
@@ -66,8 +66,8 @@ impl Core {
     }
 
     async fn resume(&mut self, id: &SessionId) -> Result<(), AgentError> {
-        let session = self.host.store.session(id)?;
-        let log = SessionLog::open(&self.host, &session)?;
+        let session = self.host.store.session(id).await?;
+        let log = SessionLog::open(&self.host, &session).await?;
         self.front.feed.set_session(id);
         self.state = State::Idle(Box::new(log));
         self.awake(false).await?;
@@ -77,7 +77,7 @@ impl Core {
 
     async fn create(&mut self, parent: Option<Parent>) -> Result<(), AgentError> {
         let host = &self.host;
-        let session = host.store.create_session(NewSession {
+        let new = NewSession {
             source: host.settings.platform.clone(),
             workspace: self.workspace.clone(),
             engine: host.engine.clone(),
@@ -86,8 +86,9 @@ impl Core {
             frozen: None,
             started_at: host.settings.clock.now(),
             parent,
-        })?;
-        let log = SessionLog::open(host, &session)?;
+        };
+        let session = host.store.create_session(new).await?;
+        let log = SessionLog::open(host, &session).await?;
         self.front.feed.set_session(&session.id);
         self.state = State::Idle(Box::new(log));
         self.awake(true).await?;
@@ -104,7 +105,7 @@ impl Core {
     /// Makes a stored session ready for a turn.
     async fn awake(&mut self, fresh: bool) -> Result<(), AgentError> {
         let State::Idle(log) = &self.state else { return Ok(()) };
-        let session = self.host.store.session(&log.session)?;
+        let session = self.host.store.session(&log.session).await?;
         let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
         match Live::wake(&self.host, session, *log, fresh, &self.front).await {
             Ok(live) => self.state = State::Awake(Box::new(live)),
@@ -229,13 +230,13 @@ impl Core {
     pub(super) async fn rewind(&mut self, to: MessageId) -> Result<(), CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("rewind")) };
         self.rest(Duration::ZERO).await;
-        let taken = self.host.store.rewind(&session, to).map_err(|error| match error {
-            StoreError::NoSuchMessage { .. } => CommandError::UnknownMessage { message: to },
-            StoreError::NotTheUsers { .. } => CommandError::NotTheUsers { message: to },
+        let taken = self.host.store.rewind(&session, to).await.map_err(|error| match error {
+            StoreError::Session(SessionError::NoSuchMessage { .. }) => CommandError::UnknownMessage { message: to },
+            StoreError::Session(SessionError::NotTheUsers { .. }) => CommandError::NotTheUsers { message: to },
             error => failed(error.into()),
         })?;
         if let State::Idle(log) = &mut self.state {
-            log.journal.reload().map_err(|error| failed(error.into()))?;
+            log.journal.reload().await.map_err(|error| failed(error.into()))?;
         }
         self.awake(false).await.map_err(failed)?;
         self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
@@ -245,8 +246,8 @@ impl Core {
     /// Makes a new session that continues from this one. This one stays as it is.
     pub(super) async fn branch(&mut self, through: Option<MessageId>) -> Result<SessionId, CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("branch")) };
-        let stored = self.host.store.session(&session).map_err(|error| failed(error.into()))?;
-        let child = self.host.store.create_session(NewSession {
+        let stored = self.host.store.session(&session).await.map_err(|error| failed(error.into()))?;
+        let new = NewSession {
             source: self.host.settings.platform.clone(),
             workspace: stored.workspace,
             engine: self.host.engine.clone(),
@@ -255,9 +256,11 @@ impl Core {
             frozen: None,
             started_at: self.host.settings.clock.now(),
             parent: Some(Parent { id: session, kind: ParentKind::Branch, through }),
-        });
-        let child = child.map_err(|error| match error {
-            StoreError::NoSuchMessage { message, .. } => CommandError::UnknownMessage { message },
+        };
+        let child = self.host.store.create_session(new).await.map_err(|error| match error {
+            StoreError::Session(SessionError::NoSuchMessage { message, .. }) => {
+                CommandError::UnknownMessage { message }
+            }
             error => failed(error.into()),
         })?;
         self.front.feed.publish(EventKind::Branched { child: child.id.clone() });
@@ -281,8 +284,10 @@ impl Core {
     /// What fills the window; none before anything was said.
     pub(super) async fn context(&self) -> Result<Option<Context>, Problem> {
         let Some(log) = self.log() else { return Ok(None) };
-        let read = || Context::read(&self.host.store, &self.host.store.session(&log.session)?);
-        let mut context = read().map_err(|error: StoreError| Problem::from(&error))?;
+        let store = self.host.store.as_ref();
+        let unread = |error: StoreError| Problem::from(&error);
+        let session = store.session(&log.session).await.map_err(unread)?;
+        let mut context = Context::read(store, &session).await.map_err(unread)?;
         if let State::Awake(live) = &self.state {
             let compactor = &live.compaction.compactor;
             let status = match compactor.plugin().status().await {

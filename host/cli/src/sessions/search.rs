@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_conversation::{Role, SessionId};
-use hermes_store::{Fragment, Hit, SearchQuery, Sort, Store, StoreError};
+use hermes_store::{Fragment, Hit, SearchQuery, SessionError, Sort, Store, StoreError};
 use serde_json::json;
 
 use super::local;
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
             let session = session.as_deref().map(|id| store.resolve_session(id)).transpose()?;
             store.search(&arguments.query(session)?)?
         }
-        (None, Some(id)) => return Err(StoreError::UnknownSession(id.clone()).into()),
+        (None, Some(id)) => return Err(StoreError::from(SessionError::UnknownSession(id.clone())).into()),
         (None, None) => Vec::new(),
     };
     if arguments.json {

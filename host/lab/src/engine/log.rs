@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use async_trait::async_trait;
 use hermes_agent::AgentError;
 use hermes_agent::compaction::Desk;
 use hermes_conversation::{Conversation, Header, Message, MessageId, MessageRange, Summary, View};
@@ -15,17 +16,22 @@ use crate::Prices;
 
 /// What plugins and compaction share of a conversation.
 pub(crate) struct Log {
-    conversation: RwLock<Conversation>,
+    conversation: Arc<RwLock<Conversation>>,
     /// Of every view there was, by key.
     summaries: RwLock<HashMap<String, String>>,
-    finder: Mutex<Option<Finder>>,
+    finder: Arc<Mutex<Option<Finder>>>,
     home: PathBuf,
 }
 
 impl Log {
     /// `home` is where what is searched is put once something is looked for.
     pub(super) fn new(home: PathBuf, conversation: Conversation) -> Self {
-        Self { conversation: RwLock::new(conversation), summaries: RwLock::default(), finder: Mutex::default(), home }
+        Self {
+            conversation: Arc::new(RwLock::new(conversation)),
+            summaries: RwLock::default(),
+            finder: Arc::default(),
+            home,
+        }
     }
 
     pub(crate) fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
@@ -44,6 +50,7 @@ impl Log {
     }
 }
 
+#[async_trait]
 impl History for Log {
     fn whole(&self) -> Option<MessageRange> {
         self.conversation().whole()
@@ -77,18 +84,24 @@ impl History for Log {
         (read, None)
     }
 
-    fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
+    async fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
         Ok(self.summaries.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned())
     }
 
-    fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        let failed = |why: String| Fault::new(FaultKind::Failed, "", why);
-        let mut finder = self.finder.lock().unwrap_or_else(PoisonError::into_inner);
-        if finder.is_none() {
-            *finder = Some(Finder::open(&self.home).map_err(failed)?);
-        }
-        let finder = finder.as_mut().ok_or_else(|| failed("the search has not begun".to_owned()))?;
-        finder.search(&self.conversation(), query).map_err(failed)
+    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+        let (conversation, finder) = (Arc::clone(&self.conversation), Arc::clone(&self.finder));
+        let (home, query) = (self.home.clone(), query.clone());
+        // The finder's store blocks.
+        let found = tokio::task::spawn_blocking(move || {
+            let mut finder = finder.lock().unwrap_or_else(PoisonError::into_inner);
+            let finder = match &mut *finder {
+                Some(finder) => finder,
+                none => none.insert(Finder::open(&home)?),
+            };
+            finder.search(&conversation.read().unwrap_or_else(PoisonError::into_inner), &query)
+        });
+        let found = found.await.map_err(|error| error.to_string()).flatten();
+        found.map_err(|why| Fault::new(FaultKind::Failed, "", why))
     }
 }
 
@@ -126,6 +139,7 @@ impl LabDesk {
     }
 }
 
+#[async_trait]
 impl Desk for LabDesk {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.log.conversation()
@@ -139,7 +153,7 @@ impl Desk for LabDesk {
         &self.summaries
     }
 
-    fn adopt(&mut self, view: View, _: &str, _: &str) -> Result<(), AgentError> {
+    async fn adopt(&mut self, view: View, _: &str, _: &str) -> Result<(), AgentError> {
         self.take_view(view);
         Ok(())
     }
@@ -164,7 +178,7 @@ impl Desk for LabDesk {
         self.faults
     }
 
-    fn keep_faults(&mut self, in_a_row: u32, _: &str) -> Result<(), AgentError> {
+    async fn keep_faults(&mut self, in_a_row: u32, _: &str) -> Result<(), AgentError> {
         self.faults = in_a_row;
         Ok(())
     }

@@ -46,8 +46,8 @@ impl wit::Host for Context {
 
     async fn summary(&mut self, key: String) -> Result<String, Error> {
         self.may_read()?;
-        let (history, asked) = (self.services.history.clone(), key.clone());
-        self.off_thread(move || history.summary(&asked)).await.map_err(fault)?.ok_or_else(|| {
+        let history = self.services.history.clone();
+        self.call.bounded(history.summary(&key)).await.map_err(fault)?.ok_or_else(|| {
             fault(Fault::new(FaultKind::InvalidInput, "not-found", format!("no view has or had the summary `{key}`")))
         })
     }
@@ -72,7 +72,7 @@ impl wit::Host for Context {
             return Err(fault(Fault::new(FaultKind::InvalidInput, "too-long", why)));
         }
         let history = self.services.history.clone();
-        let found = self.off_thread(move || history.search(&query)).await.map_err(fault)?;
+        let found = self.call.bounded(history.search(&query)).await.map_err(fault)?;
         Ok(found
             .into_iter()
             .map(|hit| wit::Hit { id: hit.id.0, session_id: hit.session, excerpt: hit.excerpt, score: hit.score })

@@ -68,6 +68,7 @@ impl Models for Nobody {
     }
 }
 
+#[async_trait]
 impl History for Nobody {
     fn whole(&self) -> Option<MessageRange> {
         None
@@ -85,11 +86,11 @@ impl History for Nobody {
         (Vec::new(), None)
     }
 
-    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
+    async fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
         Ok(None)
     }
 
-    fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+    async fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         Ok(Vec::new())
     }
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange};
 use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Level, Reporter};
 use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
@@ -30,6 +31,7 @@ impl Reporter for World {
     fn progress(&self, _: &str) {}
 }
 
+#[async_trait]
 impl History for World {
     fn whole(&self) -> Option<MessageRange> {
         None
@@ -43,11 +45,11 @@ impl History for World {
     fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
         (Vec::new(), None)
     }
-    fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
+    async fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
         Ok(None)
     }
     /// Takes its time.
-    fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+    async fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         std::thread::sleep(Duration::from_millis(600));
         Ok(Vec::new())
     }

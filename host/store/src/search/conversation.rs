@@ -1,24 +1,12 @@
 //! Finding passages of one conversation, for those that take part in it: what its session shows and what it goes on from.
 
 use hermes_conversation::{MessageId, SessionId};
+use hermes_session_store::Passage;
 use rusqlite::Connection;
 
 use super::{SearchQuery, find, plans, snippet};
 use crate::error::Fault;
 use crate::{Store, StoreError, lineage};
-
-/// A message of a conversation that was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Passage {
-    /// The message.
-    pub message: MessageId,
-    /// The session in which it was said.
-    pub session: SessionId,
-    /// About 600 characters of it, where most of what was looked for stands together.
-    pub excerpt: String,
-    /// Higher is better. Of one page only; where nobody can tell, by the order.
-    pub score: f64,
-}
 
 impl Store {
     /// Messages of the conversation that a session shows, with those it continues and without those that were taken back.

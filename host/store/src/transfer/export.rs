@@ -12,7 +12,7 @@ use super::record::{self, End, FORMAT, Header, Item, Record, VERSION};
 use crate::deletion::Family;
 use crate::error::Fault;
 use crate::log::{self, corrupt, from_json};
-use crate::{ParentKind, Store, StoreError, frozen, requests, session};
+use crate::{ParentKind, SessionError, Store, StoreError, frozen, requests, session};
 
 /// How the records of an export stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Store {
                     exported.messages += messages;
                 }
                 // Deleted meanwhile, and all that go on from it.
-                Err(StoreError::UnknownSession(_)) => {}
+                Err(StoreError::Session(SessionError::UnknownSession(_))) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -84,7 +84,7 @@ fn chosen(family: &Family, named: &[SessionId]) -> Result<Vec<SessionId>, Fault>
     let mut wanted: HashSet<&SessionId> = HashSet::new();
     for session in named {
         if !family.knows(session) {
-            return Err(StoreError::UnknownSession(session.0.clone()).into());
+            return Err(SessionError::UnknownSession(session.0.clone()).into());
         }
         let mut below = vec![session];
         while let Some(session) = below.pop() {
@@ -152,7 +152,7 @@ fn write_session(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -
     Ok(messages)
 }
 
-fn parent(connection: &Connection, session: &session::Session) -> Result<Option<record::Parent>, Fault> {
+fn parent(connection: &Connection, session: &crate::Session) -> Result<Option<record::Parent>, Fault> {
     let Some(parent) = &session.parent else { return Ok(None) };
     let newest = |table: &str, bound: &str| -> rusqlite::Result<u64> {
         let sql = format!(

@@ -19,7 +19,7 @@ use super::numbers::{Numbers, Pair, Stretch};
 use super::record::{self, End, FORMAT, Record, VERSION};
 use crate::error::Fault;
 use crate::session::{UNFINISHED, path_text};
-use crate::{ParentKind, Store, StoreError, lease, rewind, title};
+use crate::{ParentKind, SessionError, Store, StoreError, lease, rewind, title};
 
 /// More than anybody has; what is in memory is proportional to them.
 const MOST_SESSIONS: usize = 100_000;
@@ -98,7 +98,7 @@ impl Store {
         let id = survey.entries[at].id.clone();
         // Who finds an unfinished session knows by that whether somebody is at work on it.
         let lease = match self.lease_unseen(&id) {
-            Err(StoreError::InUse { .. }) => None,
+            Err(StoreError::Session(SessionError::InUse { .. })) => None,
             lease => Some(lease?),
         };
         if lease.is_some()
@@ -166,7 +166,7 @@ impl Store {
         for id in unfinished {
             match self.lease_unseen(&id) {
                 Ok(_lease) => self.write(|connection| drop_session(connection, &id))?,
-                Err(StoreError::InUse { .. }) => {}
+                Err(StoreError::Session(SessionError::InUse { .. })) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -1,6 +1,6 @@
 //! What a session consists of besides its own row: prompts, messages, rewinds, views, requests, in this order.
 
-use hermes_conversation::{MessageRange, Role};
+use hermes_conversation::{MessageRange, Role, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::Line;
@@ -50,7 +50,7 @@ impl Survey {
         check_values(line, record)?;
         match record {
             Record::Prompt(prompt) => {
-                self.in_place(line, at, 1, prompt.frozen.number)?;
+                self.in_place(line, at, 1, prompt.frozen.number.0)?;
                 self.prompt(prompt, connection, at, purpose)
             }
             Record::Message(message) => {
@@ -333,14 +333,14 @@ impl Survey {
             },
         };
         let view = match request.view {
-            0 => Some(0),
-            id => self.found(at, |entry| entry.view_ids.get(&id).copied()),
+            ViewId::WHOLE => Some(0),
+            ViewId(id) => self.found(at, |entry| entry.view_ids.get(&id).copied()),
         };
         let Some(view) = view else {
             return Err(line.refused(format!("the view {} is not of this conversation", request.view)).into());
         };
         if purpose == Purpose::Store {
-            let request = RequestRecord { through, view: view.cast_unsigned(), ..request.clone() };
+            let request = RequestRecord { through, view: ViewId(view.cast_unsigned()), ..request.clone() };
             requests::put(connection, &self.entries[at].id, request.number.cast_signed(), &request)?;
         }
         Ok(())
@@ -380,7 +380,7 @@ fn check_values(line: &Line, record: &Record) -> Result<(), Fault> {
         Record::Request(request) => {
             let costs = [request.cost, request.saved, request.lost];
             plausible(&[request.sent_at, request.bytes, request.prefix_bytes])
-                && request.prompt <= LAST_NUMBER
+                && request.prompt.0 <= LAST_NUMBER
                 && costs.iter().flatten().all(|cost| cost.abs() <= MOST_COST)
         }
         Record::Header(_) | Record::Session(_) | Record::End(_) => true,

@@ -1,0 +1,47 @@
+//! The ledger's rows: one per request, with what it began with and what the provider reported.
+
+use hermes_conversation::{MessageId, Usage, ViewId};
+use serde::{Deserialize, Serialize};
+
+use crate::PromptNumber;
+
+/// A request that was sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Counted from 1 in each session; assigned by the store.
+    pub number: u64,
+    /// Unix time in milliseconds.
+    pub sent_at: u64,
+    /// The provider's name.
+    pub provider: String,
+    /// The model's name.
+    pub model: String,
+    /// The wire format.
+    pub api_mode: String,
+    /// The frozen prompt with which it began.
+    pub prompt: PromptNumber,
+    /// The view that it showed.
+    pub view: ViewId,
+    /// Its last message.
+    pub through: Option<MessageId>,
+    /// Bytes of tools, system prompt and messages, without cache marks.
+    pub bytes: u64,
+    /// Hash of those bytes.
+    pub fingerprint: String,
+    /// Length of the prefix that it shares with the previous request.
+    pub prefix_bytes: u64,
+    /// Why the shared prefix is shorter than the previous request.
+    pub cause: Option<String>,
+    /// What caused that: a plugin, a layer of the prompt, a setting.
+    pub culprit: Option<String>,
+    /// Layers of this call alone, as JSON text.
+    pub ephemeral: Option<String>,
+    /// What the provider reported.
+    pub usage: Option<Usage>,
+    /// Cost in US dollars, where the price is known.
+    pub cost: Option<f64>,
+    /// US dollars saved by the cache.
+    pub saved: Option<f64>,
+    /// US dollars lost by the broken prefix.
+    pub lost: Option<f64>,
+}

@@ -1,0 +1,135 @@
+//! Sessions: who talks to which model where, and which session they continue.
+
+use std::path::PathBuf;
+
+use hermes_conversation::{MessageId, Model, SessionId};
+use serde::{Deserialize, Serialize};
+
+use crate::Frozen;
+
+/// How a session relates to its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParentKind {
+    /// A copy of the parent's conversation that continues on its own.
+    Branch,
+    /// The same conversation in a new session.
+    Continuation,
+    /// A task that the parent handed out: it has none of the parent's conversation.
+    Delegate,
+}
+
+impl ParentKind {
+    /// The name under which a store keeps it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Branch => "branch",
+            Self::Continuation => "continuation",
+            Self::Delegate => "delegate",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Branch, Self::Continuation, Self::Delegate].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// The session that another session continues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Parent {
+    /// Its id.
+    pub id: SessionId,
+    /// How the child relates to it.
+    pub kind: ParentKind,
+    /// The last message of the parent's conversation that belongs to the child.
+    ///
+    /// In a [`NewSession`], `None` means the last message at that moment; later messages of the parent never belong to
+    /// the child. In a stored [`Session`], `None` means that the child has no message of the parent.
+    pub through: Option<MessageId>,
+}
+
+/// A session to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// The front end, such as `cli`.
+    pub source: String,
+    /// The folder in which the session works.
+    pub workspace: PathBuf,
+    /// The name of the context engine.
+    pub engine: String,
+    /// The model that answers.
+    pub model: Model,
+    /// The store cleans the title, and numbers it where necessary, as in `set_title`.
+    pub title: Option<String>,
+    /// `None` until the prompt is frozen; a branch inherits its parent's.
+    pub frozen: Option<Frozen>,
+    /// Unix time in milliseconds. The id shows it in local time.
+    pub started_at: u64,
+    /// The session to continue.
+    pub parent: Option<Parent>,
+}
+
+/// Sums over all requests of a session; [`hermes_conversation::Usage`] defines the token counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named as in `Usage`")]
+pub struct Totals {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub reasoning: u64,
+    /// Requests to the model.
+    pub requests: u64,
+    /// US dollars, counting the requests whose price is known.
+    pub cost: f64,
+}
+
+/// A stored session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Session {
+    /// `YYYYMMDD_HHMMSS_` in local time and six hexadecimal digits.
+    pub id: SessionId,
+    /// The front end, such as `cli`.
+    pub source: String,
+    /// Chosen by the user or generated.
+    pub title: Option<String>,
+    /// The folder in which the session works.
+    pub workspace: PathBuf,
+    /// The name of the context engine.
+    pub engine: String,
+    /// The model that answers.
+    pub model: Model,
+    /// The newest frozen prompt; `None` before the first request is built.
+    pub frozen: Option<Frozen>,
+    /// Unix time in milliseconds.
+    pub started_at: u64,
+    /// Creation time of the newest message, in Unix milliseconds.
+    pub updated_at: u64,
+    /// Visible messages of this session, without those of a parent.
+    pub message_count: u64,
+    /// Tokens so far.
+    pub totals: Totals,
+    /// The session that this one continues.
+    pub parent: Option<Parent>,
+}
+
+/// What a deletion removes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Deletion {
+    /// The deleted sessions: those named, their delegates, and children where requested. Children precede parents.
+    pub sessions: Vec<SessionId>,
+    /// Sessions that lose their parent but contain none of its messages: they stay, without a parent.
+    pub detached: Vec<SessionId>,
+}
+
+/// Consecutive failures of a context engine in one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineFaults {
+    /// The engine's name and version.
+    pub engine: String,
+    /// Failures without a success in between.
+    pub in_a_row: u32,
+    /// The cause of the last failure.
+    pub cause: String,
+}

@@ -1,0 +1,155 @@
+//! The port itself.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use hermes_conversation::{Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
+
+use crate::{
+    Deletion, EngineFaults, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery, PromptNumber,
+    RequestRecord, Session, StoreError, StoredView, ViewRecord,
+};
+
+/// What the agent needs of a store.
+///
+/// Every write is stored as a whole or not at all, and is durable (as far as the store is) when the call returns.
+/// Dropping the future of a write does not undo the write: it may be stored or not. No call blocks the calling thread.
+/// A call about a session that does not exist fails with [`crate::SessionError::UnknownSession`].
+#[async_trait]
+pub trait SessionStore: Send + Sync {
+    /// Creates a session under a new id.
+    async fn create_session(&self, new: NewSession) -> Result<Session, StoreError>;
+
+    /// Branches a session: same folder, engine and model, and its conversation up to a message or to the end. Without a
+    /// title, the branch gets the next number of its parent's title.
+    async fn branch(
+        &self,
+        of: &SessionId,
+        at: Option<MessageId>,
+        title: Option<&str>,
+        now: u64,
+    ) -> Result<Session, StoreError> {
+        let parent = self.session(of).await?;
+        self.create_session(NewSession {
+            source: parent.source,
+            workspace: parent.workspace,
+            engine: parent.engine,
+            model: parent.model,
+            title: title.map(str::to_owned).or(parent.title),
+            frozen: None,
+            started_at: now,
+            parent: Some(Parent { id: of.clone(), kind: ParentKind::Branch, through: at }),
+        })
+        .await
+    }
+
+    /// A session by its id.
+    async fn session(&self, id: &SessionId) -> Result<Session, StoreError>;
+
+    /// Takes the exclusive right to work on a session, or fails with [`crate::SessionError::InUse`]. Two leases within
+    /// one process exclude each other too.
+    async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError>;
+
+    /// Records that another model answers from now on.
+    async fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), StoreError>;
+
+    /// Records that another context engine decides from now on.
+    async fn update_engine(&self, id: &SessionId, engine: &str) -> Result<(), StoreError>;
+
+    /// Sets a session's title and returns the stored one; an empty title removes it.
+    ///
+    /// Whitespace is collapsed and control characters are dropped. A title of an ancestor moves to a continuation, and
+    /// becomes the next number in a branch. A title of any other session is refused.
+    async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError>;
+
+    /// Deletes sessions and their delegates, all or none.
+    ///
+    /// Fails where another session shows their messages (unless `with_children`), or where one is leased.
+    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
+
+    /// Appends messages to a session, all or none, and returns them with their ids. Ids grow in the order of the drafts.
+    async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError>;
+
+    /// A session's conversation: the messages inherited from its ancestors, then its own, without rewound ones.
+    async fn conversation(&self, session: &SessionId) -> Result<Vec<Message>, StoreError>;
+
+    /// Hides a message of the user and everything after it, and returns the hidden messages. The log keeps them.
+    ///
+    /// A branch may rewind into its parent's messages; the parent still shows them. A view that refers to a hidden
+    /// message is no longer in force.
+    async fn rewind(&self, session: &SessionId, to: MessageId) -> Result<Vec<Message>, StoreError>;
+
+    /// Undoes the last rewind of a session and returns the restored messages. Fails once the conversation has continued.
+    async fn restore(&self, session: &SessionId) -> Result<Vec<Message>, StoreError>;
+
+    /// Stores a view and its new summaries, and puts the view in force.
+    async fn put_view(
+        &self,
+        session: &SessionId,
+        view: &View,
+        reason: &str,
+        engine: &str,
+    ) -> Result<ViewId, StoreError>;
+
+    /// The newest view that fits the conversation.
+    ///
+    /// A branch without a view of its own inherits the newest one that its parent had when it branched and that reaches
+    /// no further than the branch. Without any, the default: the whole conversation.
+    async fn view_in_force(&self, session: &SessionId) -> Result<StoredView, StoreError>;
+
+    /// All views that fit the conversation, oldest first; the last one is in force.
+    async fn views(&self, session: &SessionId) -> Result<Vec<ViewRecord>, StoreError>;
+
+    /// A view by its id; `None` if no session has it.
+    async fn view(&self, id: ViewId) -> Result<Option<View>, StoreError>;
+
+    /// Every summary that is or was in a view of the conversation, by its key.
+    async fn summaries(&self, session: &SessionId) -> Result<HashMap<String, Summary>, StoreError>;
+
+    /// One of those summaries.
+    async fn summary(&self, session: &SessionId, key: &str) -> Result<Option<Summary>, StoreError>;
+
+    /// Stores the prompt with which the session's requests begin from now on. The same prompt as before keeps its number.
+    ///
+    /// The store assigns the number and ignores the given one.
+    async fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<PromptNumber, StoreError>;
+
+    /// One of the prompts of a session.
+    async fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, StoreError>;
+
+    /// Adds a request to the ledger and to the session's totals, and returns its number. The given number is ignored.
+    async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError>;
+
+    /// All requests of a session, oldest first, without those of a parent.
+    async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError>;
+
+    /// The newest request of a session that goes no further than a message; without a message, the newest.
+    async fn last_request(
+        &self,
+        id: &SessionId,
+        through: Option<MessageId>,
+    ) -> Result<Option<RequestRecord>, StoreError>;
+
+    /// What the provider reported for the session's newest request with the same provider, model and wire format as
+    /// `like` for which it reported anything.
+    async fn last_usage(&self, id: &SessionId, like: &RequestRecord) -> Result<Option<Usage>, StoreError>;
+
+    /// Whether the provider ever reported cache use for a request of this session with the same provider, model and wire
+    /// format as `like`.
+    async fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, StoreError>;
+
+    /// The consecutive failures of all engines in a session, ordered by engine.
+    async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError>;
+
+    /// Stores the consecutive failures of an engine; zero forgets them.
+    async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), StoreError>;
+
+    /// A note that the host keeps for itself, by name.
+    async fn note(&self, name: &str) -> Result<Option<String>, StoreError>;
+
+    /// Replaces a note; `None` removes it.
+    async fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), StoreError>;
+
+    /// Searches the conversation that a session shows.
+    async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, StoreError>;
+}

@@ -1,0 +1,246 @@
+//! The store behind its port: [`SessionStore`] over SQLite.
+//!
+//! A call of [`Store`] blocks: it waits for the disk, and up to nine seconds for writers of other processes. Here each call
+//! runs on tokio's blocking pool, so that no async thread waits. A semaphore lets one call in at a time, in order of
+//! arrival: there is one connection, and calls that queue for it hold no thread.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hermes_conversation::{Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
+use hermes_session_store::{
+    Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, RequestRecord, Session,
+    SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
+};
+use tokio::sync::Semaphore;
+
+use crate::{Matching, SearchQuery, Store, StoreError};
+
+/// The sessions of one `state.db`. Cloning is cheap; clones share the connection and its queue.
+#[derive(Clone)]
+pub struct SqliteSessions {
+    store: Arc<Store>,
+    turn: Arc<Semaphore>,
+}
+
+impl SqliteSessions {
+    /// Over an open store, which may still be used directly where blocking is acceptable.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self { store, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Runs work that blocks, off the async threads.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|closed| PortError::Failed(closed.into()))?;
+        let store = Arc::clone(&self.store);
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&store);
+            drop(turn);
+            done
+        });
+        match done.await {
+            Ok(done) => Ok(done?),
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime shuts down.
+                Err(cancelled) => Err(PortError::Failed(cancelled.into())),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for SqliteSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SqliteSessions").field(&self.store.path()).finish()
+    }
+}
+
+impl From<StoreError> for PortError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Session(error) => Self::Session(error),
+            StoreError::Home { .. }
+            | StoreError::Foreign { .. }
+            | StoreError::NewerSchema { .. }
+            | StoreError::NotADatabase { .. }
+            | StoreError::Orphan { .. }
+            | StoreError::Corrupt { .. } => Self::Unusable(Box::new(error)),
+            _ => Self::Failed(Box::new(error)),
+        }
+    }
+}
+
+#[async_trait]
+impl SessionStore for SqliteSessions {
+    async fn create_session(&self, new: NewSession) -> Result<Session, PortError> {
+        self.run(move |store| store.create_session(new)).await
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<Session, PortError> {
+        let id = id.clone();
+        self.run(move |store| store.session(&id)).await
+    }
+
+    async fn lease(&self, id: &SessionId) -> Result<Lease, PortError> {
+        let id = id.clone();
+        self.run(move |store| Ok(Lease::new(id.clone(), store.lease(&id)?))).await
+    }
+
+    async fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), PortError> {
+        let (id, model) = (id.clone(), model.clone());
+        self.run(move |store| store.update_model(&id, &model)).await
+    }
+
+    async fn update_engine(&self, id: &SessionId, engine: &str) -> Result<(), PortError> {
+        let (id, engine) = (id.clone(), engine.to_owned());
+        self.run(move |store| store.update_engine(&id, &engine)).await
+    }
+
+    async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, PortError> {
+        let (id, title) = (id.clone(), title.to_owned());
+        self.run(move |store| store.set_title(&id, &title)).await
+    }
+
+    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, PortError> {
+        let sessions = sessions.to_vec();
+        self.run(move |store| store.delete(&sessions, with_children)).await
+    }
+
+    async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, PortError> {
+        let (session, drafts) = (session.clone(), drafts.to_vec());
+        self.run(move |store| store.append(&session, &drafts)).await
+    }
+
+    async fn conversation(&self, session: &SessionId) -> Result<Vec<Message>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.conversation(&session)).await
+    }
+
+    async fn rewind(&self, session: &SessionId, to: MessageId) -> Result<Vec<Message>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.rewind(&session, to)).await
+    }
+
+    async fn restore(&self, session: &SessionId) -> Result<Vec<Message>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.restore(&session)).await
+    }
+
+    async fn put_view(
+        &self,
+        session: &SessionId,
+        view: &View,
+        reason: &str,
+        engine: &str,
+    ) -> Result<ViewId, PortError> {
+        let (session, view) = (session.clone(), view.clone());
+        let (reason, engine) = (reason.to_owned(), engine.to_owned());
+        self.run(move |store| store.put_view(&session, &view, &reason, &engine)).await
+    }
+
+    async fn view_in_force(&self, session: &SessionId) -> Result<StoredView, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.view_in_force(&session)).await
+    }
+
+    async fn views(&self, session: &SessionId) -> Result<Vec<ViewRecord>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.views(&session)).await
+    }
+
+    async fn view(&self, id: ViewId) -> Result<Option<View>, PortError> {
+        self.run(move |store| store.view_by_id(id)).await
+    }
+
+    async fn summaries(&self, session: &SessionId) -> Result<HashMap<String, Summary>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.summaries(&session)).await
+    }
+
+    async fn summary(&self, session: &SessionId, key: &str) -> Result<Option<Summary>, PortError> {
+        let (session, key) = (session.clone(), key.to_owned());
+        self.run(move |store| store.summary(&session, &key)).await
+    }
+
+    async fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<PromptNumber, PortError> {
+        let (id, frozen) = (id.clone(), frozen.clone());
+        self.run(move |store| store.freeze(&id, &frozen, now)).await
+    }
+
+    async fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, PortError> {
+        let id = id.clone();
+        self.run(move |store| store.frozen(&id, number)).await
+    }
+
+    async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, PortError> {
+        let (id, request) = (id.clone(), request.clone());
+        self.run(move |store| store.record_request(&id, &request)).await
+    }
+
+    async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, PortError> {
+        let id = id.clone();
+        self.run(move |store| store.requests(&id)).await
+    }
+
+    async fn last_request(
+        &self,
+        id: &SessionId,
+        through: Option<MessageId>,
+    ) -> Result<Option<RequestRecord>, PortError> {
+        let id = id.clone();
+        self.run(move |store| store.last_request(&id, through)).await
+    }
+
+    async fn last_usage(&self, id: &SessionId, like: &RequestRecord) -> Result<Option<Usage>, PortError> {
+        let (id, like) = (id.clone(), like.clone());
+        self.run(move |store| store.last_usage(&id, &like)).await
+    }
+
+    async fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, PortError> {
+        let (id, like) = (id.clone(), like.clone());
+        self.run(move |store| store.cache_was_reported(&id, &like)).await
+    }
+
+    async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.engine_faults(&session)).await
+    }
+
+    async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), PortError> {
+        let (session, faults) = (session.clone(), faults.clone());
+        self.run(move |store| store.set_engine_faults(&session, &faults)).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<String>, PortError> {
+        let name = name.to_owned();
+        self.run(move |store| store.note(&name)).await
+    }
+
+    async fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), PortError> {
+        let (name, value) = (name.to_owned(), value.map(str::to_owned));
+        self.run(move |store| store.set_note(&name, value.as_deref())).await
+    }
+
+    async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, PortError> {
+        let session = session.clone();
+        let query = SearchQuery {
+            matching: match query.words {
+                Words::Any => Matching::Any,
+                Words::All => Matching::All,
+                Words::Phrase => Matching::Phrase,
+            },
+            roles: (!query.roles.is_empty()).then(|| query.roles.clone()),
+            tools: (!query.tools.is_empty()).then(|| query.tools.clone()),
+            within: query.within,
+            offset: query.offset,
+            limit: query.limit,
+            ..SearchQuery::new(query.text.as_str())
+        };
+        self.run(move |store| store.search_conversation(&session, &query)).await
+    }
+}
