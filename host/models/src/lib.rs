@@ -40,7 +40,9 @@
 #![forbid(unsafe_code)]
 
 mod assembly;
+mod auth;
 mod breakpoints;
+mod client;
 mod endpoint;
 mod error;
 mod failure;
@@ -64,6 +66,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{ToolCall, Usage};
 
+pub use auth::Logins;
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use error::ModelError;
 pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
@@ -71,8 +74,8 @@ pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use route::{
-    Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted, WindowSource,
-    resolve, resolve_auxiliary,
+    Auxiliary, AuxiliaryError, Credential, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted,
+    WindowSource, resolve, resolve_auxiliary,
 };
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
@@ -184,15 +187,16 @@ pub trait Provider: Send + Sync {
     fn is_offline(&self) -> bool;
 }
 
-/// A provider for a route. Nothing is sent before the first request.
+/// A provider for a route. Nothing is sent before the first request. `logins` gives the tokens of a route whose
+/// credential is a login.
 ///
 /// # Errors
 ///
 /// [`ModelError::BadRequest`] for a route that was put together by hand and names no endpoint, or a key that
 /// cannot stand in a header.
-pub fn connect(route: &Route) -> Result<Arc<dyn Provider>, ModelError> {
+pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));
     }
-    Ok(Arc::new(remote::Remote::new(route, endpoint::Patience::for_route(route))?))
+    Ok(Arc::new(remote::Remote::new(route, logins, endpoint::Patience::for_route(route))?))
 }

@@ -90,6 +90,6 @@ mod tests {
             assert!(page.contains(&format!("- `{}`: ", mode.as_str())), "{mode:?}");
             assert_eq!(ApiMode::parse(&mode.as_str().to_ascii_uppercase()), Some(*mode));
         }
-        assert!(page.contains(&format!("list prices as of {},", crate::prices_as_of())));
+        assert!(page.contains(&format!("list prices as of {} from", crate::prices_as_of())));
     }
 }
