@@ -89,6 +89,10 @@ impl Journal {
         &self.summaries
     }
 
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// What plugins read of it.
     pub(crate) fn history(&self) -> Arc<dyn History> {
         Arc::new(Reader {

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use hermes_conversation::part::{Payloads, Reader};
 use hermes_conversation::render::{Rendering, Repairs};
 use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, View};
 use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
@@ -34,6 +35,11 @@ impl Terms {
         identity(&self.model.provider, &self.model.name, self.style.mode.as_str())
     }
 
+    /// The model, as payloads name the one that can read them.
+    fn reader(&self) -> Reader<'_> {
+        Reader { provider: &self.model.provider, model: &self.model.name, api_mode: self.style.mode.as_str() }
+    }
+
     fn lifetime(&self) -> Duration {
         self.ttl.duration()
     }
@@ -56,6 +62,8 @@ struct Built {
     taken: usize,
     /// The last of the summaries that the conversation begins with.
     summaries: Option<usize>,
+    /// Payloads of providers that are in it, and those that were left out.
+    payloads: Payloads,
 }
 
 /// The request before, as the next one is compared with it.
@@ -101,19 +109,20 @@ pub(crate) struct Outgoing {
 
 impl Built {
     fn new(
+        store: &Store,
         terms: &Terms,
         frozen: &Frozen,
         conversation: &Conversation,
         (view_row, view): (u64, &View),
         rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, AgentError> {
         let system = System {
             text: &frozen.system_prompt,
             stable: opening::stable_len(frozen),
             ephemeral: &terms.ephemeral.system,
         };
         let mut built = Self {
-            prefix: Prefix::new(terms.style, &frozen.tools, system)?,
+            prefix: Prefix::new(terms.style, &frozen.tools, system).map_err(ModelError::from)?,
             fingerprint: Fingerprint::default(),
             prompt: frozen.number,
             view: view_row,
@@ -121,6 +130,7 @@ impl Built {
             rendering: Rendering::default(),
             taken: conversation.messages().len(),
             summaries: None,
+            payloads: Payloads::default(),
         };
         for message in terms.ephemeral.shown() {
             built.push(&message, terms.style.render(&message));
@@ -133,15 +143,42 @@ impl Built {
         let (rendering, shown) = Rendering::of(conversation, view);
         built.rendering = rendering;
         let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
-        for message in &shown {
-            let bytes = match message.id.filter(|id| !excerpts.contains(id)) {
-                Some(id) => rendered.entry(id).or_insert_with(|| terms.style.render(message)).clone(),
-                None => terms.style.render(message),
-            };
-            built.push(message, bytes);
+        for message in shown {
+            let id = message.id.filter(|id| !excerpts.contains(id));
+            built.add(store, terms, message, id, rendered)?;
         }
         built.summaries = (summaries > 0).then(|| terms.ephemeral.prefill.len() + summaries - 1);
         Ok(built)
+    }
+
+    /// Renders a message, or takes the bytes that were rendered before under this id, and adds it.
+    fn add(
+        &mut self,
+        store: &Store,
+        terms: &Terms,
+        mut message: Shown,
+        id: Option<MessageId>,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<(), StoreError> {
+        if !terms.style.takes(&message) {
+            return Ok(());
+        }
+        if !message.parts.is_empty() {
+            self.payloads = self.payloads.and(message.keep_payloads_for(&terms.reader()));
+        }
+        let bytes = match id.and_then(|id| rendered.get(&id)) {
+            Some(bytes) => bytes.clone(),
+            None => {
+                fill(store, terms, &mut message)?;
+                let bytes = terms.style.render(&message);
+                if let Some(id) = id {
+                    rendered.insert(id, bytes.clone());
+                }
+                bytes
+            }
+        };
+        self.push(&message, bytes);
+        Ok(())
     }
 
     fn push(&mut self, message: &Shown, bytes: Rendered) {
@@ -161,6 +198,20 @@ impl Built {
     }
 }
 
+/// Puts the bytes of pictures and files into a message, for as long as it is rendered. A model that reads no pictures gets
+/// their names.
+fn fill(store: &Store, terms: &Terms, message: &mut Shown) -> Result<(), StoreError> {
+    if hermes_models::sees_images(&terms.model.provider, &terms.model.name) == Some(false) {
+        message.without_images();
+    }
+    for media in message.media_mut() {
+        if let Some(hash) = media.blob().map(|blob| blob.hash.clone()) {
+            media.set_bytes(store.blob(&hash)?);
+        }
+    }
+    Ok(())
+}
+
 impl Outgoing {
     /// Puts together what the session's next request begins with, and what its last one was.
     pub(crate) fn begin(
@@ -173,7 +224,7 @@ impl Outgoing {
         let conversation = journal.conversation();
         let mut rendered = HashMap::new();
         let view = journal.stored_view();
-        let mut built = Built::new(&terms, frozen, &conversation, (view.row, &view.view), &mut rendered)?;
+        let mut built = Built::new(store, &terms, frozen, &conversation, (view.row, &view.view), &mut rendered)?;
         let last = last_request(store, session)?;
         let before = match &last {
             Some((owner, record)) => {
@@ -199,11 +250,13 @@ impl Outgoing {
     }
 
     /// Takes in what was appended since, or begins anew where the view or the prompt is another one.
-    pub(crate) fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), ModelError> {
+    pub(crate) fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), AgentError> {
+        let store = journal.store();
         let conversation = journal.conversation();
         let view = journal.stored_view();
         if view.row != self.built.view || frozen.number != self.built.prompt {
-            let anew = Built::new(&self.terms, frozen, &conversation, (view.row, &view.view), &mut self.rendered)?;
+            let of_view = (view.row, &view.view);
+            let anew = Built::new(store, &self.terms, frozen, &conversation, of_view, &mut self.rendered)?;
             let old = std::mem::replace(&mut self.built, anew);
             if let Some(before) = &mut self.before
                 && let Bytes::Here { length, .. } = before.bytes
@@ -213,11 +266,8 @@ impl Outgoing {
         }
         let new = &conversation.messages()[self.built.taken..];
         for message in self.built.rendering.follow(new) {
-            let bytes = self.terms.style.render(&message);
-            if let Some(id) = message.id {
-                self.rendered.insert(id, bytes.clone());
-            }
-            self.built.push(&message, bytes);
+            let id = message.id;
+            self.built.add(store, &self.terms, message, id, &mut self.rendered)?;
         }
         self.built.taken = conversation.messages().len();
         Ok(())
@@ -297,6 +347,8 @@ impl Outgoing {
             cause: finding.cause.map(|cause| cause.as_str().to_owned()),
             culprit: finding.culprit,
             ephemeral,
+            payloads_replayed: self.built.payloads.replayed,
+            payloads_dropped: self.built.payloads.dropped,
             ..RequestRecord::default()
         };
         Departed { record, elapsed: Duration::from_millis(elapsed) }
@@ -461,11 +513,13 @@ fn recall(
     let seen = Conversation::new(seen);
     // Whether its route took marks is not written down, and only one of these gives the bytes that were sent.
     for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
-        let then = Terms { style: Style { mode, marks }, ephemeral: ephemeral.clone(), ..terms.clone() };
+        let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
+        let same_model = model == terms.model;
+        let then = Terms { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
         // Messages of another style are of no use to this one, and those of this one are as good as new.
         let mut others = HashMap::new();
-        let known = if then.style == terms.style { &mut *rendered } else { &mut others };
-        let old = Built::new(&then, &frozen, &seen, (record.view, &view), known)?;
+        let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };
+        let old = Built::new(store, &then, &frozen, &seen, (record.view, &view), known)?;
         if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
             (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
             before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());

@@ -10,18 +10,11 @@
 //! only grows. A [`Request`] is that prefix and little else, so that what a provider's cache holds is found again.
 //!
 //! ```
-//! use hermes_conversation::{Role, Shown};
+//! use hermes_conversation::{Part, Role, Shown};
 //! use hermes_models::{Breakpoints, Dialect, Prefix, Request, Style, System, body};
 //!
 //! let style = Style::PLAIN; // of a real provider: `provider.style()`
-//! let hi = Shown {
-//!     role: Role::User,
-//!     content: "hi".to_owned(),
-//!     reasoning: None,
-//!     tool_calls: Vec::new(),
-//!     tool_call_id: None,
-//!     id: None,
-//! };
+//! let hi = Shown::words(Role::User, "hi");
 //! let mut prefix = Prefix::new(style, "[]", System::plain("be brief"))?;
 //! prefix.push(&style.render(&hi));
 //! let request = Request {
@@ -58,13 +51,14 @@ mod style;
 mod usage;
 #[cfg(test)]
 mod vectors;
+mod vision;
 mod window;
 mod wire;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hermes_conversation::{ToolCall, Usage};
+use hermes_conversation::{Part, ToolCall, Usage};
 
 pub use auth::Logins;
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
@@ -79,6 +73,7 @@ pub use route::{
 };
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
+pub use vision::sees_images;
 pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
 pub use wire::{Dialect, body, chat::tools_json};
 
@@ -138,6 +133,9 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: String,
+    /// The whole reply in order, where it holds more than text, reasoning and calls: reasoning that is signed or redacted.
+    /// Its payloads carry no tags yet.
+    pub parts: Vec<Part>,
 }
 
 /// Why a reply ended.

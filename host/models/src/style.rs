@@ -73,6 +73,12 @@ impl Style {
         Self { mode, marks }
     }
 
+    /// Whether a message is sent in this style. Results of Anthropic's messages carry their own pictures, so that none is
+    /// repeated behind them.
+    pub fn takes(self, message: &Shown) -> bool {
+        !(message.repeats_pictures && self.mode == ApiMode::AnthropicMessages)
+    }
+
     /// A message as it is sent: serialised here, once, and never again.
     pub fn render(self, message: &Shown) -> Rendered {
         self.mode.format().render(self, message)

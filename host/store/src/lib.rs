@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blobs;
 mod catalog;
 mod database;
 mod deletion;
@@ -60,6 +61,7 @@ mod title;
 mod transfer;
 mod view;
 
+pub use blobs::{MOST_IN_A_MESSAGE, MOST_IN_A_STORE};
 pub use catalog::SessionSummary;
 pub use database::Store;
 pub use deletion::Deletion;

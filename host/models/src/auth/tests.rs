@@ -137,14 +137,7 @@ impl Fixture {
 }
 
 async fn ask(session: &dyn Provider) -> Result<String, ModelError> {
-    let hi = Shown {
-        role: Role::User,
-        content: "hi".to_owned(),
-        reasoning: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        id: None,
-    };
+    let hi = Shown::words(Role::User, "hi".to_owned());
     let prefix = Prefix::of(session.style(), System::plain("be brief"), &[hi]).unwrap();
     let request = Request {
         model: "m",

@@ -144,14 +144,7 @@ fn answer(status: &str, extra: &str, body: &str) -> Script {
 }
 
 fn hello(provider: &dyn Provider) -> Prefix {
-    let messages = [Shown {
-        role: Role::User,
-        content: "hello".to_owned(),
-        reasoning: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        id: None,
-    }];
+    let messages = [Shown::words(Role::User, "hello")];
     Prefix::of(provider.style(), System::plain("be brief"), &messages).unwrap()
 }
 
