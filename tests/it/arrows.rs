@@ -10,7 +10,7 @@ use serde_json::Value;
 /// of tests and build scripts are arrows too.
 const ARROWS: &[(&str, &[&str])] = &[
     // Its tests read stores, to look whether what lies in them is whole.
-    ("hermes-tests", &["hermes-zoo", "hermes-store", "hermes-conversation"]),
+    ("hermes-tests", &["hermes-zoo", "hermes-test-data", "hermes-store", "hermes-conversation"]),
     (
         "hermes-cli",
         &[
@@ -50,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-conformance",
         &[
+            "hermes-test-data",
             "hermes-lab",
             "hermes-plugin-host",
             "hermes-runtime",
@@ -59,7 +60,17 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Its benchmark starts components by itself.
-    ("hermes-lab", &["hermes-agent", "hermes-plugin-host", "hermes-store", "hermes-runtime", "hermes-conversation"]),
+    (
+        "hermes-lab",
+        &[
+            "hermes-test-data",
+            "hermes-agent",
+            "hermes-plugin-host",
+            "hermes-store",
+            "hermes-runtime",
+            "hermes-conversation",
+        ],
+    ),
     // Only its tests use the concrete store; the code knows the port.
     (
         "hermes-agent",
@@ -76,9 +87,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic"]),
     ("hermes-install", &["hermes-plugin-host", "hermes-runtime", "hermes-conversation"]),
     ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation"]),
-    ("hermes-prompt", &["hermes-conversation"]),
-    ("hermes-models", &["hermes-conversation"]),
-    ("hermes-store", &["hermes-session-store", "hermes-conversation"]),
+    ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
+    ("hermes-models", &["hermes-test-data", "hermes-conversation"]),
+    ("hermes-store", &["hermes-test-data", "hermes-session-store", "hermes-conversation"]),
     ("hermes-session-store", &["hermes-conversation"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),
@@ -86,6 +97,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "hermes-runtime",
         &["hermes-zoo", "hermes-bindings", "hermes-capabilities", "hermes-plugin-abi", "hermes-conversation"],
     ),
+    // Where tests find their data.
+    ("hermes-test-data", &[]),
     // Hostile plugins for the tests of both; it knows the contract and nothing of the host.
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),

@@ -3,4 +3,5 @@
 mod authors;
 mod consent;
 mod doctor;
+mod examples;
 mod lifecycle;

@@ -43,6 +43,26 @@ pub(crate) fn verify(repository: &Repository, conversations: &str) -> Result<()>
     Ok(())
 }
 
+/// Makes missing test data a failure: `tests/data` reads it.
+const REQUIRE_DATA: &str = "HERMES_REQUIRE_TEST_DATA";
+/// Tests of plugins in other languages.
+const EXAMPLES: &str = "install::examples::";
+
+/// Builds the engines of `sdk/examples` and runs their tests.
+pub(crate) fn examples(repository: &Repository) -> Result<()> {
+    for language in ["c", "python"] {
+        let mut build = Command::new("sh");
+        build.arg("build.sh").current_dir(repository.root().join("sdk/examples").join(language));
+        must(build).with_context(|| format!("sdk/examples/{language}/build.sh names the tools that it needs"))?;
+    }
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Dev)?;
+    let mut tests = repository.cargo();
+    tests.args(["test", "--workspace", "--test", "it", "--", EXAMPLES]);
+    tests.env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
+    must(tests)
+}
+
 /// Runs every test of the host, end-to-end tests among them, and of the guests.
 pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     print!("{}", guests::build(repository)?);
@@ -59,7 +79,11 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     } else {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
-    host.args(passed_on).env("HERMES_BIN", binary);
+    host.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
+    if !nextest && passed_on.is_empty() {
+        // Nextest leaves these out by its configuration.
+        host.args(["--", "--skip", EXAMPLES]);
+    }
     let mut failures = Vec::new();
     let mut step = |name: &str, result: Result<()>| {
         if let Err(error) = result {

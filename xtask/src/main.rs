@@ -63,6 +63,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
         ["verify"] => checks::verify(&repository, "1000000"),
         ["verify", conversations] => checks::verify(&repository, conversations),
+        ["examples"] => checks::examples(&repository),
         ["unrest"] => checks::unrest(&repository, "2000"),
         ["unrest", steps] => checks::unrest(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),

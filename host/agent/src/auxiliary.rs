@@ -333,17 +333,7 @@ fn answered(reply: Reply) -> ModelReply {
 fn prompt(messages: &[(Role, String)]) -> (String, Vec<Shown>) {
     let (system, said): (Vec<_>, Vec<_>) = messages.iter().partition(|(role, _)| *role == Role::System);
     let system = system.into_iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n\n");
-    let said = said
-        .into_iter()
-        .map(|(role, content)| Shown {
-            role: *role,
-            content: content.clone(),
-            reasoning: None,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            id: None,
-        })
-        .collect();
+    let said = said.into_iter().map(|(role, content)| Shown::words(*role, content.clone())).collect();
     (system, said)
 }
 

@@ -1,6 +1,6 @@
 //! What a front end may ask of a session, and how a session refuses.
 
-use hermes_conversation::{MessageId, SessionId};
+use hermes_conversation::{MessageId, Part, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::question::Decision;
@@ -15,6 +15,9 @@ pub enum Command {
     Say {
         /// The user's words.
         text: String,
+        /// Pictures and files beside the words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attached: Vec<Part>,
     },
     /// Stops the turn or the compaction that runs.
     Stop,

@@ -19,13 +19,6 @@ impl Ephemeral {
     }
 
     pub(crate) fn shown(&self) -> impl Iterator<Item = Shown> {
-        self.prefill.iter().map(|(role, content)| Shown {
-            role: *role,
-            content: content.clone(),
-            reasoning: None,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            id: None,
-        })
+        self.prefill.iter().map(|(role, content)| Shown::words(*role, content.clone()))
     }
 }

@@ -30,6 +30,12 @@ pub enum AgentError {
     /// There is nothing to answer.
     #[error("the message is empty: type what you want")]
     EmptyMessage,
+    /// The model reads no pictures.
+    #[error("the model `{model}` reads no images: choose one that does with `model.default`, or leave the image out")]
+    NoVision {
+        /// The model.
+        model: String,
+    },
     /// What the user said does not fit.
     #[error(
         "the message takes about {tokens} tokens, and {room} fit into the model's window of {window} beside the system \

@@ -101,6 +101,10 @@ impl Journal {
         &self.steps
     }
 
+    pub(crate) fn store(&self) -> &dyn SessionStore {
+        self.store.as_ref()
+    }
+
     /// What plugins read of it.
     pub(crate) fn history(&self) -> Arc<dyn History> {
         Arc::new(Reader {

@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use hermes_conversation::part::{Payloads, Reader};
 use hermes_conversation::render::{Rendering, Repairs};
-use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, ViewId};
+use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, View, ViewId};
 use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
@@ -34,6 +35,11 @@ impl Terms {
         identity(&self.model.provider, &self.model.name, self.style.mode.as_str())
     }
 
+    /// The model, as payloads name the one that can read them.
+    fn reader(&self) -> Reader<'_> {
+        Reader { provider: &self.model.provider, model: &self.model.name, api_mode: self.style.mode.as_str() }
+    }
+
     fn lifetime(&self) -> Duration {
         self.ttl.duration()
     }
@@ -56,6 +62,8 @@ struct Built {
     taken: usize,
     /// The last of the summaries that the conversation begins with.
     summaries: Option<usize>,
+    /// Payloads of providers that are in it, and those that were left out.
+    payloads: Payloads,
 }
 
 /// The request before, as the next one is compared with it.
@@ -99,50 +107,93 @@ pub(crate) struct Outgoing {
     repairs_told: Repairs,
 }
 
+/// A log as a view shows it, before it is rendered.
+struct ShownLog {
+    rendering: Rendering,
+    shown: Vec<Shown>,
+    /// Messages of the log that it takes into account.
+    taken: usize,
+}
+
+impl ShownLog {
+    fn of(conversation: &Conversation, view: &View) -> Self {
+        let (rendering, shown) = Rendering::of(conversation, view);
+        Self { rendering, shown, taken: conversation.messages().len() }
+    }
+}
+
 impl Built {
-    fn new(
+    async fn new(
+        store: &dyn SessionStore,
         terms: &Terms,
         frozen: &Frozen,
-        conversation: &Conversation,
+        shown: ShownLog,
         stored: &StoredView,
         rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Self, ModelError> {
-        let view = &stored.view;
+    ) -> Result<Self, AgentError> {
+        let ShownLog { rendering, shown, taken } = shown;
         let system = System {
             text: &frozen.system_prompt,
             stable: opening::stable_len(frozen),
             ephemeral: &terms.ephemeral.system,
         };
         let mut built = Self {
-            prefix: Prefix::new(terms.style, &frozen.tools, system)?,
+            prefix: Prefix::new(terms.style, &frozen.tools, system).map_err(ModelError::from)?,
             fingerprint: Fingerprint::default(),
             prompt: frozen.number,
             view: stored.id,
             ids: Vec::new(),
-            rendering: Rendering::default(),
-            taken: conversation.messages().len(),
+            rendering,
+            taken,
             summaries: None,
+            payloads: Payloads::default(),
         };
         for message in terms.ephemeral.shown() {
             built.push(&message, terms.style.render(&message));
         }
-        let excerpts: HashSet<MessageId> = view
+        let excerpts: HashSet<MessageId> = stored
+            .view
             .items
             .iter()
             .filter_map(|item| if let Item::Excerpt(excerpt) = item { Some(excerpt.id) } else { None })
             .collect();
-        let (rendering, shown) = Rendering::of(conversation, view);
-        built.rendering = rendering;
         let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
-        for message in &shown {
-            let bytes = match message.id.filter(|id| !excerpts.contains(id)) {
-                Some(id) => rendered.entry(id).or_insert_with(|| terms.style.render(message)).clone(),
-                None => terms.style.render(message),
-            };
-            built.push(message, bytes);
+        for message in shown {
+            let id = message.id.filter(|id| !excerpts.contains(id));
+            built.add(store, terms, message, id, rendered).await?;
         }
         built.summaries = (summaries > 0).then(|| terms.ephemeral.prefill.len() + summaries - 1);
         Ok(built)
+    }
+
+    /// Renders a message, or takes the bytes that were rendered before under this id, and adds it.
+    async fn add(
+        &mut self,
+        store: &dyn SessionStore,
+        terms: &Terms,
+        mut message: Shown,
+        id: Option<MessageId>,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<(), StoreError> {
+        if !terms.style.takes(&message) {
+            return Ok(());
+        }
+        if !message.parts.is_empty() {
+            self.payloads = self.payloads.and(message.keep_payloads_for(&terms.reader()));
+        }
+        let bytes = match id.and_then(|id| rendered.get(&id)) {
+            Some(bytes) => bytes.clone(),
+            None => {
+                fill(store, terms, &mut message).await?;
+                let bytes = terms.style.render(&message);
+                if let Some(id) = id {
+                    rendered.insert(id, bytes.clone());
+                }
+                bytes
+            }
+        };
+        self.push(&message, bytes);
+        Ok(())
     }
 
     fn push(&mut self, message: &Shown, bytes: Rendered) {
@@ -162,6 +213,20 @@ impl Built {
     }
 }
 
+/// Puts the bytes of pictures and files into a message, for as long as it is rendered. A model that reads no pictures gets
+/// their names.
+async fn fill(store: &dyn SessionStore, terms: &Terms, message: &mut Shown) -> Result<(), StoreError> {
+    if hermes_models::sees_images(&terms.model.provider, &terms.model.name) == Some(false) {
+        message.without_images();
+    }
+    for media in message.media_mut() {
+        if let Some(hash) = media.blob().map(|blob| blob.hash.clone()) {
+            media.set_bytes(store.blob(&hash).await?);
+        }
+    }
+    Ok(())
+}
+
 impl Outgoing {
     /// Puts together what the session's next request begins with, and what its last one was.
     pub(crate) async fn begin(
@@ -172,7 +237,9 @@ impl Outgoing {
         journal: &Journal,
     ) -> Result<Self, AgentError> {
         let mut rendered = HashMap::new();
-        let built = Built::new(&terms, frozen, &journal.conversation(), journal.stored_view(), &mut rendered)?;
+        let view = journal.stored_view();
+        let shown = ShownLog::of(&journal.conversation(), &view.view);
+        let built = Built::new(store, &terms, frozen, shown, view, &mut rendered).await?;
         let last = last_request(store, session).await?;
         let before = match &last {
             Some((owner, record)) => {
@@ -198,11 +265,12 @@ impl Outgoing {
     }
 
     /// Takes in what was appended since, or begins anew where the view or the prompt is another one.
-    pub(crate) fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), ModelError> {
-        let conversation = journal.conversation();
+    pub(crate) async fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), AgentError> {
+        let store = journal.store();
         let view = journal.stored_view();
         if view.id != self.built.view || frozen.number != self.built.prompt {
-            let anew = Built::new(&self.terms, frozen, &conversation, view, &mut self.rendered)?;
+            let shown = ShownLog::of(&journal.conversation(), &view.view);
+            let anew = Built::new(store, &self.terms, frozen, shown, view, &mut self.rendered).await?;
             let old = std::mem::replace(&mut self.built, anew);
             if let Some(before) = &mut self.before
                 && let Bytes::Here { length, .. } = before.bytes
@@ -210,15 +278,16 @@ impl Outgoing {
                 before.bytes = Bytes::Elsewhere(old.prefix.bytes()[..length].to_vec());
             }
         }
-        let new = &conversation.messages()[self.built.taken..];
-        for message in self.built.rendering.follow(new) {
-            let bytes = self.terms.style.render(&message);
-            if let Some(id) = message.id {
-                self.rendered.insert(id, bytes.clone());
-            }
-            self.built.push(&message, bytes);
+        let new = {
+            let conversation = journal.conversation();
+            let new = self.built.rendering.follow(&conversation.messages()[self.built.taken..]);
+            self.built.taken = conversation.messages().len();
+            new
+        };
+        for message in new {
+            let id = message.id;
+            self.built.add(store, &self.terms, message, id, &mut self.rendered).await?;
         }
-        self.built.taken = conversation.messages().len();
         Ok(())
     }
 
@@ -296,6 +365,8 @@ impl Outgoing {
             cause: finding.cause.map(|cause| cause.as_str().to_owned()),
             culprit: finding.culprit,
             ephemeral,
+            payloads_replayed: self.built.payloads.replayed,
+            payloads_dropped: self.built.payloads.dropped,
             ..RequestRecord::default()
         };
         Departed { record, elapsed: Duration::from_millis(elapsed) }
@@ -462,7 +533,7 @@ impl Recorded<'_> {
         let (frozen, view) = (store.frozen(owner, record.prompt).await?, store.view(record.view).await?);
         if let (Some(frozen), Some(view)) = (frozen, view) {
             let view = StoredView { id: record.view, engine: String::new(), view };
-            if let Some(old) = self.rebuild(&frozen, &view, rendered)? {
+            if let Some(old) = self.rebuild(store, &frozen, &view, rendered).await? {
                 (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
                 before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
             }
@@ -471,12 +542,13 @@ impl Recorded<'_> {
     }
 
     /// The bytes that were sent, under the prompt and view of that time; `None` if they cannot be had any more.
-    fn rebuild(
+    async fn rebuild(
         &self,
+        store: &dyn SessionStore,
         frozen: &Frozen,
         view: &StoredView,
         rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Option<Built>, ModelError> {
+    ) -> Result<Option<Built>, AgentError> {
         let Self { record, terms, journal, .. } = *self;
         let ephemeral = match record.ephemeral.as_deref().map(serde_json::from_str) {
             None => Ephemeral::default(),
@@ -491,11 +563,14 @@ impl Recorded<'_> {
         };
         // The ledger does not record whether its route took marks, and only one of these gives the bytes that were sent.
         for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
-            let then = Terms { style: Style { mode, marks }, ephemeral: ephemeral.clone(), ..terms.clone() };
+            let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
+            let same_model = model == terms.model;
+            let then = Terms { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
             // Messages rendered in another style are useless to this one; those of this style are as good as new.
             let mut others = HashMap::new();
-            let known = if then.style == terms.style { &mut *rendered } else { &mut others };
-            let old = Built::new(&then, frozen, &seen, view, known)?;
+            let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };
+            let shown = ShownLog::of(&seen, &view.view);
+            let old = Built::new(store, &then, frozen, shown, view, known).await?;
             if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
                 return Ok(Some(old));
             }

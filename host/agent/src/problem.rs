@@ -52,6 +52,8 @@ pub enum ProblemCode {
     WorkspaceGone,
     /// The message is empty.
     MessageEmpty,
+    /// The model reads no images.
+    ImagesNotRead,
     /// The message does not fit the model's window.
     MessageTooLong,
     /// The configuration cannot be used.
@@ -91,6 +93,12 @@ impl From<&AgentError> for Problem {
                 Self::new(ProblemCode::MessageEmpty, "the message was not sent", "the message is empty")
                     .with_fix("type what you want")
             }
+            AgentError::NoVision { model } => Self::new(
+                ProblemCode::ImagesNotRead,
+                "the message was not sent",
+                format!("the model `{model}` reads no images"),
+            )
+            .with_fix("choose a model that reads images, or leave the image out"),
             AgentError::MessageTooLong { tokens, room, window } => Self::new(
                 ProblemCode::MessageTooLong,
                 "the message was not sent",

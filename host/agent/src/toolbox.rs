@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, ToolCall, ToolSchema, tokens};
-use hermes_plugin_host::{CallError, Cause, Effect, Invocation, Tool, Tools};
+use hermes_conversation::{Draft, Media, Part, ToolCall, ToolResult, ToolSchema, tokens};
+use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Tool, Tools};
 
 use crate::approval::Gate;
 use crate::skills::{self, SkillShelf};
@@ -30,6 +30,8 @@ struct Offered {
 /// What came of a call.
 pub(crate) struct Answer {
     pub(crate) content: String,
+    /// Pictures beside it.
+    pub(crate) images: Vec<Part>,
     pub(crate) failed: bool,
     pub(crate) elapsed_ms: u64,
 }
@@ -121,13 +123,13 @@ impl Toolbox {
         let result = self.carry_out(call).await;
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        let content = result.unwrap_or_else(|why| format!("error: {why}"));
-        let answer = Answer { content, failed, elapsed_ms };
+        let (content, images) = result.unwrap_or_else(|why| (format!("error: {why}"), Vec::new()));
+        let answer = Answer { content, images, failed, elapsed_ms };
         self.watchers.after_tool(call, &answer.content, answer.failed, answer.elapsed_ms);
         answer
     }
 
-    async fn carry_out(&self, call: &ToolCall) -> Result<String, String> {
+    async fn carry_out(&self, call: &ToolCall) -> Result<(String, Vec<Part>), String> {
         if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
             return Err(format!(
                 "the arguments of `{}` are no JSON object, so it was not run: write them anew",
@@ -144,7 +146,9 @@ impl Toolbox {
         let plugin = offered.map(|offered| offered.plugin.name());
         let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
         self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
-        let Some(offered) = offered else { return self.shelf.call(&call.name, &call.arguments).await };
+        let Some(offered) = offered else {
+            return self.shelf.call(&call.name, &call.arguments).await.map(|content| (content, Vec::new()));
+        };
         let invocation = Invocation {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -152,11 +156,30 @@ impl Toolbox {
             extra: Vec::new(),
         };
         let output = offered.plugin.call(invocation).await.map_err(|error| for_the_model(&error))?;
-        Ok(match output.images.len() {
-            0 => output.content,
-            images => format!("{}\n[{images} images are left out: only text reaches the model]", output.content),
-        })
+        Ok(pictures(output.content, output.images))
     }
+}
+
+/// The text of an answer and its pictures; what cannot be sent is a line of the text.
+fn pictures(mut content: String, images: Vec<Image>) -> (String, Vec<Part>) {
+    let mut parts = Vec::new();
+    let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
+    for image in images {
+        let media = match image {
+            Image::Url(url) => Media::image_at(&url),
+            Image::Bytes(bytes) => Media::image(bytes, None),
+        };
+        let media = media.map_err(|error| error.to_string()).and_then(|media| {
+            let size = media.blob().map_or(0, |blob| blob.size);
+            left = left.checked_sub(size).ok_or("the images of one result are too large together")?;
+            Ok(media)
+        });
+        match media {
+            Ok(media) => parts.push(Part::Image(media)),
+            Err(why) => content.push_str(&format!("\n[an image is left out: {why}]")),
+        }
+    }
+    (content, parts)
 }
 
 /// A tool's own error as it is; a crash with the plugin's name.
@@ -208,9 +231,20 @@ pub(crate) fn result(
     let (each, all) = shares(window);
     let budget = each.min(all / u32::try_from(of.max(1)).unwrap_or(u32::MAX)).max(100);
     let mut draft = Draft::result(call, answer.content.clone(), now);
+    if !answer.images.is_empty() {
+        let text = (!answer.content.is_empty()).then(|| Part::text(answer.content.clone()));
+        draft = draft.with_parts(vec![Part::ToolResult(ToolResult {
+            call_id: call.id.clone(),
+            tool_name: Some(call.name.clone()),
+            parts: text.into_iter().chain(answer.images.iter().cloned()).collect(),
+            failed: answer.failed,
+            structured: None,
+        })]);
+    }
     if draft.content.is_empty() {
         // Some providers refuse an empty result.
-        draft.sent = Some("(no output)".to_owned());
+        let instead = if answer.images.is_empty() { "(no output)" } else { "(see the image)" };
+        draft.sent = Some(instead.to_owned());
     } else {
         draft.sent = cut(&draft.content, budget);
     }
@@ -251,7 +285,7 @@ mod tests {
     fn a_long_result_is_cut_in_the_middle_and_kept_whole() {
         let content: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer = Answer { content: content.clone(), failed: false, elapsed_ms: 1 };
+        let answer = Answer { content: content.clone(), images: Vec::new(), failed: false, elapsed_ms: 1 };
         let draft = result(&call, &answer, 2, 12_000, None, 7);
         assert_eq!(draft.content, content);
         let sent = draft.text_sent();
@@ -262,7 +296,7 @@ mod tests {
     #[test]
     fn a_hint_stands_behind_what_is_sent_and_not_in_what_is_searched() {
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer = Answer { content: "found".to_owned(), failed: false, elapsed_ms: 1 };
+        let answer = Answer { content: "found".to_owned(), images: Vec::new(), failed: false, elapsed_ms: 1 };
         let draft = result(&call, &answer, 1, 12_000, Some("[hint]".to_owned()), 7);
         assert_eq!((draft.content.as_str(), draft.text_sent()), ("found", "found\n\n[hint]"));
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, MessageRange, ToolCall, Usage, closing, render, tokens, validity};
+use hermes_conversation::{Draft, MessageRange, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
@@ -40,6 +40,7 @@ pub(crate) async fn run(
     host: &Host,
     live: &mut Live,
     text: &str,
+    attached: Vec<Part>,
     stop: &CancellationToken,
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
@@ -49,7 +50,7 @@ pub(crate) async fn run(
         live.front.feed.notice(told);
     }
     live.log.close_open_turn().await?;
-    let said = user_message(host, live, text).await?;
+    let said = user_message(host, live, text, attached).await?;
     let first = live.log.journal.append(&[said]).await?[0].id;
     let turn = live.log.journal.conversation().headers().last().map(|header| TurnNumber(header.turn));
     live.front.feed.set_turn(turn);
@@ -67,16 +68,22 @@ pub(crate) async fn run(
 }
 
 /// The message in its final form, with what was recalled for it.
-async fn user_message(host: &Host, live: &mut Live, text: &str) -> Result<Draft, AgentError> {
+async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Part>) -> Result<Draft, AgentError> {
+    let Model { provider, name, .. } = &host.model;
+    let has_images = attached.iter().any(|part| matches!(part, Part::Image(_)));
+    if has_images && hermes_models::sees_images(provider, name) == Some(false) {
+        return Err(AgentError::NoVision { model: name.clone() });
+    }
     let window = host.model.context_length;
     let room = live.room_for_messages(host);
     // A summary of all that was said before has to stand beside it.
     let room = room - room / 4;
-    let size = tokens::of_text(text);
+    let parts = std::iter::once(Part::text(text)).chain(attached).collect();
+    let mut draft = Draft::of_parts(Role::User, parts, live.log.clock.now());
+    let size = tokens::of_draft(&draft);
     if size > room {
         return Err(AgentError::MessageTooLong { tokens: size, room, window });
     }
-    let mut draft = Draft::user(text, live.log.clock.now());
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
@@ -110,7 +117,7 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(&live.log, &partial).await,
         };
-        let (draft, calls) = assistant_message(reply, live.log.clock.now());
+        let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
         let text = draft.content.clone();
         let stored = live.log.journal.append(&[draft]).await?[0].id;
         live.front.feed.publish_about(About::message(stored), EventKind::ReplyDone);
@@ -138,15 +145,30 @@ async fn stopped(log: &SessionLog, partial: &str) -> Result<TurnEnd, AgentError>
     Ok(TurnEnd::Interrupted)
 }
 
-fn assistant_message(reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
-    let Reply { mut text, reasoning, mut tool_calls, finish, .. } = reply;
+fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
+    let Reply { mut text, reasoning, mut tool_calls, finish, mut parts, .. } = reply;
+    parts.iter_mut().filter_map(Part::payload_mut).for_each(|payload| {
+        payload.provider.clone_from(&host.model.provider);
+        payload.model.clone_from(&host.model.name);
+        payload.api_mode = host.provider.style().mode.as_str().to_owned();
+    });
+    if finish == Finish::Refused && parts.is_empty() && !text.is_empty() {
+        parts = vec![Part::Refusal { text: text.clone() }];
+    }
     if finish == Finish::Length && !tool_calls.is_empty() {
         // Its last call may be cut in the middle of an argument: half a call is never run.
         tool_calls.clear();
+        parts.retain(|part| !matches!(part, Part::ToolCall(_)));
+        if !parts.is_empty() {
+            parts.push(Part::text(CUT_CALLS));
+        }
         text = if text.is_empty() { CUT_CALLS.to_owned() } else { format!("{text}\n\n{CUT_CALLS}") };
     }
     let mut draft = Draft::assistant(text, tool_calls.clone(), now);
     draft.reasoning = reasoning;
+    if !parts.is_empty() {
+        draft = draft.with_parts(parts);
+    }
     (draft, tool_calls)
 }
 
@@ -188,21 +210,23 @@ async fn reply(
                 }
             }
             Ok(replied) => return Ok(replied),
-            Err(ModelError::TooLong { message }) if overflows < OVERFLOWS && host.settings.compression => {
+            Err(AgentError::Model(ModelError::TooLong { message }))
+                if overflows < OVERFLOWS && host.settings.compression =>
+            {
                 overflows += 1;
                 live.front
                     .feed
                     .notice(format!("the provider finds the request too long ({message}); folding and trying again"));
                 moment = Moment::Overflow;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
 }
 
 /// One request: the frozen prefix, then the view.
-async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<Replied, ModelError> {
-    live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal)?;
+async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<Replied, AgentError> {
+    live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal).await?;
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
         live.front.feed.notice(format!(
             "the log of this session is damaged or incomplete ({repairs}); the log stays as it is, and the model is sent a \
@@ -247,7 +271,7 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }) {
                 account(host, live, departed, None).await;
             }
-            return Err(error);
+            return Err(error.into());
         }
         None => {
             account(host, live, departed, None).await;
@@ -317,7 +341,7 @@ async fn run_tools(
             let result = toolbox::result(call, &answer, calls.len(), window, beside, clock.now());
             let stored = journal.append(&[result]).await?[0].id;
             let about = About { message: Some(stored), ..About::call(&call.id) };
-            let Answer { content, failed, elapsed_ms } = answer;
+            let Answer { content, failed, elapsed_ms, .. } = answer;
             let name = call.name.clone();
             front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
         }

@@ -45,6 +45,11 @@ impl Home {
         self.0.join(".env")
     }
 
+    /// `auth.json`: logins whose access tokens are refreshed.
+    pub fn auth(&self) -> PathBuf {
+        self.0.join("auth.json")
+    }
+
     /// The folder of installed plugins.
     pub fn plugins(&self) -> PathBuf {
         self.0.join("plugins")

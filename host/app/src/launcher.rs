@@ -85,7 +85,7 @@ impl Launcher {
         for notice in &auxiliary.notices {
             reporter.warning(notice);
         }
-        let provider = hermes_models::connect(&route)?;
+        let provider = hermes_models::connect(&route, &setup.logins)?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
         if route.is_offline() && route.source == Source::Nothing {
@@ -227,7 +227,7 @@ impl HostSource for Launcher {
                 let no_model = "the model cannot be chosen";
                 let route = self.setup.route(&wanted);
                 let route = route.map_err(|error| failed(ProblemCode::Configuration, no_model, &error))?;
-                let provider = hermes_models::connect(&route);
+                let provider = hermes_models::connect(&route, &self.setup.logins);
                 (provider.map_err(|error| failed(ProblemCode::ModelFailed, no_model, &error))?, route.model)
             }
         };

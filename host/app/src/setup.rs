@@ -4,7 +4,7 @@ use hermes_agent::approval::ApprovalRules;
 use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, Settings, TaskModels};
 use hermes_config::{Auxiliary, Config, Environment};
 use hermes_install::Installer;
-use hermes_models::{Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{Logins, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, Manifest, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -25,6 +25,8 @@ pub struct Setup {
     pub config: Config,
     /// The compiler of plugins.
     pub compiler: Compiler,
+    /// The logins of `auth.json`, shared by all sessions.
+    pub logins: Logins,
 }
 
 /// The model and the engine that the caller prefers to those of the configuration.
@@ -49,7 +51,8 @@ impl Setup {
     pub fn read(home: Home, compiler: Compiler) -> Result<Self, AppError> {
         let environment = Environment::read(&home.dotenv());
         let config = Config::read(&home.config(), &environment)?;
-        Ok(Self { home, environment, config, compiler })
+        let logins = Logins::new(home.auth());
+        Ok(Self { home, environment, config, compiler, logins })
     }
 
     /// What the user should correct in `.env` and `config.yaml`.
@@ -102,6 +105,7 @@ impl Setup {
             model: self.config.text("model.default"),
             base_url: self.config.text("model.base_url"),
             api_key: self.config.text("model.api_key"),
+            auth: self.config.text("model.auth"),
             context_length: self.config.count("model.context_length"),
             api_mode: self.config.text("model.api_mode"),
         }
@@ -162,7 +166,7 @@ impl Setup {
             compression: config.flag("compression.enabled"),
             platform: platform.to_owned(),
             one_shot,
-            auxiliary_models: connected(auxiliary)?,
+            auxiliary_models: connected(auxiliary, &self.logins)?,
             prompt: PromptSettings {
                 system_message: config.text("prompt.system_message"),
                 platform_hint: hint
@@ -209,7 +213,7 @@ impl Setup {
 }
 
 /// A provider for each candidate of each task. Nothing is sent yet.
-fn connected(auxiliary: &Auxiliary) -> Result<AuxiliaryModels, AppError> {
+fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, AppError> {
     let mut models = AuxiliaryModels::new(auxiliary.transient_retries);
     for task in &auxiliary.tasks {
         let mut candidates = Vec::new();
@@ -218,7 +222,7 @@ fn connected(auxiliary: &Auxiliary) -> Result<AuxiliaryModels, AppError> {
             candidates.push(match candidate.is_session {
                 true => Candidate::Session { context_length: route.model.context_length },
                 false => Candidate::Other {
-                    provider: hermes_models::connect(route)?,
+                    provider: hermes_models::connect(route, logins)?,
                     model: route.model.clone(),
                     section: candidate.section.clone(),
                 },
@@ -261,6 +265,7 @@ mod tests {
             environment: Environment::default(),
             config: Config::parse(yaml, Path::new("/h/config.yaml"), &|_| None).unwrap(),
             compiler: Compiler::InProcess,
+            logins: Logins::new("/h/auth.json".into()),
         }
     }
 

@@ -28,6 +28,10 @@ pub(crate) struct Arguments {
     #[arg(short = 'z', long = "oneshot", value_name = "TEXT", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) oneshot: Option<String>,
 
+    /// Send a picture (PNG, JPEG, WebP or GIF) with the message of `-z`; may be given several times
+    #[arg(long, value_name = "FILE", requires = "oneshot")]
+    pub(crate) image: Vec<PathBuf>,
+
     /// Say more on standard error; twice for still more
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,

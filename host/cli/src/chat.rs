@@ -190,7 +190,7 @@ impl Chat {
     }
 
     async fn turn(&mut self, text: &str) {
-        let ended = self.run(Command::Say { text: text.to_owned() }).await;
+        let ended = self.run(Command::Say { text: text.to_owned(), attached: Vec::new() }).await;
         self.failed = None;
         let status = match ended {
             Ok(EventKind::TurnEnded { end, status }) => {

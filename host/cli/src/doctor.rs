@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use hermes_models::{Route, Source, WindowSource};
+use hermes_models::{Logins, Route, Source, WindowSource};
 use hermes_plugin_host::{Plugins, QUIETLY};
 use hermes_store::{Depth, Store};
 use serde::Serialize;
@@ -93,7 +93,8 @@ fn look(home: &Home, model: &ModelArguments, plugins: fn(&Setup, &ModelArguments
         }
     };
     checks.extend(settings(&config));
-    let setup = Setup { home: home.clone(), environment, config, compiler: crate::compile::compiler() };
+    let logins = Logins::new(home.auth());
+    let setup = Setup { home: home.clone(), environment, config, compiler: crate::compile::compiler(), logins };
     checks.extend(models(&setup, model));
     checks.push(store(home));
     checks.extend(plugins(&setup, model));
@@ -217,9 +218,9 @@ fn told(route: &Route) -> String {
         return format!("the built-in `offline` partner answers ({}), with a window of {window} tokens", route.source);
     }
     let url = route.base_url.as_ref().map(|url| redacted_text(url.as_str())).unwrap_or_default();
-    let key = match (&route.api_key, &route.key_source) {
-        (Some(key), Some(source)) => format!("key {key} from {source}"),
-        (Some(key), None) => format!("key {key}"),
+    let key = match (&route.credential, &route.key_source) {
+        (Some(credential), Some(source)) => format!("{credential} from {source}"),
+        (Some(credential), None) => credential.to_string(),
         (None, _) => "no key".to_owned(),
     };
     let assumed = match route.window_source {

@@ -258,6 +258,7 @@ impl From<Problem> for Failure {
             ProblemCode::SessionUnknown
             | ProblemCode::WorkspaceGone
             | ProblemCode::MessageEmpty
+            | ProblemCode::ImagesNotRead
             | ProblemCode::MessageTooLong
             | ProblemCode::Other => Kind::General,
         };

@@ -52,14 +52,14 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
     arguments.check()?;
-    let Arguments { session, oneshot, verbose, command } = arguments;
+    let Arguments { session, oneshot, image, verbose, command } = arguments;
     if !matches!(command, None | Some(Command::Chat { .. })) {
         // Without a file to write, this cannot fail.
         let _ = logging::start(verbose, None);
     }
     match command {
         None => match oneshot {
-            Some(text) => wait(oneshot::answer(&text, &session, verbose, console)),
+            Some(text) => wait(oneshot::answer(&text, &image, &session, verbose, console)),
             None => wait(chat::run(&session, verbose, console)),
         },
         Some(Command::Chat { query, session: own }) => {

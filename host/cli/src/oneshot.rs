@@ -1,11 +1,14 @@
 //! One turn and out: `-z TEXT` for scripts, `chat -q TEXT` for people.
 
 use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::{Command, CommandError, EventKind, SessionRules, TurnEnd};
+use hermes_conversation::media::{MOST_BYTES, MediaError};
+use hermes_conversation::{Media, Part};
 
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
@@ -22,6 +25,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 /// Answers on standard output; `-` stands for what is piped in, which otherwise is appended.
 pub(crate) async fn answer(
     text: &str,
+    images: &[PathBuf],
     session: &SessionArguments,
     verbose: u8,
     console: Console,
@@ -34,7 +38,8 @@ pub(crate) async fn answer(
         false => None,
     };
     let text = prompt(asked, piped.as_deref())?;
-    turn(setup, &text, Show::Answer, session, verbose, console, &ctrl_c).await
+    let images = images.iter().map(|file| picture(file)).collect::<Result<Vec<_>, _>>()?;
+    turn(setup, &text, images, Show::Answer, session, verbose, console, &ctrl_c).await
 }
 
 /// Shows one turn as a chat would.
@@ -48,12 +53,13 @@ pub(crate) async fn query(
     let setup = launch::read()?;
     let text = prompt(Some(text), None)?;
     let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
-    turn(setup, &text, show, session, verbose, console, &ctrl_c).await
+    turn(setup, &text, Vec::new(), show, session, verbose, console, &ctrl_c).await
 }
 
 async fn turn(
     setup: Setup,
     text: &str,
+    attached: Vec<Part>,
     show: Show,
     session: &SessionArguments,
     verbose: u8,
@@ -69,7 +75,7 @@ async fn turn(
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let ended = {
         let _during = ctrl_c.stops_the_turn();
-        front.run(Command::Say { text: text.to_owned() }, &mut screen, person.as_ref(), ctrl_c.switch()).await
+        front.run(Command::Say { text: text.to_owned(), attached }, &mut screen, person.as_ref(), ctrl_c.switch()).await
     };
     if show != Show::Answer
         && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status }) = &ended
@@ -90,6 +96,23 @@ async fn turn(
         },
         _ => Err(CommandError::Closed.into()),
     }
+}
+
+/// A picture from a file.
+fn picture(file: &Path) -> Result<Part, Failure> {
+    let name = file.to_string_lossy();
+    let failed = |why: String| {
+        let fix = "give a PNG, JPEG, WebP or GIF picture of at most 20 MB";
+        Failure::new(Kind::Usage, format!("the image {name} cannot be sent"), why, fix)
+    };
+    // The size is looked at first, so that no huge file is read.
+    let size = std::fs::metadata(file).map_err(|error| failed(error.to_string()))?.len();
+    if size > MOST_BYTES as u64 {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        return Err(failed(MediaError::TooLarge { size }.to_string()));
+    }
+    let bytes = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+    Ok(Part::Image(Media::image(bytes, Some(&name)).map_err(|error| failed(error.to_string()))?))
 }
 
 /// A turn that may ask no more.

@@ -69,6 +69,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("model.default", Wants::Text, "", "the model's name as the provider knows it; `model: NAME` is short for it"),
     key("model.base_url", Wants::Text, "", "base URL of an OpenAI-compatible API, often ending in /v1"),
     key("model.api_key", Wants::Text, "", "the key for that address; preferably a variable such as `${NAME}`"),
+    key(
+        "model.auth",
+        Wants::Text,
+        "",
+        "in place of a key: the name of a login in `auth.json`; its token is refreshed when it expires",
+    ),
     key("model.context_length", Wants::Count(2000), "", "the model's window in tokens, if the built-in table is wrong"),
     key(
         "model.api_mode",
@@ -145,6 +151,7 @@ pub(crate) const KEYS: &[Key] = &[
         "another address for the task; without a provider it is called `custom`",
     ),
     key("auxiliary.<task>.api_key", Wants::Text, "", "the key for the provider or address in this section"),
+    key("auxiliary.<task>.auth", Wants::Text, "", "in place of a key: the name of a login, like `model.auth`"),
     key("auxiliary.<task>.key_env", Wants::Text, "", "the variable that contains that key, if `api_key` is not set"),
     key("auxiliary.<task>.api_mode", Wants::Text, "", "the wire format, like `model.api_mode`"),
     key(
@@ -206,6 +213,7 @@ pub(crate) const CHAIN: &[(&str, Wants)] = &[
     ("model", Wants::Text),
     ("base_url", Wants::Text),
     ("api_key", Wants::Text),
+    ("auth", Wants::Text),
     ("key_env", Wants::Text),
     ("api_mode", Wants::Text),
     ("context_length", Wants::Count(4000)),

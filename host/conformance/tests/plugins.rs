@@ -1,20 +1,16 @@
 //! The bundled plugins keep the contract, and defects that were planted are found.
 //!
-//! `cargo xtask plugins` stages what is examined here; where it is not staged, these tests are skipped.
+//! `cargo xtask plugins` stages these plugins. `cargo xtask test` fails without them, `cargo test` says so.
 #![allow(clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hermes_conformance::{Report, Settings, Subject, examine};
 use hermes_runtime::Runtime;
 
 /// A staged plugin, or none where nothing is staged.
 fn staged(place: &str) -> Option<Subject> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(place);
-    if !folder.is_dir() {
-        eprintln!("skipped: {place} is not staged, run `cargo xtask plugins`");
-        return None;
-    }
+    let folder = hermes_test_data::staged(place)?;
     Some(
         if place.starts_with("test-natives") { Subject::find_native(&folder) } else { Subject::find(&folder) }.unwrap(),
     )

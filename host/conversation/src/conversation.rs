@@ -37,6 +37,7 @@ impl Conversation {
             tool_name: message.tool_name.clone(),
             tokens: tokens::of_message(&message),
             bytes: u32::try_from(message.text_sent().len() + arguments).unwrap_or(u32::MAX),
+            images: message.images(),
             created_at: message.created_at,
         });
         self.messages.push(message);

@@ -10,7 +10,7 @@ pub fn digest(messages: &[&Message], budget: u32) -> String {
     let mut said: Vec<String> = Vec::new();
     let mut unsaid: Vec<MessageId> = Vec::new();
     for message in messages.iter().rev() {
-        let line = (message.role == Role::User).then(|| format!("- [{}] {}", message.id, message.content.trim()));
+        let line = (message.role == Role::User).then(|| format!("- [{}] {}", message.id, message.told().trim()));
         match line {
             Some(line) if tokens::of_text(&line) <= left => {
                 left -= tokens::of_text(&line);

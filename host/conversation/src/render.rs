@@ -7,7 +7,9 @@
 
 use std::collections::HashSet;
 
-use crate::{Conversation, Excerpt, Item, Message, MessageId, Role, Summary, ToolCall, View, closing};
+use crate::message::media_of;
+use crate::part::{Part, Payloads, Reader, keep_for};
+use crate::{Conversation, Excerpt, Item, Media, Message, MessageId, Role, Summary, ToolCall, View, closing};
 
 /// A message as a model is sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,60 @@ pub struct Shown {
     pub tool_call_id: Option<String>,
     /// The message of the log that it shows; none for summaries and for the host's words between them.
     pub id: Option<MessageId>,
+    /// The whole message, where it is more than text and calls. Empty otherwise.
+    pub parts: Vec<Part>,
+    /// Whether it repeats the pictures of the results before it, for wire formats in which a result is only text. The other
+    /// formats leave it out.
+    pub repeats_pictures: bool,
+}
+
+impl Shown {
+    /// A message of words.
+    pub fn words(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            id: None,
+            parts: Vec::new(),
+            repeats_pictures: false,
+        }
+    }
+
+    /// Its pictures and files, to be changed.
+    pub fn media_mut(&mut self) -> impl Iterator<Item = &mut Media> {
+        media_of(&mut self.parts)
+    }
+
+    /// Leaves out the payloads that this model cannot read. A payload is sent as it came, or not at all.
+    pub fn keep_payloads_for(&mut self, reader: &Reader<'_>) -> Payloads {
+        let payloads = keep_for(&mut self.parts, reader);
+        let text = (!self.content.is_empty()).then(|| Part::text(self.content.clone()));
+        let plain: Vec<Part> = text.into_iter().chain(self.tool_calls.iter().cloned().map(Part::ToolCall)).collect();
+        if self.parts == plain {
+            self.parts.clear();
+        }
+        payloads
+    }
+
+    /// Shows a line of words in place of each picture, for a model that sees none.
+    pub fn without_images(&mut self) {
+        let in_words = |parts: &mut Vec<Part>| {
+            for part in parts.iter_mut() {
+                if matches!(part, Part::Image(_)) {
+                    *part = Part::text(part.mention().unwrap_or_default());
+                }
+            }
+        };
+        for part in &mut self.parts {
+            if let Part::ToolResult(result) = part {
+                in_words(&mut result.parts);
+            }
+        }
+        in_words(&mut self.parts);
+    }
 }
 
 const SUMMARY_OPENS: &str = "[Summary of earlier messages of this conversation. They are kept in full and are left out here to save \
@@ -33,6 +89,8 @@ const SUMMARY_GOES_ON: &str = "[Summary of the messages after those.]";
 const SUMMARY_ENDS: &str = "[End of the summary.]";
 /// Between two messages of the user's side.
 const NOTED: &str = "Understood.";
+/// In front of the pictures of tool results.
+const PICTURES: &str = "[The images of the tool results above, in order.]";
 /// Before a reply that nothing would precede.
 const GO_ON: &str = "Please go on.";
 
@@ -181,12 +239,15 @@ impl Rendering {
     /// Only a model's message makes calls, each with an id of its own.
     fn leave_out_calls(&mut self, message: &mut Shown) {
         let before = message.tool_calls.len();
-        if message.role == Role::Assistant {
-            let mut ids = HashSet::new();
-            message.tool_calls.retain(|call| ids.insert(call.id.clone()));
-        } else {
-            message.tool_calls.clear();
-        }
+        let is_reply = message.role == Role::Assistant;
+        let mut ids = HashSet::new();
+        message.tool_calls.retain(|call| is_reply && ids.insert(call.id.clone()));
+        let mut ids = HashSet::new();
+        message.parts.retain(|part| match part {
+            Part::ToolCall(call) => is_reply && ids.insert(call.id.clone()),
+            Part::ToolResult(_) => message.role == Role::Tool,
+            _ => true,
+        });
         self.repairs.calls_left_out += count(before - message.tool_calls.len());
     }
 
@@ -221,8 +282,19 @@ impl Rendering {
             results = ordered;
         }
         self.emit(shown, caller);
+        let mut pictures = Vec::new();
         for result in results {
+            let inner = result.parts.iter().flat_map(|part| match part {
+                Part::ToolResult(result) => result.parts.as_slice(),
+                other => std::slice::from_ref(other),
+            });
+            pictures.extend(inner.filter(|part| part.media().is_some()).cloned());
             self.emit(shown, result);
+        }
+        if !pictures.is_empty() {
+            pictures.insert(0, Part::text(PICTURES));
+            // Where it is sent, it belongs to the results: what may follow does not change.
+            shown.push(Shown { parts: pictures, repeats_pictures: true, ..Shown::words(Role::User, PICTURES) });
         }
     }
 
@@ -251,7 +323,7 @@ fn interrupted(call: &ToolCall) -> Shown {
 }
 
 fn host_words(role: Role, text: &str) -> Shown {
-    Shown { role, content: text.to_owned(), reasoning: None, tool_calls: Vec::new(), tool_call_id: None, id: None }
+    Shown::words(role, text)
 }
 
 fn of_message(message: &Message) -> Shown {
@@ -262,7 +334,31 @@ fn of_message(message: &Message) -> Shown {
         tool_calls: message.tool_calls.clone(),
         tool_call_id: message.tool_call_id.clone(),
         id: Some(message.id),
+        parts: parts_sent(message),
+        repeats_pictures: false,
     }
+}
+
+/// The parts with the text that is sent in place of the text that was said.
+fn parts_sent(message: &Message) -> Vec<Part> {
+    let mut parts = message.parts.clone();
+    let Some(sent) = &message.sent else { return parts };
+    for part in &mut parts {
+        if let Part::ToolResult(result) = part {
+            replace_text(&mut result.parts, sent);
+            return parts;
+        }
+    }
+    if !parts.is_empty() {
+        replace_text(&mut parts, sent);
+    }
+    parts
+}
+
+fn replace_text(parts: &mut Vec<Part>, sent: &str) {
+    let at = parts.iter().position(|part| matches!(part, Part::Text { .. })).unwrap_or(parts.len());
+    parts.retain(|part| !matches!(part, Part::Text { .. }));
+    parts.insert(at.min(parts.len()), Part::text(sent));
 }
 
 fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
@@ -271,6 +367,10 @@ fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
         shown.content.clone_from(content);
     }
     shown.tool_calls = message.tool_calls.iter().map(|call| shortened_call(call, excerpt)).collect();
+    // A payload belongs to the message as it was, so a shorter one goes without.
+    if excerpt.content.is_some() || !excerpt.arguments.is_empty() {
+        shown.parts.clear();
+    }
     shown
 }
 

@@ -4,7 +4,7 @@
 //! alike, and rather above it than below: four characters a token, a common rule, is three times too low for
 //! Chinese. A host that has a provider's count scales by it.
 
-use crate::{Excerpt, Message, Summary, ToolCall};
+use crate::{Draft, Excerpt, Message, Part, Summary, ToolCall};
 
 /// What a provider adds around each message for role and separators.
 const PER_MESSAGE: u32 = 5;
@@ -88,13 +88,69 @@ fn of_calls(calls: &[ToolCall]) -> u32 {
     calls.iter().map(|call| of_text(&call.name) + of_text(&call.arguments) + 12).sum()
 }
 
-fn of_linkage(message: &Message) -> u32 {
+fn of_linkage(message: &Draft) -> u32 {
     PER_MESSAGE + message.tool_call_id.as_ref().map_or(0, |_| 8)
+}
+
+/// What a picture of unknown size costs.
+const UNKNOWN_IMAGE: u32 = 1_500;
+/// What a document costs for each of its bytes, at least: the text of a page is a small part of its file.
+const BYTES_PER_FILE_TOKEN: u64 = 20;
+
+/// A rule by which a provider counts a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageRule {
+    /// By area: a token for 750 pixels, 1,600 at most.
+    Area,
+    /// 85, and 170 for each tile of 512 by 512 pixels, after the picture was made to fit 2,048 pixels and its shorter side
+    /// 768.
+    Tiles,
+}
+
+/// Estimate for a picture by a provider's rule; 1,500 where its size is unknown.
+pub fn of_image(rule: ImageRule, size: Option<(u32, u32)>) -> u32 {
+    let Some((width, height)) = size.filter(|(width, height)| *width > 0 && *height > 0) else { return UNKNOWN_IMAGE };
+    match rule {
+        ImageRule::Area => {
+            let tokens = (u64::from(width) * u64::from(height)).div_ceil(750).min(1_600);
+            u32::try_from(tokens).unwrap_or(1_600)
+        }
+        ImageRule::Tiles => {
+            let (width, height) = (f64::from(width), f64::from(height));
+            let fit = (2_048.0 / width.max(height)).min(1.0);
+            let fit = fit * (768.0 / (width.min(height) * fit)).min(1.0);
+            let tiles = |side: f64| (side * fit / 512.0).ceil().max(1.0) as u32;
+            85 + 170 * tiles(width) * tiles(height)
+        }
+    }
+}
+
+/// By the rule that counts more: the estimate is for whatever model reads the conversation next.
+fn of_media(message: &Draft) -> u32 {
+    let each = message.inner_parts().map(|part| match part {
+        Part::Image(image) => {
+            let size = image.width.zip(image.height);
+            of_image(ImageRule::Area, size).max(of_image(ImageRule::Tiles, size))
+        }
+        Part::File(file) => {
+            let bytes = file.blob().map_or(0, |blob| blob.size);
+            u32::try_from(bytes / BYTES_PER_FILE_TOKEN).unwrap_or(u32::MAX).max(UNKNOWN_IMAGE)
+        }
+        // Read back by its provider as a part of the context.
+        part => part.payload().map_or(0, |payload| u32::try_from(payload.data.len() / 4).unwrap_or(u32::MAX)),
+    });
+    each.fold(0, u32::saturating_add)
 }
 
 /// Estimate for a message as it is sent.
 pub fn of_message(message: &Message) -> u32 {
-    of_linkage(message) + of_text(message.text_sent()) + of_calls(&message.tool_calls)
+    of_draft(&message.draft)
+}
+
+/// Estimate for a message that is not stored yet.
+pub fn of_draft(message: &Draft) -> u32 {
+    let said = of_linkage(message) + of_text(message.text_sent()) + of_calls(&message.tool_calls);
+    said.saturating_add(of_media(message))
 }
 
 /// Estimate for a message shown shorter.
@@ -102,7 +158,10 @@ pub fn of_excerpt(message: &Message, excerpt: &Excerpt) -> u32 {
     let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
     let calls: Vec<ToolCall> =
         message.tool_calls.iter().map(|call| crate::render::shortened_call(call, excerpt)).collect();
-    of_linkage(message) + of_text(text) + of_calls(&calls)
+    let said = of_linkage(message) + of_text(text) + of_calls(&calls);
+    // What is shown shorter goes without its pictures and payloads.
+    let is_plain = excerpt.content.is_some() || !excerpt.arguments.is_empty();
+    if is_plain { said } else { said.saturating_add(of_media(message)) }
 }
 
 /// Estimate for a summary in its frame, behind another one.
@@ -124,6 +183,18 @@ mod tests {
     #[test]
     fn chinese_is_counted_by_the_sign() {
         assert_eq!(of_text("错误处理"), 4);
+    }
+
+    #[test]
+    fn pictures_are_counted_by_each_providers_rule() {
+        let by = |rule, width, height| of_image(rule, Some((width, height)));
+        assert_eq!(by(ImageRule::Area, 750, 100), 100);
+        assert_eq!(by(ImageRule::Area, 4_000, 3_000), 1_600);
+        assert_eq!(by(ImageRule::Tiles, 512, 512), 255);
+        assert_eq!(by(ImageRule::Tiles, 1_024, 1_024), 765);
+        assert_eq!(by(ImageRule::Tiles, 4_096, 8_192), 1_105);
+        assert_eq!(of_image(ImageRule::Tiles, None), 1_500);
+        assert_eq!(by(ImageRule::Area, 0, 9), 1_500);
     }
 
     #[test]

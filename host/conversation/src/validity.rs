@@ -50,7 +50,8 @@ pub enum Invalid {
 pub fn check(messages: &[Shown]) -> Result<(), Invalid> {
     let mut open: Vec<&str> = Vec::new();
     let mut before: Option<Role> = None;
-    for (at, message) in messages.iter().enumerate() {
+    // Pictures of results are a part of the results.
+    for (at, message) in messages.iter().enumerate().filter(|(_, message)| !message.repeats_pictures) {
         if message.role != Role::Tool
             && let Some(call) = open.first()
         {

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use hermes_conversation::plan::{Ground, verify};
 use hermes_conversation::render::{Rendering, Repairs, render};
 use hermes_conversation::{
-    Conversation, Draft, Excerpt, Message, MessageId, MessageRange, Plan, Role, Segment, Shown, Summary, ToolCall,
-    View, closing, validity,
+    Conversation, Draft, Excerpt, Media, Message, MessageId, MessageRange, Part, Plan, Role, Segment, Shown, Summary,
+    ToolCall, View, closing, validity,
 };
 use proptest::prelude::*;
 
@@ -20,12 +20,24 @@ fn any_draft() -> impl Strategy<Value = Draft> {
         prop::sample::select(vec![Role::User, Role::Assistant, Role::Assistant, Role::Tool, Role::Tool, Role::System]);
     let text =
         prop::sample::select(vec!["", "some words", "many words that an excerpt can shorten, one after the other"]);
-    (role, text, prop::collection::vec(call, 0..4), prop::option::weighted(0.9, id())).prop_map(
-        |(role, text, tool_calls, tool_call_id)| {
+    let links = prop::option::weighted(0.9, id());
+    (role, text, prop::collection::vec(call, 0..4), links, prop::bool::weighted(0.2)).prop_map(
+        |(role, text, tool_calls, tool_call_id, pictured)| {
             let links = if role == Role::Tool { tool_call_id } else { None };
-            Draft { role, tool_calls, tool_call_id: links, ..Draft::user(text, 0) }
+            let plain = Draft { role, tool_calls, tool_call_id: links, ..Draft::user(text, 0) };
+            if pictured { with_a_picture(plain) } else { plain }
         },
     )
+}
+
+fn with_a_picture(draft: Draft) -> Draft {
+    let picture = Part::Image(Media::image(b"GIF89a\x01\0\x01\0".to_vec(), None).unwrap());
+    let mut parts = draft.all_parts();
+    match parts.first_mut() {
+        Some(Part::ToolResult(result)) => result.parts.push(picture),
+        _ => parts.push(picture),
+    }
+    draft.with_parts(parts)
 }
 
 fn numbered(drafts: &[Draft]) -> Vec<Message> {
@@ -186,4 +198,44 @@ fn a_call_that_is_being_run_waits_for_its_result() {
     // All are there: they stay in the order in which they came.
     assert_eq!(whole, ["user: look", "calls a b", "result b: output of b", "result a: output of a"]);
     assert!(!repairs.any());
+}
+
+#[test]
+fn parts_and_fields_say_the_same() {
+    let call = call("a");
+    for plain in [
+        Draft::user("hello", 0),
+        Draft { reasoning: Some("hm".to_owned()), ..Draft::assistant("so", vec![call.clone()], 0) },
+        result("a"),
+    ] {
+        // What the fields can say needs no list.
+        let same = plain.clone().with_parts(plain.all_parts());
+        assert_eq!(same, plain);
+        let pictured = with_a_picture(plain.clone());
+        assert_eq!((&pictured.content, &pictured.tool_calls), (&plain.content, &plain.tool_calls));
+        assert_eq!((&pictured.tool_call_id, &pictured.reasoning), (&plain.tool_call_id, &plain.reasoning));
+        assert_eq!((pictured.images(), pictured.media().count()), (1, 1));
+        assert!(pictured.told().ends_with("[image: image/gif]"));
+    }
+}
+
+#[test]
+fn what_is_sent_in_place_of_the_words_keeps_the_pictures() {
+    let mut said = with_a_picture(Draft::user("look", 0));
+    said.sent = Some("look\n\nrecalled".to_owned());
+    let shown = render(&Conversation::new(numbered(&[said])), &View::default());
+    assert_eq!(shown[0].content, "look\n\nrecalled");
+    assert_eq!(shown[0].parts[0], Part::text("look\n\nrecalled"));
+    assert!(shown[0].parts[1].media().is_some());
+}
+
+#[test]
+fn pictures_of_parallel_results_follow_all_of_them() {
+    let drafts = [Draft::user("look", 0), calls(&["a", "b"]), with_a_picture(result("a")), result("b")];
+    let shown = render(&Conversation::new(numbered(&drafts)), &View::default());
+    let roles: Vec<(Role, bool)> = shown.iter().map(|shown| (shown.role, shown.repeats_pictures)).collect();
+    assert_eq!(
+        roles,
+        [(Role::User, false), (Role::Assistant, false), (Role::Tool, false), (Role::Tool, false), (Role::User, true)]
+    );
 }

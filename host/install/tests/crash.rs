@@ -99,11 +99,19 @@ fn carry_out(command: &str, ground: &Path, steps: &(dyn Fn(&str) + Sync)) {
     }
 }
 
-/// The child: does nothing unless it is told to.
+/// The child of all tests here. Started as a test, it checks that its own child aborts at a step and only there.
 #[test]
-fn a_child_ends_where_it_is_told_to() {
-    let Ok(told) = std::env::var(CHILD) else { return };
-    let [command, at, ground] = told.splitn(3, ':').collect::<Vec<_>>().try_into().unwrap();
+fn a_child_aborts_at_the_step_that_it_was_given() {
+    let Ok(given) = std::env::var(CHILD) else {
+        let ground = tempfile::tempdir().unwrap();
+        before("install", ground.path());
+        assert!(ended("install", 0, ground.path()), "the child went on");
+        fresh(ground.path());
+        before("install", ground.path());
+        assert!(!ended("install", usize::MAX, ground.path()), "the child aborted without such a step");
+        return;
+    };
+    let [command, at, ground] = given.splitn(3, ':').collect::<Vec<_>>().try_into().unwrap();
     let (at, seen): (usize, _) = (at.parse().unwrap(), AtomicUsize::new(0));
     let steps = |_: &str| {
         if seen.fetch_add(1, Ordering::Relaxed) == at {
@@ -116,7 +124,7 @@ fn a_child_ends_where_it_is_told_to() {
 /// Runs a command in a child that ends at a step; whether it got there.
 fn ended(command: &str, at: usize, ground: &Path) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "a_child_ends_where_it_is_told_to", "--nocapture"]);
+    child.args(["--exact", "a_child_aborts_at_the_step_that_it_was_given", "--nocapture"]);
     child.env(CHILD, format!("{command}:{at}:{}", ground.display()));
     let output = child.output().unwrap();
     if output.status.success() {

@@ -41,6 +41,7 @@ impl Dice {
 
 /// A thing that happens to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "an event is handed on at once and never kept in numbers")]
 pub enum Event {
     /// Something is said. Between two of these the conversation may have open calls.
     Said(Draft),

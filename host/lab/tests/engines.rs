@@ -1,6 +1,6 @@
 //! The bundled engines over long sessions: what they fold stays within reach, whatever the model that summarises does.
 //!
-//! `cargo xtask plugins` stages them; where they are not staged, these tests are skipped.
+//! `cargo xtask plugins` stages the engines. `cargo xtask test` fails without them, `cargo test` says so.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -16,11 +16,7 @@ use serde_json::json;
 
 /// The engine alone, or none where it is not staged.
 fn plugins(engine: &str) -> Option<Plugins> {
-    let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bundled");
-    if !staged.is_dir() {
-        eprintln!("skipped: no engines are staged, run `cargo xtask plugins`");
-        return None;
-    }
+    let staged = hermes_test_data::staged("bundled")?;
     let runtime = Runtime::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("code"));
     Some(Plugins::select(&runtime, &Catalog::vouched(&[], &staged), &Selection::only(engine), QUIETLY).unwrap())
 }

@@ -1,18 +1,10 @@
 //! Whole comparisons: the cost model against known figures, and the same report for the same input.
 #![allow(clippy::unwrap_used)]
 
-use std::path::PathBuf;
-
 use hermes_lab::replay::{self, Everything};
 use hermes_lab::report::Compared;
 use hermes_lab::{Figures, Recording, Report, Temper, Terms};
-
-/// Recordings that are not part of the repository; tests that need one are skipped where it is missing.
-fn shared(name: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("HERMES_SHARED")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    Some(shared.join("data").join(name)).filter(|path| path.exists())
-}
+use hermes_test_data::recorded;
 
 fn everything(recording: &Recording) -> Figures {
     replay::replay(recording, &mut Everything::default(), &Terms::STANDARD).figures.unwrap()
@@ -21,7 +13,7 @@ fn everything(recording: &Recording) -> Figures {
 /// Figures of the same model that were worked out elsewhere: 15.51 million tokens, a mean of 300,000, 1.66 and 99.4 %.
 #[test]
 fn a_session_without_compaction_costs_what_is_known() {
-    let Some(path) = shared("coding-session.jsonl") else { return };
+    let Some(path) = recorded("data/coding-session.jsonl") else { return };
     let recording = Recording::read(&path).unwrap().remove(0);
     assert_eq!((recording.requests(), recording.drafts.len()), (484, 996));
     let figures = everything(&recording);
@@ -36,7 +28,7 @@ fn a_session_without_compaction_costs_what_is_known() {
 
 #[test]
 fn two_runs_make_the_same_report_byte_for_byte() {
-    let Some(path) = shared("coding-session.jsonl") else { return };
+    let Some(path) = recorded("data/coding-session.jsonl") else { return };
     let run = || {
         let recordings = Recording::read(&path).unwrap();
         let compared = recordings.iter().map(|recording| {

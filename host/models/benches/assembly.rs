@@ -22,12 +22,9 @@ fn shown(at: usize) -> Shown {
         arguments: format!(r#"{{"path":"src/part_{at}.rs","offset":{at}}}"#),
     };
     Shown {
-        role,
-        content: format!("{at} \"so\"\n") + &"word ".repeat(WORDS),
-        reasoning: None,
         tool_calls: if at % 4 == 1 { vec![call] } else { Vec::new() },
         tool_call_id: (role == Role::Tool).then(|| format!("call_{}", at - 1)),
-        id: None,
+        ..Shown::words(role, format!("{at} \"so\"\n") + &"word ".repeat(WORDS))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -15,18 +15,19 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::{
     Client, Response,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
-    redirect,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use serde_json::Value;
 use sse_stream::SseByteStream;
 use url::Url;
 
 use crate::{
-    ApiMode, Delta, ModelError, OnDelta, Reply, Route, Secret,
+    ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route,
     assembly::{Assemble, Broken, Progress, Unread},
+    auth::{self, Authentication, Authorized},
+    client,
     failure::{self, Stated},
-    providers::{self, KeyHeader, ProviderRow},
+    providers::{self, ProviderRow},
 };
 
 /// Most bytes of one reply. No model writes as much; a broken server might.
@@ -71,10 +72,8 @@ pub(crate) struct Endpoint {
     /// The address without a query, which may hold what is not to be shown.
     shown_url: String,
     host: String,
-    key: Option<Secret>,
     headers: HeaderMap,
-    /// What to do about a refused key.
-    remedy: String,
+    authentication: Arc<dyn Authentication>,
     patience: Patience,
     client: Mutex<Option<Client>>,
 }
@@ -102,7 +101,7 @@ impl Failed {
 
 impl Endpoint {
     /// The endpoint of a route that names one. Nothing is sent yet.
-    pub(crate) fn new(route: &Route, patience: Patience) -> Result<Self, ModelError> {
+    pub(crate) fn new(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
         let base = route
             .base_url
             .as_ref()
@@ -114,9 +113,8 @@ impl Endpoint {
             host: providers::host(base).unwrap_or_default(),
             shown_url: shown.to_string(),
             url,
-            key: route.api_key.clone(),
-            headers: headers(route, base)?,
-            remedy: route.key_remedy(),
+            headers: headers(route.api_mode),
+            authentication: auth::for_route(route, logins)?,
             patience,
             client: Mutex::new(None),
         })
@@ -127,24 +125,8 @@ impl Endpoint {
         if let Some(client) = &*slot {
             return Ok(client.clone());
         }
-        // Refused where one is installed already, which then serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .connect_timeout(self.patience.connect)
-            .read_timeout(self.patience.silence);
-        if providers::is_loopback(&self.url) {
-            builder = builder.no_proxy();
-        }
-        if self.url.scheme() == "http" {
-            // Reading the machine's root certificates takes longer than the rest of the start.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build().map_err(|error| ModelError::Unreachable {
-            url: self.shown_url.clone(),
-            why: innermost(&error.without_url()),
-        })?;
+        let client = client::new(&self.url, self.patience.connect, self.patience.silence)
+            .map_err(|why| ModelError::Unreachable { url: self.shown_url.clone(), why })?;
         *slot = Some(client.clone());
         Ok(client)
     }
@@ -153,12 +135,14 @@ impl Endpoint {
     async fn once(
         &self,
         body: &Bytes,
+        authorized: &Authorized,
         model: &str,
         assembly: Box<dyn Assemble>,
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed> {
         let client = self.client().map_err(Failed::for_good)?;
-        let request = client.post(self.url.clone()).headers(self.headers.clone()).body(body.clone());
+        let request = client.post(self.url.clone()).headers(self.headers.clone());
+        let request = request.headers(authorized.headers.clone()).body(body.clone());
         let response = request.send().await.map_err(|error| self.not_sent(error))?;
         let status = response.status();
         if status.is_redirection() {
@@ -273,7 +257,7 @@ impl Endpoint {
             let why = if late {
                 format!("no answer within {} s", self.patience.connect.as_secs())
             } else {
-                innermost(&error)
+                client::innermost(&error)
             };
             let again = if late { Again::Never } else { Again::Reconnect };
             return Failed { error: ModelError::Unreachable { url: self.shown_url.clone(), why }, again };
@@ -291,7 +275,7 @@ impl Endpoint {
             let seconds = self.patience.silence.as_secs();
             return Failed::for_good(ModelError::Stalled { host: self.host.clone(), seconds });
         }
-        self.cut(innermost(error), partial)
+        self.cut(client::innermost(error), partial)
     }
 
     fn cut(&self, why: String, partial: String) -> Failed {
@@ -332,11 +316,11 @@ impl Endpoint {
     fn stated(&self, mut stated: Stated, model: &str, asked: Option<Duration>) -> Failed {
         stated.message = self.scrub(&stated.message);
         let again = if stated.passes() { Again::Later(asked) } else { Again::Never };
-        Failed { error: stated.into_error(&self.host, &self.shown_url, model, &self.remedy), again }
+        Failed { error: stated.into_error(&self.host, &self.shown_url, model, &self.authentication.remedy()), again }
     }
 
     fn scrub(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
+        self.authentication.scrub(text)
     }
 
     /// Sends a body and reads the reply, up to `most` times where that may help. `assembly` makes one for each try.
@@ -351,20 +335,28 @@ impl Endpoint {
         let body = Bytes::from(body);
         let mut tries = 1;
         let mut reconnected = false;
+        let mut renewed = false;
         loop {
+            let authorized = self.authentication.authorize().await?;
             let mut shown = false;
             let result = {
                 let mut watch = |delta: Delta<'_>| {
                     shown = true;
                     on_delta(delta);
                 };
-                self.once(&body, model, assembly(), &mut watch).await
+                self.once(&body, &authorized, model, assembly(), &mut watch).await
             };
             let Failed { error, again } = match result {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
             tracing::debug!(%error, tries, shown, "a request to a model failed");
+            if matches!(error, ModelError::Auth { status: 401, .. }) && !shown && !renewed {
+                renewed = true;
+                if self.authentication.refused(&authorized).await? {
+                    continue;
+                }
+            }
             let wait = match again {
                 Again::Reconnect if !reconnected && most > 1 => {
                     reconnected = true;
@@ -392,31 +384,15 @@ fn address(base: &Url, mode: ApiMode) -> Url {
     url
 }
 
-fn headers(route: &Route, base: &Url) -> Result<HeaderMap, ModelError> {
-    let format = route.api_mode.format();
+/// The headers that every request of a wire format has.
+fn headers(mode: ApiMode) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-    for (name, value) in format.headers() {
+    for (name, value) in mode.format().headers() {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    let Some(key) = &route.api_key else { return Ok(headers) };
-    let secret = |text: &str| {
-        let mut value = HeaderValue::from_str(text).map_err(|_| {
-            ModelError::unsendable("the key holds characters that no header may have; enter it again".to_owned())
-        })?;
-        value.set_sensitive(true);
-        Ok::<_, ModelError>(value)
-    };
-    let row = ProviderRow::by_host(base);
-    let carrier = row.and_then(|row| row.key_header(route.api_mode)).unwrap_or_else(|| format.key_header());
-    if matches!(carrier, KeyHeader::ApiKey | KeyHeader::Both) {
-        headers.insert(HeaderName::from_static("x-api-key"), secret(key.expose())?);
-    }
-    if matches!(carrier, KeyHeader::Bearer | KeyHeader::Both) {
-        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", key.expose()))?);
-    }
-    Ok(headers)
+    headers
 }
 
 /// What ended the bytes of a reply.
@@ -438,15 +414,6 @@ fn bounded(
         let before = read.fetch_add(piece.len(), Ordering::Relaxed);
         if before + piece.len() > LARGEST_REPLY { Err(Broke::TooLarge) } else { Ok(piece) }
     }))
-}
-
-/// The cause behind the causes: the outer ones only say that a request failed.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    failure::one_line(&error.to_string())
 }
 
 fn seconds(wait: Duration) -> String {

@@ -24,6 +24,24 @@ pub enum ModelError {
         /// Where the key came from, or where to put one.
         remedy: String,
     },
+    /// A login gives no access token until the user does something about it.
+    #[error("the login `{login}` gives no token: {why}; {fix}")]
+    Login {
+        /// Its name in `auth.json`.
+        login: String,
+        /// What is wrong with it.
+        why: String,
+        /// What to do.
+        fix: String,
+    },
+    /// A login gives no access token at the moment.
+    #[error("the login `{login}` gives no token: {why}; try again later")]
+    LoginUnavailable {
+        /// Its name in `auth.json`.
+        login: String,
+        /// What failed.
+        why: String,
+    },
     /// The account is out of money or quota.
     #[error("{host} wants to be paid (status {status}): {message}; top up the account or choose another provider")]
     Billing {
@@ -142,6 +160,9 @@ impl ModelError {
             ModelError::Auth { host, status, message, .. } => {
                 format!("{host} refused the key (status {status}): {message}")
             }
+            ModelError::Login { login, why, .. } | ModelError::LoginUnavailable { login, why } => {
+                format!("the login `{login}` gives no token: {why}")
+            }
             ModelError::Billing { host, status, message } => {
                 format!("{host} wants to be paid (status {status}): {message}")
             }
@@ -177,6 +198,8 @@ mod tests {
         let all = [
             ModelError::Unreachable { url: url.clone(), why: why.clone() },
             ModelError::Auth { host: host.clone(), status: 401, message: message.clone(), remedy: "r".to_owned() },
+            ModelError::Login { login: host.clone(), why: why.clone(), fix: "f".to_owned() },
+            ModelError::LoginUnavailable { login: host.clone(), why: why.clone() },
             ModelError::Billing { host: host.clone(), status: 402, message: message.clone() },
             ModelError::NotFound { url: url.clone(), model: "x".to_owned(), message: message.clone() },
             ModelError::RateLimited { host: host.clone(), message: message.clone() },

@@ -10,18 +10,11 @@
 //! only grows. A [`Request`] is that prefix and little else, so that what a provider's cache holds is found again.
 //!
 //! ```
-//! use hermes_conversation::{Role, Shown};
+//! use hermes_conversation::{Part, Role, Shown};
 //! use hermes_models::{Breakpoints, Dialect, Prefix, Request, Style, System, body};
 //!
 //! let style = Style::PLAIN; // of a real provider: `provider.style()`
-//! let hi = Shown {
-//!     role: Role::User,
-//!     content: "hi".to_owned(),
-//!     reasoning: None,
-//!     tool_calls: Vec::new(),
-//!     tool_call_id: None,
-//!     id: None,
-//! };
+//! let hi = Shown::words(Role::User, "hi");
 //! let mut prefix = Prefix::new(style, "[]", System::plain("be brief"))?;
 //! prefix.push(&style.render(&hi));
 //! let request = Request {
@@ -40,7 +33,9 @@
 #![forbid(unsafe_code)]
 
 mod assembly;
+mod auth;
 mod breakpoints;
+mod client;
 mod endpoint;
 mod error;
 mod failure;
@@ -56,14 +51,16 @@ mod style;
 mod usage;
 #[cfg(test)]
 mod vectors;
+mod vision;
 mod window;
 mod wire;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hermes_conversation::{ToolCall, Usage};
+use hermes_conversation::{Part, ToolCall, Usage};
 
+pub use auth::Logins;
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use error::ModelError;
 pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
@@ -71,11 +68,12 @@ pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use route::{
-    Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted, WindowSource,
-    resolve, resolve_auxiliary,
+    Auxiliary, AuxiliaryError, Credential, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted,
+    WindowSource, resolve, resolve_auxiliary,
 };
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
+pub use vision::sees_images;
 pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
 pub use wire::{Dialect, body, chat::tools_json};
 
@@ -135,6 +133,9 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: String,
+    /// The whole reply in order, where it holds more than text, reasoning and calls: reasoning that is signed or redacted.
+    /// Its payloads carry no tags yet.
+    pub parts: Vec<Part>,
 }
 
 /// Why a reply ended.
@@ -184,15 +185,16 @@ pub trait Provider: Send + Sync {
     fn is_offline(&self) -> bool;
 }
 
-/// A provider for a route. Nothing is sent before the first request.
+/// A provider for a route. Nothing is sent before the first request. `logins` gives the tokens of a route whose
+/// credential is a login.
 ///
 /// # Errors
 ///
 /// [`ModelError::BadRequest`] for a route that was put together by hand and names no endpoint, or a key that
 /// cannot stand in a header.
-pub fn connect(route: &Route) -> Result<Arc<dyn Provider>, ModelError> {
+pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));
     }
-    Ok(Arc::new(remote::Remote::new(route, endpoint::Patience::for_route(route))?))
+    Ok(Arc::new(remote::Remote::new(route, logins, endpoint::Patience::for_route(route))?))
 }

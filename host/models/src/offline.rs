@@ -128,6 +128,7 @@ impl Provider for Offline {
             tool_calls: answer.calls,
             usage: Some(Usage { input, output, ..Usage::default() }),
             model: OFFLINE.to_owned(),
+            parts: Vec::new(),
         })
     }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    Delta, ModelError, OnDelta, Provider, Reply, Request, Route, Style,
+    Delta, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style,
     endpoint::{Endpoint, Patience, TRIES},
     wire::{self, Dialect},
 };
@@ -17,8 +17,12 @@ pub(crate) struct Remote {
 
 impl Remote {
     /// A provider for a route that names an endpoint. Nothing is sent yet.
-    pub(crate) fn new(route: &Route, patience: Patience) -> Result<Self, ModelError> {
-        Ok(Self { style: route.style(), dialect: Dialect::of_route(route), endpoint: Endpoint::new(route, patience)? })
+    pub(crate) fn new(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
+        Ok(Self {
+            style: route.style(),
+            dialect: Dialect::of_route(route),
+            endpoint: Endpoint::new(route, logins, patience)?,
+        })
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Wanted {
     pub base_url: Option<String>,
     /// A key for this layer's place.
     pub api_key: Option<String>,
+    /// In place of a key, the name of a login in `auth.json`.
+    pub auth: Option<String>,
     /// The window in tokens.
     pub context_length: Option<u32>,
     /// The wire format: the name of an [`ApiMode`].
@@ -52,6 +54,7 @@ impl fmt::Debug for Wanted {
             .field("model", &self.model)
             .field("base_url", &self.base_url)
             .field("api_key", &self.api_key.as_deref().map(crate::redact))
+            .field("auth", &self.auth)
             .field("context_length", &self.context_length)
             .field("api_mode", &self.api_mode)
             .finish()
@@ -106,6 +109,37 @@ pub enum WindowSource {
     Session,
 }
 
+/// What authenticates requests. `Debug` and `Display` show no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// A fixed key.
+    Key(Secret),
+    /// A login of `auth.json`, whose access token is refreshed when it expires.
+    Login(String),
+}
+
+impl Credential {
+    /// From the two fields of a section; none where both are blank.
+    fn of(wanted: &Wanted) -> Option<Self> {
+        let login = || said(&wanted.auth).map(Self::Login);
+        wanted.api_key.as_deref().and_then(Secret::new).map(Self::Key).or_else(login)
+    }
+
+    /// Whether it is a key that no header can carry.
+    fn is_unsendable(&self) -> bool {
+        matches!(self, Self::Key(key) if key.expose().chars().any(|character| !character.is_ascii_graphic()))
+    }
+}
+
+impl fmt::Display for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => write!(f, "key {key}"),
+            Self::Login(name) => write!(f, "login `{name}`"),
+        }
+    }
+}
+
 /// A decision: which model is asked, where, with which key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
@@ -115,8 +149,8 @@ pub struct Route {
     pub base_url: Option<Url>,
     /// The wire format.
     pub api_mode: ApiMode,
-    /// The key that goes there; none where none is needed.
-    pub api_key: Option<Secret>,
+    /// What authenticates requests there; none where nothing is needed.
+    pub credential: Option<Credential>,
     /// Which layer decided on the place.
     pub source: Source,
     /// Which layer named the model.
@@ -136,7 +170,7 @@ impl Route {
             model: Model { provider: OFFLINE.to_owned(), name: OFFLINE.to_owned(), context_length: OFFLINE_WINDOW },
             base_url: None,
             api_mode: ApiMode::ChatCompletions,
-            api_key: None,
+            credential: None,
             source: Source::Nothing,
             model_source: Source::Provider,
             key_source: None,
@@ -174,7 +208,7 @@ struct Layer {
     provider: Option<String>,
     model: Option<String>,
     base_url: Option<String>,
-    api_key: Option<Secret>,
+    credential: Option<Credential>,
     key_place: &'static str,
     context_length: Option<u32>,
     api_mode: Option<String>,
@@ -189,8 +223,12 @@ impl Layer {
             provider: said(&wanted.provider).map(|name| name.to_ascii_lowercase()),
             model: said(&wanted.model),
             base_url: said(&wanted.base_url),
-            api_key: wanted.api_key.as_deref().and_then(Secret::new),
-            key_place,
+            credential: Credential::of(wanted),
+            key_place: if said(&wanted.api_key).is_none() && said(&wanted.auth).is_some() {
+                "model.auth"
+            } else {
+                key_place
+            },
             context_length: wanted.context_length,
             api_mode: said(&wanted.api_mode).map(|mode| mode.to_ascii_lowercase()),
             openai_base: false,
@@ -282,7 +320,7 @@ struct Place {
     /// Whether a layer chose the provider by its name, so that what belongs to others is passed over.
     by_name: bool,
     /// The key that decided, where one did.
-    key: Option<(Secret, &'static str)>,
+    key: Option<(Credential, &'static str)>,
 }
 
 /// Decides which model serves, and where.
@@ -295,6 +333,11 @@ struct Place {
 /// Every [`ResolveError`]: whatever is configured and cannot be used.
 pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wanted) -> Result<Route, ResolveError> {
     let variable = |name: &str| said(&env(name));
+    for (layer, wanted) in [(Source::Flags, flags), (Source::Config, config)] {
+        if said(&wanted.api_key).is_some() && said(&wanted.auth).is_some() {
+            return Err(ResolveError::KeyAndLogin { layer });
+        }
+    }
     let layers = layers(flags, &variable, config);
     let place = match named_place(&layers)? {
         Some(place) => place,
@@ -321,7 +364,7 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         Some((key, variable)) => Some((key, variable.to_owned())),
         None => find_key(&layers, &url, &variable, &mut notes)?,
     };
-    let (api_key, key_source) = key.unzip();
+    let (credential, key_source) = key.unzip();
     let (context_length, window_source) = match (window, family_window(&name)) {
         (Some(given), _) => (given, WindowSource::Configured),
         (None, Some(window)) => (window, WindowSource::Family),
@@ -332,7 +375,7 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         model: Model { provider: place.provider, name, context_length },
         base_url: Some(url),
         api_mode,
-        api_key,
+        credential,
         source: place.source,
         model_source,
         key_source,
@@ -359,8 +402,7 @@ fn layers(flags: &Wanted, variable: &dyn Fn(&str) -> Option<String>, config: &Wa
             model: variable("HERMES_MODEL"),
             base_url: variable("HERMES_BASE_URL"),
             api_key: variable("HERMES_API_KEY"),
-            context_length: None,
-            api_mode: None,
+            ..Wanted::default()
         },
         "HERMES_API_KEY",
     );
@@ -461,14 +503,14 @@ fn unnamed_place(layers: &[Layer], variable: &dyn Fn(&str) -> Option<String>) ->
             url: known.url(),
             source: Source::LoneKey { variable: name },
             by_name: false,
-            key: Some((key.clone(), name)),
+            key: Some((Credential::Key(key.clone()), name)),
         }),
         [] => {
             if let Some(layer) = layers.iter().find(|layer| layer.model.is_some()) {
                 let model = layer.model.clone().unwrap_or_default();
                 return Err(ResolveError::NoPlace { model, layer: layer.source.clone() });
             }
-            if let Some(layer) = layers.iter().find(|layer| layer.api_key.is_some()) {
+            if let Some(layer) = layers.iter().find(|layer| layer.credential.is_some()) {
                 return Err(ResolveError::KeyWithoutPlace { place: layer.key_place.to_owned() });
             }
             Ok(Place { provider: OFFLINE.to_owned(), url: None, source: Source::Nothing, by_name: false, key: None })
@@ -483,13 +525,13 @@ fn find_key(
     url: &Url,
     variable: &dyn Fn(&str) -> Option<String>,
     notes: &mut Vec<String>,
-) -> Result<Option<(Secret, String)>, ResolveError> {
+) -> Result<Option<(Credential, String)>, ResolveError> {
     let mut unsent = Vec::new();
     let mut given = None;
     let mut openai_moved = false;
     for layer in layers {
         openai_moved |= layer.openai_base && layer.address().ok().flatten().as_ref() == Some(url);
-        let Some(key) = layer.api_key.as_ref().filter(|_| given.is_none()) else {
+        let Some(key) = layer.credential.as_ref().filter(|_| given.is_none()) else {
             continue;
         };
         if layer.key_home()?.is_none_or(|meant| meant == home(url)) {
@@ -500,11 +542,15 @@ fn find_key(
     }
     let known = ProviderRow::by_host(url);
     let openais = ProviderRow::by_id("openai").filter(|_| openai_moved);
-    let own = || [openais, known].into_iter().flatten().find_map(|known| own_key(known, variable));
+    let own = || {
+        [openais, known]
+            .into_iter()
+            .flatten()
+            .find_map(|known| own_key(known, variable))
+            .map(|(key, name)| (Credential::Key(key), name))
+    };
     match (given.or_else(own), known) {
-        (Some((key, place)), _) if key.expose().chars().any(|character| !character.is_ascii_graphic()) => {
-            Err(ResolveError::BadKey { place: place.to_owned() })
-        }
+        (Some((key, place)), _) if key.is_unsendable() => Err(ResolveError::BadKey { place: place.to_owned() }),
         (None, Some(known)) => Err(ResolveError::MissingKey {
             provider: known.id.to_owned(),
             variables: known.keys,

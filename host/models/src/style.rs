@@ -73,6 +73,12 @@ impl Style {
         Self { mode, marks }
     }
 
+    /// Whether a message is sent in this style. Results of Anthropic's messages carry their own pictures, so that none is
+    /// repeated behind them.
+    pub fn takes(self, message: &Shown) -> bool {
+        !(message.repeats_pictures && self.mode == ApiMode::AnthropicMessages)
+    }
+
     /// A message as it is sent: serialised here, once, and never again.
     pub fn render(self, message: &Shown) -> Rendered {
         self.mode.format().render(self, message)
@@ -90,6 +96,6 @@ mod tests {
             assert!(page.contains(&format!("- `{}`: ", mode.as_str())), "{mode:?}");
             assert_eq!(ApiMode::parse(&mode.as_str().to_ascii_uppercase()), Some(*mode));
         }
-        assert!(page.contains(&format!("list prices as of {},", crate::prices_as_of())));
+        assert!(page.contains(&format!("list prices as of {} from", crate::prices_as_of())));
     }
 }

@@ -1,5 +1,4 @@
-//! Behaviour recorded elsewhere, case by case. The recordings lie beside the repository, in `shared/vectors`, or where
-//! `HERMES_SHARED` says; without them these tests have nothing to do and say so.
+//! Behaviour that was recorded elsewhere, case by case; `hermes_test_data` finds the recordings.
 //!
 //! Where this crate differs on purpose, the case stands in a list with the rule behind it and with our own result.
 
@@ -10,7 +9,7 @@ mod messages;
 mod replies;
 mod routes;
 
-use std::{env, fs, path::PathBuf};
+use std::fs;
 
 use serde_json::Value;
 
@@ -27,13 +26,8 @@ fn differs(case: &'static str, rule: &'static str, ours: Value) -> Differs {
 
 /// Runs every case of a suite: `act` gives our result for an input, `wanted` what is compared of the recorded one.
 fn run(suite: &str, differing: &[Differs], act: impl Fn(&Value) -> Value, wanted: impl Fn(&Value) -> Value) {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = env::var_os("HERMES_SHARED").map_or(beside, PathBuf::from);
-    let path = shared.join("vectors").join(format!("{suite}.json"));
-    let Ok(text) = fs::read_to_string(&path) else {
-        eprintln!("skipped: there is no {}; set HERMES_SHARED to the folder that holds `vectors`", path.display());
-        return;
-    };
+    let Some(path) = hermes_test_data::recorded(&format!("vectors/{suite}.json")) else { return };
+    let text = fs::read_to_string(path).unwrap();
     let recorded: Value = serde_json::from_str(&text).unwrap();
     let cases = recorded["cases"].as_array().unwrap();
     let mut failures = Vec::new();

@@ -5,6 +5,7 @@
 
 pub(crate) mod chat;
 mod format;
+mod media;
 pub(crate) mod messages;
 
 use std::ops::Range;

@@ -39,7 +39,7 @@ pub use digest::Digest;
 pub use error::PluginsError;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
-    Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind,
+    Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind, Image,
     Invocation, Limit, LimitSet, Limits, LoadError, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress,
     Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent,
     ToolResult, TurnRecord, Verdict, model_answered,

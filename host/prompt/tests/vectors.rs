@@ -3,22 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use hermes_prompt::files::ContextFile;
 use hermes_prompt::scan::{Scope, findings};
 use hermes_prompt::shape;
 use serde_json::Value;
 
-/// None where the recordings are not beside the repository.
+/// The cases of a suite; none where the recordings are missing.
 fn suite(name: &str) -> Option<Vec<Value>> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("HERMES_SHARED").map_or_else(beside, PathBuf::from);
-    let path = shared.join("vectors").join(format!("{name}.json"));
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("skipped: there is no {}", path.display());
-        return None;
-    };
+    let path = hermes_test_data::recorded(&format!("vectors/{name}.json"))?;
+    let text = std::fs::read_to_string(path).unwrap();
     let mut suite: Value = serde_json::from_str(&text).unwrap();
     let cases: Vec<Value> = serde_json::from_value(suite["cases"].take()).unwrap();
     assert_eq!(suite["count"], cases.len());

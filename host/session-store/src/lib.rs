@@ -22,5 +22,5 @@ pub use prompt::{Frozen, PromptNumber};
 pub use request::RequestRecord;
 pub use search::{Passage, PassageQuery, Words};
 pub use session::{Deletion, EngineFaults, NewSession, Parent, ParentKind, Session, Totals};
-pub use store::SessionStore;
+pub use store::{MOST_IN_A_MESSAGE, SessionStore};
 pub use view::{StoredView, ViewRecord};

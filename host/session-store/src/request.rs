@@ -44,4 +44,14 @@ pub struct RequestRecord {
     pub saved: Option<f64>,
     /// US dollars lost by the broken prefix.
     pub lost: Option<f64>,
+    /// Payloads of the provider, such as signed reasoning, that it carried unchanged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub payloads_replayed: u32,
+    /// Payloads that it left out: another model wrote them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub payloads_dropped: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -1,14 +1,19 @@
 //! The port itself.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use hermes_conversation::{Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
+use hermes_conversation::media::MOST_BYTES;
+use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
     Deletion, EngineFaults, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery, PromptNumber,
     RequestRecord, Session, StoreError, StoredView, ViewRecord,
 };
+
+/// Bytes that the pictures and files of one message may have together: what an import can read back on one line.
+pub const MOST_IN_A_MESSAGE: u64 = 2 * MOST_BYTES as u64;
 
 /// What the agent needs of a store.
 ///
@@ -68,7 +73,12 @@ pub trait SessionStore: Send + Sync {
     async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
 
     /// Appends messages to a session, all or none, and returns them with their ids. Ids grow in the order of the drafts.
+    ///
+    /// The bytes of pictures and files are stored once by their hash; the returned messages name them without bytes.
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError>;
+
+    /// The bytes of a picture or file that a message of any session has; `None` if no message has it.
+    async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, StoreError>;
 
     /// A session's conversation: the messages inherited from its ancestors, then its own, without rewound ones.
     async fn conversation(&self, session: &SessionId) -> Result<Vec<Message>, StoreError>;

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hermes_conversation::BlobId;
 use hermes_session_store::SessionError;
 use rusqlite::ErrorCode;
 
@@ -175,6 +176,35 @@ pub enum StoreError {
         /// Why.
         source: Box<StoreError>,
     },
+    /// A picture or file without bytes.
+    #[error("a picture or file of the message is empty")]
+    EmptyBlob,
+    /// Pictures or files of a message are too large.
+    #[error("pictures or files of the message have {size} bytes, and at most {most} are allowed; make them smaller")]
+    BlobTooLarge {
+        /// Bytes.
+        size: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// All pictures and files of the store are too large.
+    #[error(
+        "pictures and files of all sessions have {used} bytes, {size} more do not fit into {most}; delete sessions that have some"
+    )]
+    BlobQuota {
+        /// Bytes of the new one.
+        size: u64,
+        /// Bytes of those in the store.
+        used: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// The bytes of a picture or file are not those that its hash and size name.
+    #[error("the bytes of the picture or file {0} are not those that it had")]
+    BlobChanged(BlobId),
+    /// A message names a blob that is not in the store and does not bring its bytes.
+    #[error("the bytes of the picture or file {0} are not in the store, and the message does not bring them")]
+    NoSuchBlob(BlobId),
 }
 
 impl StoreError {

@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blobs;
 mod catalog;
 mod database;
 mod deletion;
@@ -61,6 +62,7 @@ mod title;
 mod transfer;
 mod view;
 
+pub use blobs::MOST_IN_A_STORE;
 pub use catalog::SessionSummary;
 pub use database::Store;
 pub use error::StoreError;
@@ -68,8 +70,8 @@ pub use header::APPLICATION_ID;
 pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::{
-    Deletion, EngineFaults, Frozen, NewSession, Parent, ParentKind, Passage, PromptNumber, RequestRecord, Session,
-    SessionError, SessionStore, StoredView, Totals, ViewRecord,
+    Deletion, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, PromptNumber,
+    RequestRecord, Session, SessionError, SessionStore, StoredView, Totals, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;

@@ -1,16 +1,16 @@
 //! The messages: written once, read in order.
 
-use hermes_conversation::{Draft, Message, MessageId, Origin, Role, SessionId, ToolCall};
+use hermes_conversation::{Draft, Message, MessageId, Origin, Part, Role, SessionId, ToolCall};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::lineage::{self, Lineage};
-use crate::{SessionError, Store, StoreError};
+use crate::{SessionError, Store, StoreError, blobs};
 
 /// As [`from_row`] reads them.
 pub(crate) const COLUMNS: &str =
-    "id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, origin, created_at";
+    "id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, origin, created_at, parts, author";
 
 impl Store {
     /// Stores messages at the end of a session, all or none, and answers them with their numbers.
@@ -20,8 +20,9 @@ impl Store {
         if drafts.iter().any(|draft| draft.role == Role::System) {
             return Err(SessionError::SystemMessage.into());
         }
+        drafts.iter().try_for_each(blobs::check)?;
         let ids = self.write(|connection| append(connection, session, drafts))?;
-        Ok(drafts.iter().cloned().zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
+        Ok(drafts.iter().map(blobs::stripped).zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
     }
 
     /// A session's messages, behind those that it has of the sessions it goes on from, without what was taken back.
@@ -70,10 +71,12 @@ fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Res
 /// A message of its own number, behind all that there are.
 pub(crate) fn insert(connection: &Connection, session: &SessionId, draft: &Draft) -> Result<i64, Fault> {
     let tool_calls = (!draft.tool_calls.is_empty()).then(|| to_json(&draft.tool_calls)).transpose()?;
+    let parts = (!draft.parts.is_empty()).then(|| to_json(&blobs::stripped(draft).parts)).transpose()?;
+    let author = draft.author.as_ref().map(to_json).transpose()?;
     let row = connection
         .prepare_cached(
             "INSERT INTO messages (session_id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, \
-             origin, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             origin, created_at, parts, author) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .insert(params![
             session.as_str(),
@@ -86,7 +89,10 @@ pub(crate) fn insert(connection: &Connection, session: &SessionId, draft: &Draft
             draft.tool_name,
             origin_text(draft.origin),
             draft.created_at.cast_signed(),
+            parts,
+            author,
         ])?;
+    blobs::put(connection, row, draft)?;
     Ok(row)
 }
 
@@ -121,6 +127,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     let role: String = row.get(1)?;
     let origin: String = row.get(8)?;
     let tool_calls: Option<String> = row.get(5)?;
+    let parts: Option<String> = row.get(10)?;
+    let author: Option<String> = row.get(11)?;
     let draft = Draft {
         role: Role::parse(&role).ok_or_else(|| corrupt(1, format!("unknown role `{role}`")))?,
         content: row.get(2)?,
@@ -132,6 +140,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         },
         tool_call_id: row.get(6)?,
         tool_name: row.get(7)?,
+        parts: parts.map_or_else(|| Ok(Vec::new()), |json| parts_from_json(&json))?,
+        author: author.map(|json| from_json(11, &json)).transpose()?,
         origin: [Origin::Said, Origin::Host]
             .into_iter()
             .find(|known| origin_text(*known) == origin)
@@ -139,6 +149,15 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         created_at: row.get::<_, i64>(9)?.cast_unsigned(),
     };
     Ok(draft.numbered(MessageId(row.get::<_, i64>(0)?.cast_unsigned())))
+}
+
+/// A kind of part that is not known here must not be dropped in silence.
+fn parts_from_json(json: &str) -> rusqlite::Result<Vec<Part>> {
+    serde_json::from_str(json).map_err(|error| {
+        let told = error.to_string();
+        let newer = told.contains("unknown variant");
+        corrupt(10, if newer { format!("{told}: a newer version of hermes wrote this message") } else { told })
+    })
 }
 
 fn origin_text(origin: Origin) -> &'static str {
@@ -188,6 +207,8 @@ mod tests {
                 tool_calls,
                 tool_call_id,
                 tool_name,
+                parts: Vec::new(),
+                author: None,
                 origin: if said { Origin::Said } else { Origin::Host },
                 created_at,
             },

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// One step; its number is the schema version that it leads to.
 pub(crate) struct Migration {
@@ -18,6 +18,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, sql: include_str!("../schema/0003.sql") },
     Migration { number: 4, sql: include_str!("../schema/0004.sql") },
     Migration { number: 5, sql: include_str!("../schema/0005.sql") },
+    Migration { number: 6, sql: include_str!("../schema/0006.sql") },
 ];
 
 /// The schema version of a database, its write-ahead log included.

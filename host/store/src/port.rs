@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hermes_conversation::{Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
+use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
     Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, RequestRecord, Session,
     SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
@@ -114,6 +114,11 @@ impl SessionStore for SqliteSessions {
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, PortError> {
         let (session, drafts) = (session.clone(), drafts.to_vec());
         self.run(move |store| store.append(&session, &drafts)).await
+    }
+
+    async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, PortError> {
+        let id = id.clone();
+        self.run(move |store| store.blob(&id)).await
     }
 
     async fn conversation(&self, session: &SessionId) -> Result<Vec<Message>, PortError> {

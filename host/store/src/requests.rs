@@ -9,11 +9,12 @@ use crate::{PromptNumber, RequestRecord, Store, StoreError};
 
 /// As they are written; read, the layers are their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
-     cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost";
+     cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
+     payloads_replayed, payloads_dropped";
 
 const READ: &str = "SELECT number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, cause, \
-     culprit, layers, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost \
-     FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
+     culprit, layers, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
+     payloads_replayed, payloads_dropped FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
 
 impl Store {
     /// Writes a request down and adds what it took to the session's totals. Answers its number; the one given is ignored.
@@ -119,7 +120,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
     connection
         .prepare_cached(&format!(
             "INSERT INTO requests (session_id, {COLUMNS}) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
         ))?
         .execute(params![
             id.as_str(),
@@ -144,6 +145,8 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
             request.cost,
             request.saved,
             request.lost,
+            request.payloads_replayed,
+            request.payloads_dropped,
         ])?;
     Ok(())
 }
@@ -188,6 +191,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
         cost: row.get(18)?,
         saved: row.get(19)?,
         lost: row.get(20)?,
+        payloads_replayed: row.get(21)?,
+        payloads_dropped: row.get(22)?,
     })
 }
 

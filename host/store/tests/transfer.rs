@@ -463,7 +463,7 @@ fn nth<'a>(records: &'a mut [Value], kind: &str, nth: usize) -> &'a mut Value {
 
 const ATTACKS: &[Attack] = &[
     ("another program's file", |r| r[0]["format"] = json!("other"), "it does not begin with its header"),
-    ("a later version", |r| r[0]["version"] = json!(2), "version 2, and this hermes reads 1"),
+    ("a later version", |r| r[0]["version"] = json!(3), "version 3, and this hermes reads 2"),
     ("no header", |r| drop(r.remove(0)), "it does not begin with its header"),
     ("two headers", |r| r.insert(1, r[0].clone()), "a second header"),
     ("an unknown record", |r| r.insert(1, json!({"type": "trigger"})), "it is no record of an export"),

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hermes_tests::{Home, Reply, Server};
+use hermes_tests::Home;
 use serde_json::{Value, json};
 
 const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
@@ -56,8 +56,7 @@ fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract(
             if let Err(why) = cargo(&folder, arguments) {
                 // Without a network and without cached crates nothing can be built.
                 if ["download", "registry", "network", "index.crates.io"].iter().any(|part| why.contains(part)) {
-                    eprintln!("skipped: the crates of the SDK cannot be had: {why}");
-                    return;
+                    return hermes_test_data::missing(&format!("the crates of the SDK cannot be downloaded: {why}"));
                 }
                 panic!("{kind}: cargo {arguments:?} failed\n{why}");
             }
@@ -94,50 +93,4 @@ fn a_plugin_that_breaks_the_contract_gets_cause_and_fix() {
     for part in ["✗ answers a name that it does not have with an error", "why: ", "fix: ", "1 of ", "✓ "] {
         assert!(tested.stdout.contains(part), "{part}\n{tested}");
     }
-}
-
-/// An engine that was built by hand with `sdk/examples/c/build.sh` or `sdk/examples/python/build.sh`.
-fn built(language: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/examples").join(language).join("build");
-    if !folder.join("engine.wasm").is_file() {
-        eprintln!("skipped: sdk/examples/{language}/build.sh was not run here");
-        return None;
-    }
-    Some(folder)
-}
-
-/// Tests the engine against its contract, and folds a session with long replies.
-fn engine_at_work(language: &str, name: &str) {
-    let Some(folder) = built(language) else { return };
-    let home = Home::new();
-    let tested = home.hermes(&["plugins", "test", folder.to_str().unwrap(), "--conversations", "40"]).run();
-    assert!(tested.status.success(), "{tested}");
-
-    let server = Server::answering(|_, number| {
-        Reply::text(crate::fixtures::journal::long_text("answer", number)).in_steps_of(200)
-    });
-    let home = Home::with(&server);
-    for file in ["plugin.yaml", "engine.wasm"] {
-        home.write(&format!("plugins/{name}/{file}"), fs::read(folder.join(file)).unwrap());
-    }
-    home.grant(name);
-    home.set("context.engine", json!(name));
-    home.set("model.context_length", json!(12_000));
-    for number in 0..10 {
-        let text = crate::fixtures::journal::long_text("turn", number);
-        let output = home.hermes(&["-z", text.as_str(), "--continue"]).run().success();
-        assert!(!output.stderr.contains("refused"), "{output}");
-    }
-    let last = server.last_turn().body.to_string();
-    assert!(last.contains(": turn") || last.contains("user: "), "the digest stands in the last request");
-}
-
-#[test]
-fn an_engine_in_c_keeps_the_contract_and_folds_a_session() {
-    engine_at_work("c", "c-engine");
-}
-
-#[test]
-fn an_engine_in_python_keeps_the_contract_and_folds_a_session() {
-    engine_at_work("python", "python-engine");
 }

@@ -45,6 +45,7 @@ impl Scripted {
                 finish: Finish::Stop,
                 usage: None,
                 model: "answered".to_owned(),
+                parts: Vec::new(),
             }),
         }
     }

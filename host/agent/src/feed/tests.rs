@@ -125,7 +125,7 @@ fn events_and_commands_survive_serialisation() {
     let json = serde_json::to_string(&*snapshot).unwrap();
     assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), *snapshot, "{json}");
     for command in [
-        Command::Say { text: "hi".to_owned() },
+        Command::Say { text: "hi".to_owned(), attached: Vec::new() },
         Command::Stop,
         Command::Decide { question: QuestionId(3), decision: Decision::Session },
         Command::Rewind { to: MessageId(4) },

@@ -81,10 +81,10 @@ impl Actor {
         inbox.status = core.status();
         let stop = CancellationToken::new();
         match command {
-            Command::Say { text } if text.trim().is_empty() => answer(reply, Err(CommandError::EmptyMessage)),
-            Command::Say { text } => {
+            Command::Say { text, .. } if text.trim().is_empty() => answer(reply, Err(CommandError::EmptyMessage)),
+            Command::Say { text, attached } => {
                 answer(reply, Ok(Accepted::default()));
-                let end = inbox.attend(&stop, name, core.turn(&text, &stop)).await;
+                let end = inbox.attend(&stop, name, core.turn(&text, attached, &stop)).await;
                 let status = core.status();
                 inbox.front.feed.publish(EventKind::TurnEnded { end, status });
                 inbox.front.feed.set_turn(None);

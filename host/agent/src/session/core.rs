@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_conversation::{MessageId, SessionId};
+use hermes_conversation::{MessageId, Part, SessionId};
 use hermes_session_store::{NewSession, Parent, ParentKind, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -154,10 +154,10 @@ impl Core {
     }
 
     /// Answers what the user says. On an error everything said so far is stored, and the next turn can go on.
-    pub(super) async fn turn(&mut self, text: &str, stop: &CancellationToken) -> TurnEnd {
+    pub(super) async fn turn(&mut self, text: &str, attached: Vec<Part>, stop: &CancellationToken) -> TurnEnd {
         let end = match self.ready().await {
             Ok(()) => match &mut self.state {
-                State::Awake(live) => turn::run(&self.host, live, text, stop).await,
+                State::Awake(live) => turn::run(&self.host, live, text, attached, stop).await,
                 State::New | State::Idle(_) => Ok(TurnEnd::Interrupted),
             },
             Err(error) => Err(error),

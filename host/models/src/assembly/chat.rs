@@ -103,6 +103,7 @@ impl Assemble for Assembly {
             finish,
             usage: self.usage,
             model: self.model.unwrap_or_else(|| asked.to_owned()),
+            parts: Vec::new(),
         })
     }
 }

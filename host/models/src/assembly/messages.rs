@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use hermes_conversation::{Part, ProviderPayload};
+use serde_json::{Map, Value, json};
 
 use super::{Assemble, Broken, Progress, Slot, Unread, settle};
 use crate::{Delta, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
@@ -29,7 +30,12 @@ pub(crate) struct Assembly {
 #[derive(Debug)]
 enum Block {
     Text(String),
-    Thinking(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    /// Reasoning that only the provider can read: the block as it came.
+    Redacted(String),
     Call(Slot),
     /// Of a kind that is neither shown nor kept.
     Other,
@@ -49,8 +55,12 @@ impl Assembly {
                 self.text(index, word("text"), on_delta);
             }
             "thinking" => {
-                self.blocks.insert(index, Block::Thinking(String::new()));
+                self.blocks.insert(index, Block::Thinking { text: String::new(), signature: String::new() });
                 self.thinking(index, word("thinking"), on_delta);
+                self.sign(index, word("signature"));
+            }
+            "redacted_thinking" => {
+                self.blocks.insert(index, Block::Redacted(block.to_string()));
             }
             "tool_use" => {
                 // Streams begin with an empty object; who does not stream the input sends it here.
@@ -87,8 +97,7 @@ impl Assembly {
     }
 
     fn thinking(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
-        let block = self.blocks.entry(index).or_insert_with(|| Block::Thinking(String::new()));
-        let Block::Thinking(thinking) = block else { return };
+        let Block::Thinking { text: thinking, .. } = thought(&mut self.blocks, index) else { return };
         if more.is_empty() {
             return;
         }
@@ -98,6 +107,12 @@ impl Assembly {
         on_delta(Delta::Reasoning(more));
         self.reasoning_begun = true;
         thinking.push_str(more);
+    }
+
+    fn sign(&mut self, index: u64, more: &str) {
+        if let Block::Thinking { signature, .. } = thought(&mut self.blocks, index) {
+            signature.push_str(more);
+        }
     }
 
     fn input(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
@@ -143,6 +158,16 @@ impl Assembly {
     }
 }
 
+/// The block of reasoning with this number, begun where it is new.
+fn thought(blocks: &mut BTreeMap<u64, Block>, index: u64) -> &mut Block {
+    blocks.entry(index).or_insert_with(|| Block::Thinking { text: String::new(), signature: String::new() })
+}
+
+/// A signed block as the provider takes it back.
+fn signed(thinking: &str, signature: &str) -> String {
+    json!({"type": "thinking", "thinking": thinking, "signature": signature}).to_string()
+}
+
 fn is_error(event: &Value) -> bool {
     event.get("type").and_then(Value::as_str) == Some("error")
         || event.get("error").is_some_and(|error| !error.is_null())
@@ -168,6 +193,7 @@ impl Assemble for Assembly {
                 let word = |key: &str| event.pointer(key).and_then(Value::as_str).unwrap_or_default();
                 match word("/delta/type") {
                     "text_delta" => self.text(index, word("/delta/text"), on_delta),
+                    "signature_delta" => self.sign(index, word("/delta/signature")),
                     "thinking_delta" => self.thinking(index, word("/delta/thinking"), on_delta),
                     "input_json_delta" => self.input(index, word("/delta/partial_json"), on_delta),
                     _ => {}
@@ -233,14 +259,32 @@ impl Assemble for Assembly {
         };
         let mut thoughts: Vec<String> = Vec::new();
         let mut slots = Vec::new();
+        let mut parts = Vec::new();
         for block in self.blocks.into_values() {
             match block {
-                Block::Thinking(thinking) if !thinking.is_empty() => thoughts.push(thinking),
+                Block::Thinking { text, signature } => {
+                    if !text.is_empty() {
+                        thoughts.push(text.clone());
+                    }
+                    // Without a signature the provider does not take it back.
+                    let payload = (!signature.is_empty()).then(|| ProviderPayload::untagged(signed(&text, &signature)));
+                    parts.push(Part::Reasoning { text, payload });
+                }
+                Block::Redacted(block) => {
+                    let payload = Some(ProviderPayload::untagged(block));
+                    parts.push(Part::Reasoning { text: String::new(), payload });
+                }
+                Block::Text(text) if !text.is_empty() => parts.push(Part::text(text)),
                 Block::Call(slot) => slots.push(slot),
-                Block::Text(_) | Block::Thinking(_) | Block::Other => {}
+                Block::Text(_) | Block::Other => {}
             }
         }
         let (mut tool_calls, mut finish) = settle(slots, finish, new_id)?;
+        if self.formed || !parts.iter().any(|part| part.payload().is_some()) {
+            parts.clear();
+        } else {
+            parts.extend(tool_calls.iter().cloned().map(Part::ToolCall));
+        }
         if self.formed && tool_calls.first().is_some_and(|call| call.name == REPLY_TOOL) {
             text = tool_calls.swap_remove(0).arguments;
             tool_calls.clear();
@@ -255,6 +299,7 @@ impl Assemble for Assembly {
             finish,
             usage: usage::read_messages(&Value::Object(self.usage)),
             model: self.model.unwrap_or_else(|| asked.to_owned()),
+            parts,
         })
     }
 }

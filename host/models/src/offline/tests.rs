@@ -6,14 +6,7 @@ use super::*;
 use crate::{Breakpoints, System, tools_json};
 
 fn user(text: &str) -> Shown {
-    Shown {
-        role: Role::User,
-        content: text.to_owned(),
-        reasoning: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        id: None,
-    }
+    Shown::words(Role::User, text)
 }
 
 fn tools() -> String {

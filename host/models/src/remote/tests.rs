@@ -61,8 +61,13 @@ impl Server {
     }
 
     fn provider(&self) -> Remote {
-        Remote::new(&self.route(&[("api_key", KEY)]), BRIEF).unwrap()
+        Remote::new(&self.route(&[("api_key", KEY)]), &logins(), BRIEF).unwrap()
     }
+}
+
+/// No route of these tests has a login.
+fn logins() -> Logins {
+    Logins::new("/nonexistent/auth.json".into())
 }
 
 const KEY: &str = "sk-secret-0123456789abcdef";
@@ -139,14 +144,7 @@ fn answer(status: &str, extra: &str, body: &str) -> Script {
 }
 
 fn hello(provider: &dyn Provider) -> Prefix {
-    let messages = [Shown {
-        role: Role::User,
-        content: "hello".to_owned(),
-        reasoning: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        id: None,
-    }];
+    let messages = [Shown::words(Role::User, "hello")];
     Prefix::of(provider.style(), System::plain("be brief"), &messages).unwrap()
 }
 
@@ -180,7 +178,7 @@ async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>
 #[tokio::test]
 async fn an_answer_streams_and_the_request_is_what_the_sdk_would_send() {
     let server = Server::start(vec![events(&[&text("Hel"), &text("lo"), STOP, COUNTS, "[DONE]"])]).await;
-    let provider = connect(&server.route(&[("api_key", KEY)])).unwrap();
+    let provider = connect(&server.route(&[("api_key", KEY)]), &logins()).unwrap();
     let (reply, shown) = ask(&*provider).await;
     let reply = reply.unwrap();
     assert_eq!((&*reply.text, reply.finish, &*reply.model), ("Hello", Finish::Stop, "asked-model"));
@@ -205,7 +203,7 @@ async fn an_answer_streams_and_the_request_is_what_the_sdk_would_send() {
 #[tokio::test]
 async fn without_a_key_no_authorization_is_sent() {
     let server = Server::start(vec![events(&[&text("hi"), STOP, "[DONE]"])]).await;
-    ask(&*connect(&server.route(&[])).unwrap()).await.0.unwrap();
+    ask(&*connect(&server.route(&[]), &logins()).unwrap()).await.0.unwrap();
     assert!(!server.requests()[0].0.contains("authorization"));
 }
 
@@ -247,7 +245,7 @@ async fn a_whole_reply_needs_no_end_of_the_connection() {
         socket.write_all(&events(&[&text("whole"), STOP]).concat()).await.unwrap();
         socket
     });
-    let provider = Remote::new(&route(&base, &[]), BRIEF).unwrap();
+    let provider = Remote::new(&route(&base, &[]), &logins(), BRIEF).unwrap();
     assert_eq!(ask(&provider).await.0.unwrap().text, "whole");
     drop(held.await.unwrap());
 }
@@ -368,7 +366,7 @@ async fn an_endpoint_that_is_down_is_said_with_its_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let provider = Remote::new(&route(&format!("http://{address}/v1?secret=x"), &[]), BRIEF).unwrap();
+    let provider = Remote::new(&route(&format!("http://{address}/v1?secret=x"), &[]), &logins(), BRIEF).unwrap();
     let error = ask(&provider).await.0.unwrap_err().to_string();
     assert!(error.contains(&format!("no connection to http://{address}/v1/chat/completions: ")), "{error}");
     assert!(error.contains("refused") && !error.contains("secret"), "{error}");
@@ -383,7 +381,7 @@ async fn a_server_without_tls_is_unreachable_by_https() {
             let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         }
     });
-    let provider = Remote::new(&route(&format!("https://{address}/v1"), &[]), BRIEF).unwrap();
+    let provider = Remote::new(&route(&format!("https://{address}/v1"), &[]), &logins(), BRIEF).unwrap();
     assert!(matches!(ask(&provider).await.0, Err(ModelError::Unreachable { .. })));
 }
 
@@ -399,7 +397,7 @@ async fn silence_is_an_error_before_and_within_a_reply() {
             socket
         });
         let brief = Patience { silence: Duration::from_millis(400), ..BRIEF };
-        let provider = Remote::new(&route(&base, &[]), brief).unwrap();
+        let provider = Remote::new(&route(&base, &[]), &logins(), brief).unwrap();
         assert!(matches!(ask(&provider).await.0, Err(ModelError::Stalled { .. })));
         drop(held.await.unwrap());
     }
@@ -419,7 +417,8 @@ async fn a_dropped_request_closes_the_connection() {
         let mut rest = [0; 16];
         socket.read(&mut rest).await.unwrap_or(0)
     });
-    let provider = Remote::new(&route(&base, &[]), Patience { silence: Duration::from_secs(600), ..BRIEF }).unwrap();
+    let provider =
+        Remote::new(&route(&base, &[]), &logins(), Patience { silence: Duration::from_secs(600), ..BRIEF }).unwrap();
     let asking = tokio::spawn(async move { ask(&provider).await.0.is_ok() });
     began.await.unwrap();
     asking.abort();

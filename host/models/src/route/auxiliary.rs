@@ -8,8 +8,8 @@ use hermes_conversation::Model;
 use url::Url;
 
 use super::{
-    CUSTOM, Layer, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address, address_shown,
-    default_model, home, label_of, layers, own_key, said, usual_mode,
+    CUSTOM, Credential, Layer, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address,
+    address_shown, default_model, home, label_of, layers, own_key, said, usual_mode,
 };
 use crate::{ApiMode, ProviderRow, Secret, family_window};
 
@@ -90,6 +90,12 @@ pub enum AuxiliaryError {
         /// As configured.
         given: u32,
     },
+    /// Two credentials for one place.
+    #[error("`{section}` gives a key and a login; remove `{section}.api_key` or `{section}.auth`")]
+    KeyAndLogin {
+        /// The section.
+        section: String,
+    },
     /// The key cannot be sent.
     #[error("the key in {place} holds a blank or a control character; enter it again")]
     BadKey {
@@ -134,7 +140,7 @@ impl Route {
             && self.model.name == other.model.name
             && self.base_url == other.base_url
             && self.api_mode == other.api_mode
-            && self.api_key == other.api_key
+            && self.credential == other.credential
     }
 }
 
@@ -158,6 +164,9 @@ pub fn resolve_auxiliary(
         api_mode: inherited(&asked.wanted.api_mode),
         ..asked.wanted.clone()
     };
+    if said(&wanted.api_key).is_some() && said(&wanted.auth).is_some() {
+        return Err(AuxiliaryError::KeyAndLogin { section: section() });
+    }
     let own = Layer::new(Source::Config, &wanted, "");
     // As the highest layer, it decides what variables of OpenAI are for.
     let [_, environment, config] = layers(&wanted, &variable, config);
@@ -188,7 +197,7 @@ pub fn resolve_auxiliary(
         None => shared_key(session, &others, &url, &variable),
     };
     let key = match key {
-        Some((key, place)) if key.expose().chars().any(|character| !character.is_ascii_graphic()) => {
+        Some((key, place)) if key.is_unsendable() => {
             drop(key);
             return Err(AuxiliaryError::BadKey { place });
         }
@@ -201,7 +210,7 @@ pub fn resolve_auxiliary(
         }
         key => key,
     };
-    let (api_key, key_source) = key.unzip();
+    let (credential, key_source) = key.unzip();
     let (context_length, window_source) = match own.context_length {
         Some(given) if given < LEAST_AUXILIARY_WINDOW => {
             return Err(AuxiliaryError::SmallWindow { section: section(), given });
@@ -217,7 +226,7 @@ pub fn resolve_auxiliary(
         model: Model { provider, name, context_length },
         base_url: Some(url),
         api_mode,
-        api_key,
+        credential,
         source: if named_place { Source::Config } else { session.source.clone() },
         model_source,
         key_source,
@@ -278,7 +287,7 @@ fn model(own: &Layer, session: &Route, others: &[Layer], provider: &str, url: &U
         .or_else(|| sessions().filter(|_| own.base_url.is_some() || provider == CUSTOM))
 }
 
-type Key = (Secret, String);
+type Key = (Credential, String);
 
 /// The section's own key, for the place that the section names.
 fn own_keys(
@@ -288,8 +297,10 @@ fn own_keys(
     notes: &mut Vec<String>,
 ) -> Option<Key> {
     let section = &asked.section;
-    let given = asked.wanted.api_key.as_deref().and_then(Secret::new);
-    let given = given.map(|key| (key, format!("{section}.api_key")));
+    let given = Credential::of(&asked.wanted).map(|credential| {
+        let field = if matches!(credential, Credential::Key(_)) { "api_key" } else { "auth" };
+        (credential, format!("{section}.{field}"))
+    });
     let name = said(&asked.key_env);
     if !named_place {
         if given.is_some() || name.is_some() {
@@ -308,7 +319,7 @@ fn own_keys(
                 "`{section}.key_env` names the variable {name}, which is not set; set it, or remove the line"
             ));
         }
-        Some((key?, name))
+        Some((Credential::Key(key?), name))
     })
 }
 
@@ -316,12 +327,12 @@ fn own_keys(
 fn shared_key(session: &Route, others: &[Layer], url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Option<Key> {
     let here = |meant: Option<&Url>| meant.is_some_and(|meant| home(meant) == home(url));
     let sessions = || {
-        let key = session.api_key.clone().filter(|_| here(session.base_url.as_ref()))?;
+        let key = session.credential.clone().filter(|_| here(session.base_url.as_ref()))?;
         Some((key, session.key_source.clone().unwrap_or_default()))
     };
     let given = || {
         others.iter().find_map(|layer| {
-            let key = layer.api_key.clone()?;
+            let key = layer.credential.clone()?;
             let meant = layer.key_home().ok().flatten()?;
             (meant == home(url)).then(|| (key, layer.key_place.to_owned()))
         })
@@ -330,7 +341,7 @@ fn shared_key(session: &Route, others: &[Layer], url: &Url, variable: &dyn Fn(&s
         let moved = others.iter().any(|layer| layer.openai_base && here(layer.address().ok().flatten().as_ref()));
         ProviderRow::by_id("openai").filter(|_| moved)
     };
-    let own = |known: &ProviderRow| own_key(known, variable).map(|(key, name)| (key, name.to_owned()));
+    let own = |known: &ProviderRow| own_key(known, variable).map(|(key, name)| (Credential::Key(key), name.to_owned()));
     sessions()
         .or_else(given)
         .or_else(|| openai_moved().and_then(own))

@@ -47,6 +47,12 @@ pub enum ResolveError {
         /// Which layer names it.
         layer: Source,
     },
+    /// Two credentials for one place.
+    #[error("{layer} gives a key and a login; remove api_key or auth")]
+    KeyAndLogin {
+        /// Which layer gives both.
+        layer: Source,
+    },
     /// A key without a place.
     #[error("{place} holds a key and no provider is named; choose one with --provider or model.provider")]
     KeyWithoutPlace {

@@ -15,6 +15,7 @@ fn wanted(pairs: &[(&str, &str)]) -> Wanted {
             "model" => wanted.model = value,
             "base_url" => wanted.base_url = value,
             "api_key" => wanted.api_key = value,
+            "auth" => wanted.auth = value,
             "api_mode" => wanted.api_mode = value,
             "context_length" => wanted.context_length = value.map(|value| value.parse().unwrap()),
             other => panic!("no field {other}"),
@@ -35,8 +36,9 @@ fn brief(flags: Pairs, env: Pairs, config: Pairs) -> String {
     match of(flags, env, config) {
         Ok(route) => {
             let url = route.base_url.map_or("nowhere".to_owned(), |url| url.to_string());
-            let key = match (route.api_key, route.key_source) {
-                (Some(key), Some(source)) => format!("{} from {source}", key.expose()),
+            let key = match (route.credential, route.key_source) {
+                (Some(Credential::Key(key)), Some(source)) => format!("{} from {source}", key.expose()),
+                (Some(Credential::Login(name)), Some(source)) => format!("login {name} from {source}"),
                 (None, None) => "no key".to_owned(),
                 other => panic!("{other:?}"),
             };
@@ -119,7 +121,7 @@ fn the_offline_partner_serves_only_where_nothing_is_configured() {
     let chosen =
         of(&[("provider", "offline")], &[("OPENAI_API_KEY", "a")], &[("base_url", "http://x/v1"), ("model", "m")]);
     let chosen = chosen.unwrap();
-    assert!(chosen.is_offline() && chosen.api_key.is_none());
+    assert!(chosen.is_offline() && chosen.credential.is_none());
     assert_eq!(chosen.notes.len(), 2, "{:?}", chosen.notes);
 
     for configured in [
@@ -252,6 +254,22 @@ fn the_window_is_configured_or_known_or_assumed() {
     assert_eq!(window("qwen3-coder", Some(12_000)), (12_000, WindowSource::Configured));
     assert_eq!(window("qwen3-coder", None), (262_144, WindowSource::Family));
     assert_eq!(window("hm", None), (ASSUMED_WINDOW, WindowSource::Assumed));
+}
+
+#[test]
+fn a_login_goes_where_a_key_would_go() {
+    let gateway: Pairs = &[("base_url", "http://gate/v1"), ("model", "m"), ("auth", "work")];
+    assert_eq!(brief(CLEAR, CLEAR, gateway), "custom m @ http://gate/v1 login work from model.auth");
+    // A key of a higher layer takes precedence; another address gets neither.
+    assert_eq!(brief(&[("api_key", "k")], CLEAR, gateway), "custom m @ http://gate/v1 k from the command line");
+    assert_eq!(brief(&[("base_url", "http://other/v1")], CLEAR, gateway), "custom m @ http://other/v1 no key");
+    let openai: Pairs = &[("provider", "openai"), ("auth", "work")];
+    assert_eq!(
+        brief(CLEAR, &[("OPENAI_API_KEY", "k")], openai),
+        "openai gpt-4.1 @ https://api.openai.com/v1 login work from model.auth"
+    );
+    let both: Pairs = &[("base_url", "http://gate/v1"), ("model", "m"), ("auth", "work"), ("api_key", "k")];
+    assert!(brief(CLEAR, CLEAR, both).contains("remove api_key or auth"));
 }
 
 #[test]

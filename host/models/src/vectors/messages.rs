@@ -40,12 +40,10 @@ pub(super) fn history(messages: &Value) -> (String, Vec<Shown>) {
             },
         });
         shown.push(Shown {
-            role,
-            content,
             reasoning: message["reasoning_content"].as_str().map(str::to_owned),
             tool_calls: calls.collect(),
             tool_call_id: message["tool_call_id"].as_str().map(str::to_owned),
-            id: None,
+            ..Shown::words(role, content)
         });
     }
     (system.join("\n\n"), shown)

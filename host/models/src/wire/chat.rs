@@ -5,11 +5,11 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use hermes_conversation::{Role, Shown, ToolCall, ToolSchema};
+use hermes_conversation::{Part, Role, Shown, ToolCall, ToolSchema};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Dialect, WireFormat, escape, is_object, quote, raw, system_list, write};
+use super::{Dialect, WireFormat, escape, is_object, media, quote, raw, system_list, write};
 use crate::{
     Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
@@ -195,7 +195,9 @@ fn render(style: Style, message: &Shown) -> Rendered {
     quote(&mut out, message.role.as_str());
     out.extend_from_slice(br#","content":"#);
     let mut mark = None;
-    if message.content.is_empty() && !message.tool_calls.is_empty() {
+    if message.role == Role::User && message.parts.iter().any(|part| part.media().is_some()) {
+        mark = content_parts(&mut out, style, &message.parts);
+    } else if message.content.is_empty() && !message.tool_calls.is_empty() {
         out.extend_from_slice(b"null");
     } else if style.marks == Marks::None || message.content.trim().is_empty() {
         // Providers refuse a mark on a blank text.
@@ -211,12 +213,73 @@ fn render(style: Style, message: &Shown) -> Rendered {
         let calls: Vec<WireCall<'_>> = message.tool_calls.iter().map(WireCall::from).collect();
         write(&mut out, &calls);
     }
+    for payload in message.parts.iter().filter_map(Part::payload) {
+        members(&mut out, &payload.data);
+    }
     if let Some(id) = &message.tool_call_id {
         out.extend_from_slice(br#","tool_call_id":"#);
         quote(&mut out, id);
     }
     out.push(b'}');
     Rendered::message(style, out, mark)
+}
+
+/// Words, pictures and files as a list. A mark goes behind the last words.
+fn content_parts(out: &mut Vec<u8>, style: Style, parts: &[Part]) -> Option<usize> {
+    let mut mark = None;
+    let mut separator = b'[';
+    for part in parts {
+        let picture = match part {
+            Part::Image(image) => media::address(image),
+            _ => None,
+        };
+        let file = match part {
+            Part::File(file) if file.bytes().is_some() => media::address(file).map(|data| (file, data)),
+            _ => None,
+        };
+        let words = match part {
+            Part::Text { text } | Part::Refusal { text } => Some(text.clone()),
+            part => part.mention(),
+        };
+        if let Some(address) = picture {
+            out.push(separator);
+            out.extend_from_slice(br#"{"type":"image_url","image_url":{"url":"#);
+            quote(out, &address);
+            out.extend_from_slice(b"}}");
+        } else if let Some((file, data)) = file {
+            out.push(separator);
+            out.extend_from_slice(br#"{"type":"file","file":{"filename":"#);
+            quote(out, file.name.as_deref().unwrap_or("file"));
+            out.extend_from_slice(br#","file_data":"#);
+            quote(out, &data);
+            out.extend_from_slice(b"}}");
+        } else if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
+            out.push(separator);
+            out.extend_from_slice(br#"{"type":"text","text":"#);
+            quote(out, &words);
+            if style.marks != Marks::None {
+                mark = Some(out.len());
+            }
+            out.push(b'}');
+        } else {
+            continue;
+        }
+        separator = b',';
+    }
+    out.push(b']');
+    mark
+}
+
+/// The members of a JSON object, byte for byte, as further members of the message. A payload of another shape is left out:
+/// it would make the body unreadable.
+fn members(out: &mut Vec<u8>, object: &str) {
+    if is_object(object) {
+        let inner = object.trim().trim_start_matches('{').trim_start();
+        if let Some(inner) = inner.strip_suffix('}').filter(|inner| !inner.trim().is_empty()) {
+            out.push(b',');
+            out.extend_from_slice(inner.as_bytes());
+        }
+    }
 }
 
 /// The tool list of a session as it is frozen, stored and sent: sorted by name, in the form of chat completions.

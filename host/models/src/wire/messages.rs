@@ -1,18 +1,19 @@
 //! Anthropic's messages: system prompt and messages as lists of blocks, roles strictly in turn.
 //!
-//! Every text is a block of a list, so that a mark is an insertion. Reasoning is neither asked for nor sent back in
-//! this form of the mode. What the models of a family take is in `family`.
+//! Every text is a block of a list, so that a mark is an insertion. Reasoning is sent back
+//! only as the signed blocks that the same model wrote. What the models of a family take is in `family`.
 
 use std::{borrow::Cow, ops::Range};
 
-use hermes_conversation::{Role, Shown};
+use hermes_conversation::media::Source;
+use hermes_conversation::{Media, Part, Role, Shown, ToolCall};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{MapAccess, Visitor},
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{Dialect, WireFormat, quote, raw, system_list};
+use super::{Dialect, WireFormat, is_object, quote, raw, system_list};
 use crate::{
     Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
@@ -289,49 +290,155 @@ fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     system_list(out, system)
 }
 
-/// A message as blocks of its side. Every one ends with a block that can be marked.
+/// A message as blocks of its side. Every one ends with a block that can be marked, but for reasoning without words behind.
 fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
-    let side = match message.role {
-        Role::Assistant => {
-            let text = &message.content;
-            let text = match (text.trim().is_empty(), message.tool_calls.is_empty()) {
-                (false, _) => Some(text.as_str()),
-                (true, true) => Some(NOTHING_ANSWERED),
-                (true, false) => None,
-            };
-            if let Some(text) = text {
-                text_block(&mut out, text);
-            }
-            for call in &message.tool_calls {
-                if !out.is_empty() {
-                    out.push(b',');
-                }
-                out.extend_from_slice(br#"{"type":"tool_use","id":"#);
-                quote(&mut out, &sanitised(&call.id));
-                out.extend_from_slice(br#","name":"#);
-                quote(&mut out, &call.name);
-                out.extend_from_slice(br#","input":"#);
-                out.extend_from_slice(input(&call.arguments).as_bytes());
-                out.push(b'}');
-            }
-            Role::Assistant
-        }
+    let side = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
+    let mark = match message.role {
+        Role::Assistant => reply(&mut out, message),
         Role::Tool => {
-            out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
-            quote(&mut out, &sanitised(message.tool_call_id.as_deref().unwrap_or_default()));
-            out.extend_from_slice(br#","content":"#);
-            quote(&mut out, or(&message.content, NO_OUTPUT));
-            out.push(b'}');
-            Role::User
+            result(&mut out, message);
+            Some(out.len() - 1)
         }
         Role::User | Role::System => {
-            text_block(&mut out, or(&message.content, NOTHING_SAID));
-            Role::User
+            if !blocks(&mut out, &message.parts) {
+                text_block(&mut out, or(&message.content, NOTHING_SAID));
+            }
+            Some(out.len() - 1)
         }
     };
-    let mark = out.len() - 1;
-    Rendered::blocks(style, out, Some(mark), side)
+    Rendered::blocks(style, out, mark, side)
+}
+
+/// The blocks of a reply, and where a mark can be inserted: not into reasoning.
+fn reply(out: &mut Vec<u8>, message: &Shown) -> Option<usize> {
+    let mut mark = None;
+    if message.parts.is_empty() {
+        if !message.content.trim().is_empty() {
+            text_block(out, &message.content);
+        }
+        for call in &message.tool_calls {
+            if !out.is_empty() {
+                out.push(b',');
+            }
+            tool_use(out, call);
+        }
+        mark = out.len().checked_sub(1);
+    }
+    for part in &message.parts {
+        let before = out.len();
+        if before > 0 {
+            out.push(b',');
+        }
+        let begin = out.len();
+        match part {
+            Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(out, text),
+            Part::ToolCall(call) => tool_use(out, call),
+            part => {
+                // What is not an object would make the body unreadable.
+                if let Some(payload) = part.payload().filter(|payload| is_object(&payload.data)) {
+                    out.extend_from_slice(payload.data.as_bytes());
+                } else if let Some(mention) = part.mention() {
+                    text_block(out, &mention);
+                }
+            }
+        }
+        if out.len() == begin {
+            out.truncate(before);
+        } else if part.payload().is_none() {
+            mark = Some(out.len() - 1);
+        }
+    }
+    if out.is_empty() {
+        text_block(out, NOTHING_ANSWERED);
+        mark = Some(out.len() - 1);
+    }
+    mark
+}
+
+fn tool_use(out: &mut Vec<u8>, call: &ToolCall) {
+    out.extend_from_slice(br#"{"type":"tool_use","id":"#);
+    quote(out, &sanitised(&call.id));
+    out.extend_from_slice(br#","name":"#);
+    quote(out, &call.name);
+    out.extend_from_slice(br#","input":"#);
+    out.extend_from_slice(input(&call.arguments).as_bytes());
+    out.push(b'}');
+}
+
+fn result(out: &mut Vec<u8>, message: &Shown) {
+    out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
+    quote(out, &sanitised(message.tool_call_id.as_deref().unwrap_or_default()));
+    out.extend_from_slice(br#","content":"#);
+    let whole = message.parts.iter().find_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    let inner = whole.map_or(&[][..], |result| &result.parts);
+    if inner.iter().any(|part| part.media().is_some()) {
+        let begin = out.len();
+        out.push(b'[');
+        blocks(out, inner);
+        if out.len() == begin + 1 {
+            text_block(out, NO_OUTPUT);
+        }
+        out.push(b']');
+    } else {
+        quote(out, or(&message.content, NO_OUTPUT));
+    }
+    if whole.is_some_and(|result| result.failed) {
+        out.extend_from_slice(br#","is_error":true"#);
+    }
+    out.push(b'}');
+}
+
+/// Words, pictures and files as blocks, one behind the other. False where there is nothing to write.
+fn blocks(out: &mut Vec<u8>, parts: &[Part]) -> bool {
+    let mut any = false;
+    for part in parts {
+        let words = match part {
+            Part::Text { text } | Part::Refusal { text } => Some(text.clone()),
+            part => part.mention(),
+        };
+        let source = part.media().and_then(source);
+        let words = words.filter(|words| source.is_none() && !words.trim().is_empty());
+        if source.is_none() && words.is_none() {
+            continue;
+        }
+        if any {
+            out.push(b',');
+        }
+        any = true;
+        match (source, words) {
+            (Some(source), _) => {
+                let kind = if matches!(part, Part::File(_)) { "document" } else { "image" };
+                out.extend_from_slice(br#"{"type":"#);
+                quote(out, kind);
+                out.extend_from_slice(br#","source":"#);
+                out.extend_from_slice(&source);
+                out.push(b'}');
+            }
+            (None, Some(words)) => text_block(out, &words),
+            (None, None) => {}
+        }
+    }
+    any
+}
+
+/// Where the provider finds the bytes; none where they are lost.
+fn source(media: &Media) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    if let Source::Url(url) = &media.source {
+        out.extend_from_slice(br#"{"type":"url","url":"#);
+        quote(&mut out, url);
+    } else {
+        out.extend_from_slice(br#"{"type":"base64","media_type":"#);
+        quote(&mut out, &media.media_type);
+        out.extend_from_slice(br#","data":"#);
+        quote(&mut out, &super::media::base64(media)?);
+    }
+    out.push(b'}');
+    Some(out)
 }
 
 fn or<'a>(text: &'a str, placeholder: &'a str) -> &'a str {

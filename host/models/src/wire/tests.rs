@@ -15,14 +15,7 @@ const STYLES: [Style; 3] = [Style::PLAIN, ENVELOPE, NATIVE];
 const TOOLS: &str = r#"[{"type":"function","function":{"name":"z","description":"","parameters":{"type":"object"}}}]"#;
 
 pub(crate) fn shown(role: Role, content: &str) -> Shown {
-    Shown {
-        role,
-        content: content.to_owned(),
-        reasoning: Some("not to be sent".to_owned()),
-        tool_calls: Vec::new(),
-        tool_call_id: None,
-        id: Some(MessageId(7)),
-    }
+    Shown { reasoning: Some("not to be sent".to_owned()), id: Some(MessageId(7)), ..Shown::words(role, content) }
 }
 
 pub(crate) fn call(id: &str, arguments: &str) -> ToolCall {

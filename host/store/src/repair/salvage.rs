@@ -13,9 +13,11 @@ use crate::error::Fault;
 use crate::{Store, StoreError};
 
 /// Those that others name first.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 13] = [
     "sessions",
     "messages",
+    "blobs",
+    "message_blobs",
     "prompts",
     "views",
     "summaries",

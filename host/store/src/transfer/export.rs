@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
-use super::record::{self, End, FORMAT, Header, Item, Record, VERSION};
+use super::record::{self, End, FORMAT, Header, Item, Record, VERSION, VERSION_OF_TEXT};
 use crate::deletion::Family;
 use crate::error::Fault;
 use crate::log::{self, corrupt, from_json};
-use crate::{ParentKind, SessionError, Store, StoreError, frozen, requests, session};
+use crate::{ParentKind, SessionError, Store, StoreError, blobs, frozen, requests, session};
 
 /// How the records of an export stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,12 @@ impl Store {
         })?;
         let mut sink = Sink { out, layout, lines: 0 };
         let exported_at = Timestamp::now().as_millisecond().cast_unsigned();
-        sink.put(&Record::Header(Header { format: FORMAT.into(), version: VERSION, exported_at }))?;
+        let has_parts = self.read(|connection| {
+            Ok(ids.iter().map(|id| has_parts(connection, id)).collect::<Result<Vec<_>, _>>()?.contains(&true))
+        })?;
+        // Older programs read what they can express, and refuse the rest by its number.
+        let version = if has_parts { VERSION } else { VERSION_OF_TEXT };
+        sink.put(&Record::Header(Header { format: FORMAT.into(), version, exported_at }))?;
         let mut exported = Exported::default();
         for id in &ids {
             match self.export_session(id, &mut sink) {
@@ -98,6 +103,12 @@ fn chosen(family: &Family, named: &[SessionId]) -> Result<Vec<SessionId>, Fault>
         }
     }
     Ok(family.order().iter().filter(|id| wanted.contains(id)).cloned().collect())
+}
+
+fn has_parts(connection: &Connection, id: &SessionId) -> Result<bool, Fault> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = ?1 AND (parts IS NOT NULL OR author IS NOT NULL))";
+    Ok(connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0))?)
 }
 
 struct Sink<'a> {
@@ -190,7 +201,9 @@ fn write_messages(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) 
     let mut statement = connection.prepare_cached(&sql)?;
     let mut count = 0;
     for message in statement.query_map([id.as_str()], log::from_row)? {
-        sink.put(&Record::Message(Box::new(message?)))?;
+        let mut message = message?;
+        blobs::filled(connection, &mut message.draft)?;
+        sink.put(&Record::Message(Box::new(message)))?;
         count += 1;
     }
     Ok(count)

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use self::lines::{Line, Lines, Place};
 use super::numbers::{Numbers, Pair, Stretch};
-use super::record::{self, End, FORMAT, Record, VERSION};
+use super::record::{self, End, FORMAT, Record, VERSION, VERSION_OF_TEXT};
 use crate::error::Fault;
 use crate::session::{UNFINISHED, path_text};
 use crate::{ParentKind, SessionError, Store, StoreError, lease, rewind, title};
@@ -203,7 +203,11 @@ fn check_header(line: Option<Line>) -> Result<(), StoreError> {
         return Err(StoreError::Import { line: 1, problem: "the file is empty".into() });
     };
     match line.record() {
-        Ok(Record::Header(header)) if header.format == FORMAT && header.version == VERSION => Ok(()),
+        Ok(Record::Header(header))
+            if header.format == FORMAT && (VERSION_OF_TEXT..=VERSION).contains(&header.version) =>
+        {
+            Ok(())
+        }
         Ok(Record::Header(header)) if header.format == FORMAT => {
             Err(line.refused(format!("the export has version {}, and this hermes reads {VERSION}", header.version)))
         }

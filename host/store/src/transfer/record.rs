@@ -1,4 +1,4 @@
-//! The records of an export, version 1. A session's records stand together, its parent's before them.
+//! The records of an export, version 2. A session's records stand together, its parent's before them.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Frozen, ParentKind, RequestRecord, Totals};
 
 pub(super) const FORMAT: &str = "hermes-sessions";
-pub(super) const VERSION: u32 = 1;
+/// With parts and authors of messages.
+pub(super) const VERSION: u32 = 2;
+/// Without them: older programs read it too.
+pub(super) const VERSION_OF_TEXT: u32 = 1;
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

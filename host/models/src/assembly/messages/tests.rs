@@ -245,3 +245,37 @@ proptest! {
         prop_assert_eq!(calls(&reply), [("c", "a", whole), ("d", "b", whole)]);
     }
 }
+
+#[test]
+fn signed_and_redacted_reasoning_is_kept_in_its_place() {
+    let events = [
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "c2"}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "ln"}}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "xyz"}}),
+        json!({"type": "content_block_start", "index": 2, "content_block": {"type": "text", "text": "so"}}),
+        json!({"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "c", "name": "f", "input": {}}}),
+        json!({"type": "content_block_stop", "index": 3}),
+        json!({"type": "message_stop"}),
+    ];
+    let mut assembly = Assembly::default();
+    for event in &events {
+        assembly.take(event, &mut |_| {}).unwrap();
+    }
+    let reply = Box::new(assembly).finish("m", &mut String::new).unwrap();
+    let payload = |part: &Part| part.payload().map(|payload| serde_json::from_str::<Value>(&payload.data).unwrap());
+    let payloads: Vec<Option<Value>> = reply.parts.iter().map(payload).collect();
+    assert_eq!(
+        payloads,
+        [
+            Some(json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"})),
+            Some(json!({"type": "redacted_thinking", "data": "xyz"})),
+            None,
+            None
+        ]
+    );
+    assert_eq!(reply.parts[2], Part::text("so"));
+    assert_eq!(reply.parts[3], Part::ToolCall(reply.tool_calls[0].clone()));
+    assert_eq!((reply.text.as_str(), reply.reasoning.as_deref()), ("so", Some("hm")));
+}

@@ -40,7 +40,7 @@ fn error(kind: &str, message: &str) -> Value {
 
 fn provider(server: &Server) -> Remote {
     let base = format!("http://{}", server.address);
-    Remote::new(&route(&base, &[("api_key", KEY), ("api_mode", "anthropic_messages")]), BRIEF).unwrap()
+    Remote::new(&route(&base, &[("api_key", KEY), ("api_mode", "anthropic_messages")]), &logins(), BRIEF).unwrap()
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn a_reply_needs_no_end_of_the_connection_and_may_come_in_one_piece() {
     });
     // Nothing follows the end of a message, so that nothing is waited for.
     let patience = Patience { rest: Duration::from_secs(3600), ..BRIEF };
-    let remote = Remote::new(&route(&base, &[("api_mode", "anthropic_messages")]), patience).unwrap();
+    let remote = Remote::new(&route(&base, &[("api_mode", "anthropic_messages")]), &logins(), patience).unwrap();
     assert_eq!(ask(&remote).await.0.unwrap().text, "whole");
     drop(held.await.unwrap());
 

@@ -20,9 +20,10 @@ async fn requests(provider: &str, path: &str, api_mode: &str) -> String {
         api_key: Some(KEY.to_owned()),
         api_mode: Some(api_mode.to_owned()),
         context_length: Some(200_000),
+        ..Wanted::default()
     };
     let route = resolve(&Wanted::default(), &|_| None, &config).unwrap();
-    let remote = Remote::new(&route, BRIEF).unwrap();
+    let remote = Remote::new(&route, &logins(), BRIEF).unwrap();
 
     let system = System { text: "stable\n\nrest", stable: 6, ephemeral: "only now" };
     let mut prefix = Prefix::new(remote.style(), TOOLS, system).unwrap();

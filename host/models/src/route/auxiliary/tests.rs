@@ -42,8 +42,9 @@ fn of(
 fn brief(flags: Pairs<'_>, env: Pairs<'_>, config: Pairs<'_>, section: Pairs<'_>) -> String {
     match of(flags, env, config, section).1 {
         Ok(route) => {
-            let key = match (route.api_key, route.key_source) {
-                (Some(key), Some(source)) => format!("{} from {source}", key.expose()),
+            let key = match (route.credential, route.key_source) {
+                (Some(Credential::Key(key)), Some(source)) => format!("{} from {source}", key.expose()),
+                (Some(Credential::Login(name)), Some(source)) => format!("login {name} from {source}"),
                 _ => "no key".to_owned(),
             };
             format!("{} {} @ {} {key}", route.model.provider, route.model.name, route.base_url.unwrap())
@@ -146,7 +147,7 @@ fn a_known_provider_brings_its_address_its_model_and_its_key() {
 fn a_key_without_a_place_is_sent_nowhere_and_told() {
     let (_, route) = of(NONE, NONE, GATEWAY, &[("model", "small"), ("api_key", "sk-0123456789abcdefghij")]);
     let route = route.unwrap();
-    assert_eq!(route.api_key.unwrap().expose(), "gate-key");
+    assert_eq!(route.credential, Secret::new("gate-key").map(Credential::Key));
     assert!(route.notes[0].contains("auxiliary.t.provider") && !route.notes[0].contains("0123456789"));
     let (_, route) = of(NONE, NONE, GATEWAY, &[("base_url", "http://x/v1"), ("key_env", "NOT_SET")]);
     assert!(route.unwrap().notes[0].contains("NOT_SET"));

@@ -8,7 +8,7 @@ use super::{MOST_MESSAGES, PLAUSIBLE, Survey};
 use crate::error::Fault;
 use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
-use crate::{RequestRecord, frozen, log, requests};
+use crate::{RequestRecord, blobs, frozen, log, requests};
 
 /// The place of messages among the records of a session.
 const OF_MESSAGES: u8 = 2;
@@ -107,6 +107,9 @@ impl Survey {
     ) -> Result<(), Fault> {
         if message.role == Role::System {
             return Err(line.refused("a system message is no part of a conversation").into());
+        }
+        if let Err(error) = blobs::check(&message.draft) {
+            return Err(line.refused(error.to_string()).into());
         }
         let entry = &self.entries[at];
         let number = message.id.0;
@@ -398,5 +401,5 @@ fn same_message(
     let sql = format!("SELECT {} FROM messages WHERE session_id = ?1 AND id > ?2 ORDER BY id LIMIT 1", log::COLUMNS);
     let next =
         connection.prepare_cached(&sql)?.query_row(params![entry.id.as_str(), last], log::from_row).optional()?;
-    Ok(next.filter(|next| next.draft == message.draft).map(|next| next.id.0))
+    Ok(next.filter(|next| next.draft == blobs::stripped(&message.draft)).map(|next| next.id.0))
 }

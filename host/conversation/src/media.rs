@@ -1,0 +1,281 @@
+//! Pictures and files of messages: what they are, how large, and where their bytes are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::part::Bytes;
+
+/// Bytes that one picture or file may have: 20 MB.
+pub const MOST_BYTES: usize = 20_000_000;
+
+/// The hash of a blob's bytes, in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobId(pub String);
+
+impl BlobId {
+    /// The id of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes).to_hex().to_string())
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A picture or a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// Where its bytes are.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// A file name, without folders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Pixels, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Pixels, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+}
+
+/// Where the bytes of a picture or file are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// In the store, under the hash of their content.
+    Blob(Blob),
+    /// On the web, `https:` only. The host never fetches it: the provider does.
+    Url(String),
+}
+
+/// Bytes in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blob {
+    /// Names them.
+    pub hash: BlobId,
+    /// How many there are.
+    pub size: u64,
+    /// The bytes themselves: only before they are stored, in an export, and while a request is rendered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+}
+
+/// Why something cannot be a picture or file of a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MediaError {
+    /// There is nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// It is larger than [`MOST_BYTES`].
+    #[error("the file has {size} bytes, and at most {MOST_BYTES} can be sent; make it smaller")]
+    TooLarge {
+        /// Its bytes.
+        size: usize,
+    },
+    /// Its first bytes are those of no format that models read.
+    #[error("the file is not a PNG, JPEG, WebP or GIF picture; convert it to one of these")]
+    NotAnImage,
+    /// The address is not `https:`.
+    #[error("`{0}` does not begin with `https://`, the only kind of address that can be sent")]
+    Address(String),
+}
+
+impl Media {
+    /// A picture from its bytes. Type and size are read from the bytes; a name may give folders, which are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Empty`], [`MediaError::TooLarge`] and [`MediaError::NotAnImage`].
+    pub fn image(bytes: Vec<u8>, name: Option<&str>) -> Result<Self, MediaError> {
+        check_size(bytes.len())?;
+        let (media_type, size) = sniff(&bytes).ok_or(MediaError::NotAnImage)?;
+        let (width, height) = size.unzip();
+        let blob = Blob { hash: BlobId::of(&bytes), size: bytes.len() as u64, bytes: Some(Bytes(bytes.into())) };
+        Ok(Self { source: Source::Blob(blob), media_type: media_type.to_owned(), name: bare(name), width, height })
+    }
+
+    /// A document of any type.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Empty`] and [`MediaError::TooLarge`].
+    pub fn file(bytes: Vec<u8>, media_type: &str, name: Option<&str>) -> Result<Self, MediaError> {
+        check_size(bytes.len())?;
+        let blob = Blob { hash: BlobId::of(&bytes), size: bytes.len() as u64, bytes: Some(Bytes(bytes.into())) };
+        let (source, media_type) = (Source::Blob(blob), media_type.to_owned());
+        Ok(Self { source, media_type, name: bare(name), width: None, height: None })
+    }
+
+    /// A picture on the web.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Address`].
+    pub fn image_at(url: &str) -> Result<Self, MediaError> {
+        if !url.starts_with("https://") {
+            return Err(MediaError::Address(url.chars().take(200).collect()));
+        }
+        let media_type = "image".to_owned();
+        Ok(Self { source: Source::Url(url.to_owned()), media_type, name: None, width: None, height: None })
+    }
+
+    /// The blob, where the bytes are in the store.
+    pub fn blob(&self) -> Option<&Blob> {
+        match &self.source {
+            Source::Blob(blob) => Some(blob),
+            Source::Url(_) => None,
+        }
+    }
+
+    /// The bytes, where they are at hand.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.blob()?.bytes.as_ref().map(|bytes| &*bytes.0)
+    }
+
+    /// Puts the bytes into it, or takes them out.
+    pub fn set_bytes(&mut self, bytes: Option<Arc<[u8]>>) {
+        if let Source::Blob(blob) = &mut self.source {
+            blob.bytes = bytes.map(Bytes);
+        }
+    }
+
+    pub(crate) fn mention(&self, what: &str) -> String {
+        match (&self.name, &self.source) {
+            (Some(name), _) => format!("[{what}: {name}, {}]", self.media_type),
+            (None, Source::Url(url)) => format!("[{what}: {url}]"),
+            (None, Source::Blob(_)) => format!("[{what}: {}]", self.media_type),
+        }
+    }
+}
+
+fn check_size(size: usize) -> Result<(), MediaError> {
+    match size {
+        0 => Err(MediaError::Empty),
+        size if size > MOST_BYTES => Err(MediaError::TooLarge { size }),
+        _ => Ok(()),
+    }
+}
+
+fn bare(name: Option<&str>) -> Option<String> {
+    let name = name?.rsplit(['/', '\\']).next()?;
+    let plain: String = name.chars().filter(|character| !character.is_control()).take(200).collect();
+    (!plain.is_empty()).then_some(plain)
+}
+
+/// The type of a picture by its first bytes, and its size in pixels where that is found.
+fn sniff(bytes: &[u8]) -> Option<(&'static str, Option<(u32, u32)>)> {
+    let two = |at: usize, big: bool| {
+        let pair: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
+        Some(u32::from(if big { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }))
+    };
+    let four = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        return Some(("image/png", four(16).zip(four(20))));
+    }
+    if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+        return Some(("image/gif", two(6, false).zip(two(8, false))));
+    }
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        let size = match bytes.get(12..16) {
+            Some(b"VP8 ") => two(26, false).zip(two(28, false)).map(|(w, h)| (w & 0x3fff, h & 0x3fff)),
+            Some(b"VP8L") => bytes.get(21..25).and_then(|bits| {
+                let bits = u32::from_le_bytes(bits.try_into().ok()?);
+                Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
+            }),
+            Some(b"VP8X") => bytes.get(24..30).map(|size| {
+                let three = |at: usize| u32::from_le_bytes([size[at], size[at + 1], size[at + 2], 0]) + 1;
+                (three(0), three(3))
+            }),
+            _ => None,
+        };
+        return Some(("image/webp", size));
+    }
+    if bytes.starts_with(b"\xff\xd8\xff") {
+        return Some(("image/jpeg", jpeg_size(bytes)));
+    }
+    None
+}
+
+/// Walks from segment to segment up to the one that begins a frame.
+fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let [0xff, marker] = *bytes.get(at..at + 2)? else { return None };
+        let two = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        match marker {
+            0xff => at += 1,
+            0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
+                return Some((two(at + 7)?.into(), two(at + 5)?.into()));
+            }
+            0x01 | 0xd0..=0xd9 => at += 2,
+            _ => at += 2 + usize::from(two(at + 2)?),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend_from_slice(&width.to_be_bytes());
+        bytes.extend_from_slice(&height.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn type_and_size_come_from_the_bytes_and_not_from_the_name() {
+        let jpeg = [b"\xff\xd8\xff\xe0\0\x04ab".as_slice(), b"\xff\xc0\0\x0b\x08\0\x20\0\x40\x01"].concat();
+        let webp = [b"RIFF\0\0\0\0WEBPVP8X".as_slice(), &[0; 8], &[9, 0, 0, 4, 0, 0]].concat();
+        for (bytes, media_type, size) in [
+            (png(640, 480), "image/png", Some((640, 480))),
+            (b"GIF89a\x10\0\x08\0".to_vec(), "image/gif", Some((16, 8))),
+            (jpeg, "image/jpeg", Some((64, 32))),
+            (webp, "image/webp", Some((10, 5))),
+            (b"\xff\xd8\xff".to_vec(), "image/jpeg", None),
+        ] {
+            let media = Media::image(bytes, Some("/tmp/a.txt")).unwrap();
+            assert_eq!((media.media_type.as_str(), media.width.zip(media.height)), (media_type, size));
+            assert_eq!(media.name.as_deref(), Some("a.txt"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_with_the_reason() {
+        assert_eq!(Media::image(Vec::new(), None), Err(MediaError::Empty));
+        let size = MOST_BYTES + 1;
+        assert_eq!(Media::image(vec![0; size], None), Err(MediaError::TooLarge { size }));
+        assert_eq!(Media::image(b"%PDF-1.7".to_vec(), None), Err(MediaError::NotAnImage));
+        for address in ["http://example.com/a.png", "file:///etc/passwd", "data:image/png;base64,AAAA"] {
+            assert_eq!(Media::image_at(address), Err(MediaError::Address(address.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_blob_is_printed_without_its_bytes_and_written_with_them() {
+        let media = Media::image(png(1, 1), Some("a.png")).unwrap();
+        assert!(format!("{media:?}").contains("24 bytes"));
+        let json = serde_json::to_string(&media).unwrap();
+        assert_eq!(serde_json::from_str::<Media>(&json).unwrap(), media);
+        let mut bare = media;
+        bare.set_bytes(None);
+        assert!(!serde_json::to_string(&bare).unwrap().contains("bytes"));
+        assert_eq!(bare.mention("image"), "[image: a.png, image/png]");
+    }
+}

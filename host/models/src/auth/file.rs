@@ -1,0 +1,153 @@
+//! `auth.json`: the logins of a home. Written whole or not at all, readable by its owner alone, and changed by one
+//! process at a time.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What is known of one login. Keys that this version does not know are kept as they are.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Login {
+    /// Where a refresh token is exchanged for an access token.
+    pub(super) token_url: String,
+    pub(super) client_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) client_secret: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scope: Option<String>,
+    pub(super) refresh_token: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) access_token: Option<String>,
+    /// When the access token expires, in seconds since 1970; none where the server did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<u64>,
+    /// When it was issued, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) obtained_at: Option<u64>,
+    #[serde(flatten)]
+    pub(super) other: Map<String, Value>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Document {
+    #[serde(default)]
+    logins: BTreeMap<String, Value>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+/// Why a login cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileError {
+    #[error("there is no {}", .0.display())]
+    NoFile(PathBuf),
+    #[error("it is not in {}", .0.display())]
+    NoLogin(PathBuf),
+    // The parser's own words may quote a token.
+    #[error("{} is not valid JSON at line {line}", path.display())]
+    Invalid { path: PathBuf, line: usize },
+    #[error("it lacks token_url, client_id or refresh_token in {}", .0.display())]
+    Incomplete(PathBuf),
+    #[error("{} cannot be read or written: {why}", path.display())]
+    Io { path: PathBuf, why: io::Error },
+}
+
+/// The file.
+#[derive(Debug, Clone)]
+pub(super) struct AuthFile {
+    path: PathBuf,
+}
+
+/// The right to change the file, held by one process and one login at a time. Ends with the value, and with the process.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl AuthFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the lock if nobody has it. The lock is a file of its own, because writing replaces the file itself.
+    pub(super) fn try_lock(&self) -> Result<Option<Lock>, FileError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        let file = options.open(self.path.with_extension("json.lock")).map_err(|why| self.io(why))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(why)) => Err(self.io(why)),
+        }
+    }
+
+    /// A login as it is now. Reading needs no lock, because the file is replaced as a whole.
+    pub(super) fn read(&self, name: &str) -> Result<Login, FileError> {
+        let entry = self.document()?.logins.remove(name).ok_or_else(|| FileError::NoLogin(self.path.clone()))?;
+        serde_json::from_value(entry).map_err(|_| FileError::Incomplete(self.path.clone()))
+    }
+
+    /// Replaces a login and keeps the rest of the file.
+    pub(super) fn write(&self, _lock: &Lock, name: &str, login: &Login) -> Result<(), FileError> {
+        let mut document = self.document()?;
+        let value = serde_json::to_value(login).map_err(|error| self.io(error.into()))?;
+        document.logins.insert(name.to_owned(), value);
+        let text = serde_json::to_vec_pretty(&document).map_err(|error| self.io(error.into()))?;
+        self.replace(&text).map_err(|why| self.io(why))
+    }
+
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        // A link is followed, so that a file kept elsewhere stays there.
+        let path = fs::canonicalize(&self.path)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // Only its owner may read a temporary file, and so the new one.
+        let mut file = tempfile::Builder::new().prefix(".auth-").tempfile_in(folder)?;
+        file.write_all(text)?;
+        file.as_file().sync_all()?;
+        file.persist(&path).map_err(|error| error.error)?;
+        if cfg!(unix) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    fn document(&self) -> Result<Document, FileError> {
+        let text = fs::read(&self.path).map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound => FileError::NoFile(self.path.clone()),
+            _ => self.io(why),
+        })?;
+        self.make_private();
+        serde_json::from_slice(&text)
+            .map_err(|error| FileError::Invalid { path: self.path.clone(), line: error.line() })
+    }
+
+    /// Takes the file away from other users, who could read it where the user created it with an editor.
+    fn make_private(&self) {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let open = fs::metadata(&self.path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
+            if open && let Err(error) = fs::set_permissions(&self.path, fs::Permissions::from_mode(0o600)) {
+                tracing::warn!(path = %self.path.display(), %error, "other users may read the tokens of this file");
+            }
+        }
+    }
+
+    fn io(&self, why: io::Error) -> FileError {
+        FileError::Io { path: self.path.clone(), why }
+    }
+}

@@ -1,0 +1,312 @@
+//! Access tokens that expire, and the rule that each expiry costs one refresh.
+//!
+//! Within a process, the sessions of a login share one [`Token`], and one of them refreshes while the others wait.
+//! Between processes, the lock of `auth.json` does the same: the process that obtains it reads the file again and refreshes
+//! only if no other process has done so.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use async_trait::async_trait;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+
+use super::{
+    Authentication, Authorized,
+    file::{AuthFile, FileError, Lock, Login},
+    fixed,
+    refresh::{self, Refusal},
+};
+use crate::{ModelError, Secret};
+
+/// A token is refreshed this many seconds before it expires, so that it does not expire on its way; at most a quarter of
+/// its life.
+const MARGIN: u64 = 60;
+/// How long to wait for another process that refreshes: longer than a token server may take.
+const LONGEST_LOCK: Duration = Duration::from_secs(60);
+/// How many former secrets are remembered to be scrubbed from texts.
+const MOST_SEEN: usize = 64;
+
+/// The logins of a home, by name. Clones share their tokens.
+#[derive(Clone)]
+pub struct Logins {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    file: AuthFile,
+    now: fn() -> SystemTime,
+    tokens: Mutex<HashMap<String, Arc<Token>>>,
+}
+
+impl fmt::Debug for Logins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Logins").field(&self.shared.file.path()).finish()
+    }
+}
+
+impl Logins {
+    /// The logins in a file, which is read when a request first needs one of them.
+    pub fn new(file: PathBuf) -> Self {
+        let shared = Shared { file: AuthFile::new(file), now: SystemTime::now, tokens: Mutex::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The token of a login: the same one for every session.
+    pub(super) fn token(&self, name: &str) -> Arc<Token> {
+        let mut tokens = self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            Arc::new(Token {
+                inner: Arc::new(Inner {
+                    name: name.to_owned(),
+                    file: self.shared.file.clone(),
+                    now: self.shared.now,
+                    state: Mutex::default(),
+                    refreshing: tokio::sync::Mutex::new(()),
+                }),
+            })
+        };
+        Arc::clone(tokens.entry(name.to_owned()).or_insert_with(new))
+    }
+}
+
+/// The access token of one login.
+pub(super) struct Token {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    file: AuthFile,
+    now: fn() -> SystemTime,
+    state: Mutex<State>,
+    /// Held by the session that refreshes.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    access: Option<Secret>,
+    expires_at: Option<u64>,
+    /// How many seconds before its end it is refreshed.
+    margin: u64,
+    /// Current and former secrets, the newest last.
+    seen: Vec<Secret>,
+    /// How many refreshes have failed, and how the last one did.
+    failures: u64,
+    failure: Option<ModelError>,
+    /// A login that the server will not accept later either.
+    dead: Option<(Login, ModelError)>,
+    /// Tokens that could not be written, and the refresh token that they replace.
+    unwritten: Option<(String, Login)>,
+}
+
+impl State {
+    fn remember(&mut self, login: &Login) {
+        let texts = [Some(&login.refresh_token), login.access_token.as_ref(), login.client_secret.as_ref()];
+        for secret in texts.into_iter().flatten().filter_map(|text| Secret::new(text)) {
+            if !self.seen.contains(&secret) {
+                self.seen.push(secret);
+            }
+        }
+        let excess = self.seen.len().saturating_sub(MOST_SEEN);
+        self.seen.drain(..excess);
+    }
+
+    /// Takes over what the file says.
+    fn adopt(&mut self, login: &Login) {
+        self.remember(login);
+        self.access = login.access_token.as_deref().and_then(Secret::new);
+        self.expires_at = login.expires_at;
+        let life = login.expires_at.zip(login.obtained_at).map(|(end, begin)| end.saturating_sub(begin));
+        self.margin = life.map_or(MARGIN, |life| MARGIN.min(life / 4));
+    }
+
+    /// The token, if it does not expire within `margin` seconds and is not the one that was refused.
+    fn usable(&self, now: u64, margin: u64, refused: Option<&Secret>) -> Option<Secret> {
+        let expired = self.expires_at.is_some_and(|at| at <= now.saturating_add(margin));
+        self.access.clone().filter(|access| !expired && Some(access) != refused)
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn usable(&self, refused: Option<&Secret>) -> Option<Secret> {
+        let state = self.state();
+        state.usable(self.seconds(), state.margin, refused)
+    }
+
+    fn seconds(&self) -> u64 {
+        (self.now)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    fn scrub(&self, text: &str) -> String {
+        self.state().seen.iter().rev().fold(text.to_owned(), |text, secret| secret.scrub(&text))
+    }
+
+    /// A token other than the refused one. Refreshes unless another session or process has done so meanwhile. `failures`
+    /// is their number when the caller found its token unusable.
+    async fn renew(&self, failures: u64, refused: Option<Secret>) -> Result<Secret, ModelError> {
+        let _alone = self.refreshing.lock().await;
+        if let Some(access) = self.usable(refused.as_ref()) {
+            return Ok(access);
+        }
+        {
+            let state = self.state();
+            if state.failures > failures
+                && let Some(failure) = &state.failure
+            {
+                // The session that it waited for has just tried.
+                return Err(failure.clone());
+            }
+        }
+        let renewed = self.renew_alone(refused.as_ref()).await;
+        if let Err(error) = &renewed {
+            let mut state = self.state();
+            state.failures += 1;
+            state.failure = Some(error.clone());
+        }
+        renewed
+    }
+
+    async fn renew_alone(&self, refused: Option<&Secret>) -> Result<Secret, ModelError> {
+        self.reread()?;
+        if let Some(access) = self.usable(refused) {
+            return Ok(access);
+        }
+        let lock = self.lock().await?;
+        let login = self.reread()?;
+        if let Some(access) = self.usable(refused) {
+            return Ok(access);
+        }
+        let dead = self.state().dead.clone();
+        if let Some((refused, error)) = dead
+            && refused == login
+        {
+            return Err(error);
+        }
+        match refresh::ask(&login).await {
+            Ok(tokens) => {
+                let replaced = login.refresh_token.clone();
+                let now = self.seconds();
+                let login = Login {
+                    obtained_at: Some(now),
+                    access_token: Some(tokens.access),
+                    expires_at: tokens.expires_in.map(|seconds| now.saturating_add(seconds)),
+                    refresh_token: tokens.refresh.unwrap_or_else(|| replaced.clone()),
+                    ..login
+                };
+                let written = self.file.write(&lock, &self.name, &login);
+                let mut state = self.state();
+                state.adopt(&login);
+                if let Err(error) = written {
+                    // The server may have revoked the old refresh token already: this process goes on with the new one.
+                    tracing::warn!(login = %self.name, %error, "the new tokens of a login are not saved");
+                    state.unwritten = Some((replaced, login));
+                }
+                let access = state.access.clone();
+                drop(state);
+                access.ok_or_else(|| self.unavailable("the new access token is blank"))
+            }
+            Err(Refusal::Passing(why)) => {
+                // Within the margin, the old token still serves.
+                let current = self.state().usable(self.seconds(), 0, refused);
+                current.ok_or_else(|| self.unavailable(&why))
+            }
+            Err(Refusal::Final(why)) => {
+                let fix = format!(
+                    "sign in again, and put the new refresh_token of `{}` into {}",
+                    self.name,
+                    self.file.path().display()
+                );
+                let error = ModelError::Login { login: self.name.clone(), why: self.scrub(&why), fix };
+                self.state().dead = Some((login, error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    fn reread(&self) -> Result<Login, ModelError> {
+        let mut login = self.file.read(&self.name).map_err(|error| self.unreadable(&error))?;
+        let mut state = self.state();
+        match &state.unwritten {
+            Some((replaced, unwritten)) if *replaced == login.refresh_token => login = unwritten.clone(),
+            _ => state.unwritten = None,
+        }
+        state.adopt(&login);
+        Ok(login)
+    }
+
+    /// Polls, because a thread that waits for a file lock cannot be stopped.
+    async fn lock(&self) -> Result<Lock, ModelError> {
+        let until = tokio::time::Instant::now() + LONGEST_LOCK;
+        loop {
+            if let Some(lock) = self.file.try_lock().map_err(|error| self.unreadable(&error))? {
+                return Ok(lock);
+            }
+            if tokio::time::Instant::now() >= until {
+                let seconds = LONGEST_LOCK.as_secs();
+                return Err(self.unavailable(&format!("another process has been refreshing tokens for {seconds} s")));
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    }
+
+    fn unavailable(&self, why: &str) -> ModelError {
+        ModelError::LoginUnavailable { login: self.name.clone(), why: self.scrub(why) }
+    }
+
+    fn unreadable(&self, error: &FileError) -> ModelError {
+        let path = self.file.path().display();
+        let fix = format!("write token_url, client_id and refresh_token of `{}` into {path}", self.name);
+        let fix = match error {
+            FileError::NoFile(_) | FileError::NoLogin(_) | FileError::Incomplete(_) => fix,
+            FileError::Invalid { .. } => format!("correct the JSON of {path}"),
+            FileError::Io { .. } => format!("make sure that {path} can be read and written"),
+        };
+        ModelError::Login { login: self.name.clone(), why: error.to_string(), fix }
+    }
+}
+
+impl Token {
+    async fn renew(&self, refused: Option<Secret>) -> Result<Secret, ModelError> {
+        let inner = Arc::clone(&self.inner);
+        let failures = inner.state().failures;
+        // A task of its own: a turn that is stopped must not lose the refresh token that the server has just replaced.
+        let task = tokio::spawn(async move { inner.renew(failures, refused).await });
+        task.await.unwrap_or_else(|_| Err(self.inner.unavailable("the refresh was stopped")))
+    }
+}
+
+#[async_trait]
+impl Authentication for Token {
+    async fn authorize(&self) -> Result<Authorized, ModelError> {
+        let access = match self.inner.usable(None) {
+            Some(access) => access,
+            None => self.renew(None).await?,
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, fixed::bearer(&access)?);
+        Ok(Authorized { headers, token: Some(access) })
+    }
+
+    async fn refused(&self, authorized: &Authorized) -> Result<bool, ModelError> {
+        self.renew(authorized.token.clone()).await.map(|_| true)
+    }
+
+    fn scrub(&self, text: &str) -> String {
+        self.inner.scrub(text)
+    }
+
+    fn remedy(&self) -> String {
+        let (name, path) = (&self.inner.name, self.inner.file.path().display());
+        format!("check that the login `{name}` in {path} may use this model")
+    }
+}

@@ -1,0 +1,36 @@
+//! Set-up of HTTP clients.
+
+use std::time::Duration;
+
+use reqwest::{Client, redirect};
+use url::Url;
+
+use crate::{failure, providers};
+
+/// A client for one address. Redirects are off: credentials would go along.
+pub(crate) fn new(url: &Url, connect: Duration, silence: Duration) -> Result<Client, String> {
+    // Refused where one is installed already, which then serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .connect_timeout(connect)
+        .read_timeout(silence);
+    if providers::is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    if url.scheme() == "http" {
+        // Reading the machine's root certificates takes longer than the rest of the start.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| innermost(&error.without_url()))
+}
+
+/// The innermost cause of an error: the outer ones only say that a request failed.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    failure::one_line(&error.to_string())
+}
