@@ -45,7 +45,7 @@ pub use hermes_runtime::{
     ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use lock::{Entry, Lock, LockError, Pin, UNFINISHED, sync_folder, write_whole};
+pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use reload::{Change, Generations, ReloadSource, Taken};

@@ -46,7 +46,6 @@ mod log;
 mod maintenance;
 mod meta;
 mod migration;
-mod private;
 mod prune;
 mod queue;
 mod repair;
