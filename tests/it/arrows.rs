@@ -86,10 +86,13 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic", "hermes-private-files"]),
-    ("hermes-install", &["hermes-plugin-host", "hermes-runtime", "hermes-conversation", "hermes-private-files"]),
+    (
+        "hermes-install",
+        &["hermes-plugin-host", "hermes-runtime", "hermes-conversation", "hermes-private-files", "hermes-http-client"],
+    ),
     ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files"]),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
-    ("hermes-models", &["hermes-test-data", "hermes-conversation"]),
+    ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-http-client"]),
     ("hermes-store", &["hermes-test-data", "hermes-conversation", "hermes-private-files"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),
@@ -103,7 +106,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
     // Capabilities know neither wasmtime nor the bindings.
-    ("hermes-capabilities", &["hermes-private-files"]),
+    ("hermes-capabilities", &["hermes-http-client", "hermes-private-files"]),
+    ("hermes-http-client", &[]),
     ("hermes-private-files", &[]),
     // The other side of it is the SDK's.
     ("hermes-plugin-abi", &[]),
