@@ -1,6 +1,5 @@
 //! `$HERMES_HOME`: where it is, and the places of its files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use hermes_runtime::{CodeFolder, Compiler, Runtime};

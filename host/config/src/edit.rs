@@ -9,7 +9,6 @@ mod invariants;
 mod tests;
 mod text;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;

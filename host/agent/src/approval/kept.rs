@@ -1,7 +1,7 @@
 //! `approvals.json`: what the user approved for good, shared by all processes of a home.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
