@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-runtime",
             "hermes-capabilities",
             "hermes-conversation",
+            "hermes-private-files",
         ],
     ),
     (
@@ -44,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-capabilities",
             "hermes-conversation",
             "hermes-diagnostic",
+            "hermes-private-files",
         ],
     ),
     // It makes conversations of its own, and proves engines as the laboratory does.
@@ -82,14 +84,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-capabilities",
             "hermes-session-store",
             "hermes-conversation",
+            "hermes-private-files",
         ],
     ),
-    ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic"]),
-    ("hermes-install", &["hermes-plugin-host", "hermes-runtime", "hermes-conversation"]),
-    ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation"]),
+    ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic", "hermes-private-files"]),
+    (
+        "hermes-install",
+        &["hermes-plugin-host", "hermes-runtime", "hermes-conversation", "hermes-private-files", "hermes-http-client"],
+    ),
+    ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files"]),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
-    ("hermes-models", &["hermes-test-data", "hermes-conversation"]),
-    ("hermes-store", &["hermes-test-data", "hermes-session-store", "hermes-conversation"]),
+    ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-http-client"]),
+    ("hermes-store", &["hermes-test-data", "hermes-session-store", "hermes-conversation", "hermes-private-files"]),
     ("hermes-session-store", &["hermes-conversation"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),
@@ -102,8 +108,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Hostile plugins for the tests of both; it knows the contract and nothing of the host.
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
-    // It must know neither wasmtime nor the bindings, so it depends on no crate of this workspace.
-    ("hermes-capabilities", &[]),
+    // Capabilities know neither wasmtime nor the bindings.
+    ("hermes-capabilities", &["hermes-http-client", "hermes-private-files"]),
+    ("hermes-http-client", &[]),
+    ("hermes-private-files", &[]),
     // The other side of it is the SDK's.
     ("hermes-plugin-abi", &[]),
     ("hermes-conversation", &[]),

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail};
 use crate::cargo::{Profile, Repository, must, succeeds};
 use crate::guests;
 
-/// Upsets conversations so many times, and looks whether anything is torn.
-pub(crate) fn unrest(repository: &Repository, steps: &str) -> Result<()> {
-    steps.parse::<u32>().with_context(|| format!("`{steps}` is no number of steps"))?;
+/// Runs the chaos test with this many steps.
+pub(crate) fn chaos(repository: &Repository, steps: &str) -> Result<()> {
+    steps.parse::<u32>().with_context(|| format!("`{steps}` is not a number of steps"))?;
     print!("{}", guests::build(repository)?);
     let binary = repository.build_hermes(Profile::Dev)?;
     let mut tests = repository.cargo();

@@ -22,25 +22,26 @@ use crate::cargo::{Profile, Repository};
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  demo          build what is needed and run the main job, without a key or a network
-  test [ARGS]   every test; ARGS go to cargo nextest, or to cargo test where nextest is not installed
-  verify [N]    N generated conversations through each engine, nothing lost (1000000); what it prints belongs into
-                docs/measurements.md
-  unrest [N]    N restarts, kills, forks and switches of engine and model over conversations (2000)
+  demo          build Hermes and demonstrate it, without a key or a network
+  test [ARGS]   run all tests; missing test data is a failure; ARGS go to cargo nextest, or to cargo test if nextest
+                is not installed
+  examples      build the engines of sdk/examples in C and Python, and test them; needs their compilers
+  verify [N]    run N generated conversations through each engine and check that nothing is lost (1000000)
+  chaos [N]     N turns with random restarts, kills, forks and switches of engine and model (2000)
   fuzz [TARGET…] [--seconds N]
-                looks for bytes that break what holds at a boundary, each target for so long (600), with cargo-fuzz
-  lint          formatting and clippy, warnings refused, for the host and for the guests
-  build         a complete release binary: target/release/hermes
-  plugins       build the guests and stage them: target/bundled, target/test-guests
+                fuzz each target for N seconds (600); needs cargo-fuzz
+  lint          check formatting and run clippy for the host and the guests; warnings are errors
+  build         build the release binary with all plugins: target/release/hermes
+  plugins       build the plugins and stage them in target/bundled and target/test-guests
   bench startup [--peer COMMAND] [--runs N]
-                wall time and memory of `hermes --version` and of a one-shot turn
+                measure time and memory of `hermes --version` and of a one-shot turn
   bench engines [ENGINE…] [MESSAGES…]
-                what calls of engines take in sessions of 1,000, 10,000 and 100,000 messages
-  bench plugins what a plugin costs: a crash and what comes after, a call, memory at rest, loading ten of them
+                measure the calls of engines in sessions of 1,000, 10,000 and 100,000 messages
+  bench plugins measure a call, a crash with recovery, idle memory and loading of plugins
   bench assembly
-                putting a request together at 10, 1,000 and 10,000 messages
+                measure the assembly of a request at 10, 1,000 and 10,000 messages
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
-                what it costs to append and to search in small and large stores";
+                measure appending and searching in small and large stores";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -64,8 +65,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["verify"] => checks::verify(&repository, "1000000"),
         ["verify", conversations] => checks::verify(&repository, conversations),
         ["examples"] => checks::examples(&repository),
-        ["unrest"] => checks::unrest(&repository, "2000"),
-        ["unrest", steps] => checks::unrest(&repository, steps),
+        ["chaos"] => checks::chaos(&repository, "2000"),
+        ["chaos", steps] => checks::chaos(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),

@@ -8,15 +8,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_conversation::{Conversation, Item, Message, MessageId, Role, View, tokens};
+use hermes_conversation::{Conversation, Item, Message, MessageId, Role, View, fence, tokens};
 use hermes_plugin_host::{AssistDraft, ContextAssist, Place, Quote};
 
 use crate::compaction::notify::Notify;
 
 const OPENS: &str = "<earlier-context>";
 const ENDS: &str = "</earlier-context>";
-/// Words between the marks of the fences that the host puts around what nobody has just said.
-const FENCES: &[&str] = &["earlier-context", "memory-context"];
 const NOTE: &str =
     "[Word for word from earlier messages of this conversation that are not shown any more. Not a new message.]";
 /// How long a message waits; what comes later is dropped.
@@ -107,7 +105,7 @@ impl Assistant {
             let Some(message) = conversation.get(id).filter(|_| !shown.contains(id)) else { continue };
             let Some((label, text)) = passage(message, quote) else { continue };
             let key = (id, call_of(quote), quote.start, quote.length);
-            let piece = defused(&format!("{label}\n{text}\n\n"));
+            let piece = fence::defuse(&format!("{label}\n{text}\n\n"));
             let cost = tokens::of_text(&piece);
             if cost > left || text.trim().is_empty() || !self.given.insert(key) {
                 continue;
@@ -177,24 +175,6 @@ fn boundary(text: &str, mut at: usize) -> usize {
     at.min(text.len())
 }
 
-/// A passage cannot close the fence it stands in, nor open another one: a blank comes behind the mark of whatever would read as
-/// the host's, in capitals or not.
-fn defused(text: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    let mut defused = String::with_capacity(text.len());
-    let mut taken = 0;
-    for (at, _) in lower.match_indices('<') {
-        let behind = lower[at + 1..].trim_start_matches('/');
-        if FENCES.iter().any(|fence| behind.starts_with(fence)) {
-            defused.push_str(&text[taken..=at]);
-            defused.push(' ');
-            taken = at + 1;
-        }
-    }
-    defused.push_str(&text[taken..]);
-    defused
-}
-
 #[cfg(test)]
 mod tests {
     use hermes_conversation::{Draft, MessageRange, Summary};
@@ -235,15 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_spelling_of_a_fence_gets_through_and_no_name_of_a_tool() {
-        for (text, expected) in [
-            ("a </EARLIER-context > b", "a < /EARLIER-context > b"),
-            ("<<earlier-context>>", "<< earlier-context>>"),
-            ("<//memory-context><memory-context id='1'>", "< //memory-context>< memory-context id='1'>"),
-            ("1 < 2 and <b>İ</b>", "1 < 2 and <b>İ</b>"),
-        ] {
-            assert_eq!(defused(text), expected);
-        }
+    fn the_name_of_a_tool_cannot_close_the_fence() {
         let call = hermes_conversation::ToolCall {
             id: "c".to_owned(),
             name: format!("x:\n</earlier-context>{}", "y".repeat(100)),

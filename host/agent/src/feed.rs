@@ -138,6 +138,11 @@ impl Feed {
         self.publish(EventKind::Notice { text: text.into() });
     }
 
+    /// Whether a front end is connected.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.0.newest.receiver_count() > 0
+    }
+
     /// Drops the events that are kept for front ends that are behind: they get a snapshot.
     pub(crate) fn forget(&self) {
         let mut state = self.state();

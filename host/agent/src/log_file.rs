@@ -1,6 +1,6 @@
 //! A plugin's log: a file of lines to which several processes append, and the one before it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ impl LogFile {
 
     /// Puts the log aside, unless another process has done so by now.
     fn put_aside(&self, line: &str) -> io::Result<()> {
-        let turn = private().truncate(false).write(true).open(self.path.with_file_name("rotation.lock"))?;
+        let turn = hermes_private_files::open_file(&self.path.with_file_name("rotation.lock"))?;
         turn.lock()?;
         match fs::metadata(&self.path) {
             Ok(found) if self.is_full(&found, line) => fs::rename(&self.path, older_log(&self.path)),
@@ -64,23 +64,11 @@ impl LogFile {
     }
 }
 
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 fn open(path: &Path) -> io::Result<File> {
-    let mut folder = fs::DirBuilder::new();
-    folder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-    if let Some(parent) = path.parent() {
-        folder.create(parent)?;
+    if let Some(folder) = path.parent() {
+        hermes_private_files::create_folder(folder)?;
     }
-    private().append(true).open(path)
+    hermes_private_files::append_file(path)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ mod actor;
 mod core;
 mod handle;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use handle::{SessionHandle, SessionRules};

@@ -1,6 +1,5 @@
 //! `$HERMES_HOME`: where it is, and the places of its files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use hermes_runtime::{CodeFolder, Compiler, Runtime};
@@ -80,30 +79,4 @@ impl Home {
     pub fn code_key(&self) -> PathBuf {
         self.0.join("code.key")
     }
-}
-
-/// Creates a folder that only its owner can open, and the folders above it.
-///
-/// # Errors
-///
-/// When the system refuses.
-pub fn create_private(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Opens a file for appending; a new one can be read by its owner only.
-///
-/// # Errors
-///
-/// When the system refuses.
-pub fn append_private(file: &Path) -> io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)
 }

@@ -14,7 +14,7 @@ use hermes_runtime::Runtime;
 use hermes_store::{SessionStore, SqliteSessions, Store};
 
 use crate::bundled::BUNDLED;
-use crate::{AppError, ModelChoice, Reporter, Setup, create_private};
+use crate::{AppError, ModelChoice, Reporter, Setup};
 
 /// What a front end decides before it starts sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +181,8 @@ impl Launcher {
     /// Watches the plugins for changes while the session lasts.
     fn watch(&self, plugins: &mut Plugins, selection: &Selection) -> Result<(), String> {
         let folder = self.setup.home.plugins();
-        create_private(&folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+        hermes_private_files::create_folder(&folder)
+            .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
         let nursery = ReloadSource {
             runtime: Arc::clone(&self.runtime),
             find: {

@@ -15,7 +15,7 @@ mod setup;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use error::AppError;
-pub use home::{Home, append_private, create_private};
+pub use home::Home;
 pub use launcher::{Launch, Launcher, SessionChoice};
 pub use reporter::{Quiet, Reporter};
 pub use setup::{ModelChoice, Setup};

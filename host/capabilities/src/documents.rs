@@ -5,14 +5,16 @@
 //! documents lie and which names a plugin may use is decided by whoever makes [`Documents`].
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use hermes_private_files::lock_within;
 
 use crate::fault::{Fault, FaultKind};
 use crate::files::replace::{self, Mode};
@@ -153,7 +155,7 @@ impl From<DocumentsError> for Fault {
 pub struct Documents {
     place: Place,
     allowed: Option<Vec<String>>,
-    patience: u32,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -241,7 +243,7 @@ impl Documents {
             let (name, path) = (name.to_owned(), path.to_owned());
             move |source| DocumentsError::Io { name, path, action, source }
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the folder", dir))?;
+        hermes_private_files::create_folder(dir).map_err(failed("make the folder", dir))?;
         // Both are held until the end of the function. The lock file is never removed: whoever waits for it has
         // it open. The folder's lock is for those who reach the same file by another way: through `files`,
         // or through a link in another home.
@@ -253,7 +255,7 @@ impl Documents {
         let open = || {
             let dir = Dir::open_ambient_dir(folder, ambient_authority())?;
             let handle = replace::handle(&dir)?;
-            Ok((replace::lock(&handle, self.patience)?, dir, handle))
+            Ok((lock_within(&handle, self.patience)?, dir, handle))
         };
         let (locked, dir, handle) = open().map_err(failed("lock", folder))?;
         if !locked {
@@ -294,8 +296,8 @@ impl Documents {
 
     fn lock(&self, dir: &Path, name: &str) -> Result<fs::File, DocumentsError> {
         let path = dir.join(format!("{name}.lock"));
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let locked = opened.and_then(|file| Ok((replace::lock(&file, self.patience)?, file)));
+        let opened = hermes_private_files::open_file(&path);
+        let locked = opened.and_then(|file| Ok((lock_within(&file, self.patience)?, file)));
         match locked {
             Ok((true, file)) => Ok(file),
             Ok((false, _)) => Err(DocumentsError::Busy { name: name.to_owned(), lock: path }),
@@ -540,7 +542,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_held_is_waited_for_and_then_named() {
         let (home, mut documents) = home();
-        documents.patience = 3;
+        documents.patience = Duration::from_millis(30);
         let version = written(documents.write(NAME, "one", None).unwrap());
         let lock = home.path().join("memories/MEMORY.md.lock");
         let held = fs::File::open(&lock).unwrap();

@@ -394,7 +394,7 @@ impl Roots {
 
 fn lock(request: &Request<'_>, parent: &Dir) -> Result<std::fs::File, FilesError> {
     let handle = replace::handle(parent).map_err(|e| request.io("open the directory of", e))?;
-    match replace::lock(&handle, replace::PATIENCE) {
+    match hermes_private_files::lock_within(&handle, replace::PATIENCE) {
         Ok(true) => Ok(handle),
         Ok(false) => Err(request.busy()),
         Err(error) => Err(request.io("lock the directory of", error)),

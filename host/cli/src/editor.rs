@@ -13,7 +13,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
 
 use crate::slash;
-use hermes_app::append_private;
+use hermes_private_files::append_file;
 
 /// Lines that are remembered.
 const REMEMBERED: usize = 1_000;
@@ -55,7 +55,7 @@ impl Lines {
         editor.set_history_ignore_space(true);
         editor.set_helper(Some(Words));
         // Made here, so that it is never anybody else's to read.
-        drop(append_private(&history)?);
+        drop(append_file(&history)?);
         if let Err(error) = editor.load_history(&history) {
             tracing::warn!(%error, path = %history.display(), "the history cannot be read");
         }

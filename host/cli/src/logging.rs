@@ -11,7 +11,8 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use hermes_app::{Home, append_private, create_private};
+use hermes_app::Home;
+use hermes_private_files::{append_file, create_folder};
 
 /// A log that has grown to this is put aside, and the one before it goes.
 const LARGEST: u64 = 5 << 20;
@@ -55,10 +56,10 @@ pub(crate) fn start(verbose: u8, home: Option<&Home>) -> io::Result<()> {
 
 fn open(home: &Home) -> io::Result<fs::File> {
     let folder = home.logs();
-    create_private(&folder)?;
+    create_folder(&folder)?;
     let path = folder.join("hermes.log");
     if fs::metadata(&path).is_ok_and(|found| found.len() > LARGEST) {
         fs::rename(&path, folder.join("hermes.log.1"))?;
     }
-    append_private(&path)
+    append_file(&path)
 }

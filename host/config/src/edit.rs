@@ -9,7 +9,6 @@ mod invariants;
 mod tests;
 mod text;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -102,15 +101,8 @@ impl Edit {
         let write = || -> std::io::Result<()> {
             let folder = self.file.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(folder)?;
-            // It may hold keys: a new one is for its owner alone.
-            let mut written = tempfile::NamedTempFile::new_in(folder)?;
-            written.write_all(self.text.as_bytes())?;
-            if let Ok(known) = std::fs::metadata(&self.file) {
-                written.as_file().set_permissions(known.permissions())?;
-            }
-            written.as_file().sync_all()?;
-            written.persist(&self.file)?;
-            Ok(())
+            // The file may hold keys, so a new one is for its owner alone.
+            hermes_private_files::write_whole(&self.file, self.text.as_bytes())
         };
         write().map_err(|error| {
             let what = format!("{} cannot be written", self.file.display());

@@ -10,6 +10,7 @@
 pub mod closing;
 mod conversation;
 mod digest;
+pub mod fence;
 mod id;
 pub mod last_resort;
 pub mod media;

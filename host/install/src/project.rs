@@ -111,7 +111,7 @@ impl Project {
                 write(&name, &fs::read(paper).at(paper)?)?;
             }
         }
-        hermes_plugin_host::sync_folder(folder).at(folder)
+        hermes_private_files::sync_folder(folder).at(folder)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use hermes_plugin_host::UNFINISHED;
+use hermes_private_files::UNFINISHED;
 
 use crate::error::{At, InstallError};
 
@@ -156,9 +156,5 @@ pub(crate) fn has_leftovers(places: &Places) -> bool {
 
 /// A folder that only its owner can open, with those above it.
 pub(crate) fn private_folder(folder: &Path) -> Result<(), InstallError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).at(folder)
+    hermes_private_files::create_folder(folder).at(folder)
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_plugin_host::{Digest, Entry, Lock, sync_folder, write_whole};
+use hermes_plugin_host::{Digest, Entry, Lock};
+use hermes_private_files::{sync_folder, write_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, InstallError};
@@ -56,7 +57,7 @@ pub(crate) fn commit(
 ) -> Result<(), InstallError> {
     steps("note");
     let note = serde_json::to_string(transaction).expect("names, digests and rights are JSON");
-    private_file(&places.journal(), note.as_bytes()).at(&places.journal())?;
+    write_whole(&places.journal(), note.as_bytes()).at(&places.journal())?;
     carry_out(transaction, places, turn, steps)
 }
 
@@ -165,10 +166,4 @@ pub(crate) fn write_lock(lock: &Lock, path: &Path) -> Result<(), InstallError> {
         }
         _ => Ok(()),
     }
-}
-
-/// As [`write_whole`], for its owner alone: the note may hold a configuration with keys in it.
-fn private_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    // A temporary file is its owner's alone from the beginning.
-    write_whole(path, content)
 }

@@ -9,13 +9,8 @@ use crate::{failure, providers};
 
 /// A client for one address. Redirects are off: credentials would go along.
 pub(crate) fn new(url: &Url, connect: Duration, silence: Duration) -> Result<Client, String> {
-    // Refused where one is installed already, which then serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        .connect_timeout(connect)
-        .read_timeout(silence);
+    let mut builder =
+        hermes_http_client::builder().redirect(redirect::Policy::none()).connect_timeout(connect).read_timeout(silence);
     if providers::is_loopback(url) {
         builder = builder.no_proxy();
     }
@@ -28,9 +23,5 @@ pub(crate) fn new(url: &Url, connect: Duration, silence: Duration) -> Result<Cli
 
 /// The innermost cause of an error: the outer ones only say that a request failed.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    failure::one_line(&error.to_string())
+    failure::one_line(&hermes_http_client::innermost(error))
 }

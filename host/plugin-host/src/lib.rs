@@ -40,12 +40,12 @@ pub use error::PluginsError;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind, Image,
-    Invocation, Limit, LimitSet, Limits, LoadError, Moment, Outcome, Output, Place, PlanRequest, Pressure, Progress,
-    Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent,
-    ToolResult, TurnRecord, Verdict, model_answered,
+    Invocation, Limit, LimitSet, Limits, LoadError, Moment, OfferedSchema, Outcome, Output, Place, PlanRequest,
+    Pressure, Progress, Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone,
+    ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
-pub use lock::{Entry, Lock, LockError, Pin, UNFINISHED, sync_folder, write_whole};
+pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use reload::{Change, Generations, ReloadSource, Taken};

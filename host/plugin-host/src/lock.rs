@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hermes_runtime::LimitSet;
@@ -158,31 +158,9 @@ impl Lock {
 
     /// Puts it in its place, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
-        write_whole(path, self.text().as_bytes()).map_err(|source| LockError::File { path: path.to_owned(), source })
+        hermes_private_files::write_whole(path, self.text().as_bytes())
+            .map_err(|source| LockError::File { path: path.to_owned(), source })
     }
-}
-
-/// How the names of files begin that are not yet in their place; a process that was killed may leave one.
-pub const UNFINISHED: &str = ".hermes-";
-
-/// Puts a file in its place by a rename, and lasting before it returns.
-pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
-    file.write_all(content)?;
-    if let Ok(before) = fs::metadata(path) {
-        file.as_file().set_permissions(before.permissions())?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    sync_folder(folder)
-}
-
-/// Makes renames in a folder lasting.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    fs::File::open(folder)?.sync_all()?;
-    Ok(())
 }
 
 /// `name` or `kind/name`, nothing else.

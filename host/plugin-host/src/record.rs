@@ -3,8 +3,8 @@
 //! Kept in memory and written at failures and when a session ends. Several processes add to one file, under a lock. It is
 //! there for people and for `hermes plugins info` and `stats`: no decision hangs on it, so one that is damaged begins anew.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,9 +19,8 @@ const REMEMBERED: usize = 10;
 const CAUSE: usize = 1 << 10;
 /// More is no record.
 const MOST_BYTES: u64 = 1 << 20;
-/// How often, and after how long each time, a lock is tried that another process holds.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(20);
+/// How long another process's lock is waited for: nobody holds it for longer than it takes to write a small file.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a plugin fared so far, over all sessions and processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,21 +199,17 @@ impl Recorder {
 
     fn add_to(&self, path: &Path, fresh: &Figures, kept: &mut Kept) -> io::Result<()> {
         let Some(folder) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
-        make_private(folder)?;
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let lock = options.open(folder.join("record.lock"))?;
-        take(&lock)?;
+        hermes_private_files::create_folder(folder)?;
+        let lock = hermes_private_files::open_file(&folder.join("record.lock"))?;
+        if !hermes_private_files::lock_within(&lock, PATIENCE)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let mut record = read(path)?;
         // The copy is for the case that the file cannot be replaced.
         let mut adding = Kept { suspension: kept.suspension.clone(), errors: kept.errors.clone(), ..*kept };
         record.add(fresh, &mut adding, &self.session);
-        let mut written = tempfile::NamedTempFile::new_in(folder)?;
-        written.write_all(serde_json::to_string_pretty(&record)?.as_bytes())?;
-        written.write_all(b"\n")?;
-        written.persist(path)?;
+        let text = serde_json::to_string_pretty(&record)? + "\n";
+        hermes_private_files::write_atomically(path, text.as_bytes())?;
         *kept = adding;
         Ok(())
     }
@@ -226,29 +221,11 @@ impl Drop for Recorder {
     }
 }
 
-/// Nobody holds the lock for longer than it takes to write a small file, so it is not waited for long.
-fn take(lock: &File) -> io::Result<()> {
-    for _ in 0..TRIES {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Err(io::ErrorKind::WouldBlock.into())
-}
-
-fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use hermes_runtime::Cause;
 
     use super::*;

@@ -145,6 +145,7 @@ impl Drop for Slot {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::time::Duration;
 

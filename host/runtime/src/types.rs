@@ -14,7 +14,7 @@ pub use exported::lifecycle::{Ending, Start};
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
 pub use exported::tools::{Effect, Image, Invocation, Output, Tool};
-pub use imported::types::{Progress, ToolCall as CalledTool};
+pub use imported::types::{Progress, ToolCall as CalledTool, ToolSchema as OfferedSchema};
 
 /// The session that an instance serves.
 #[derive(Debug, Clone)]

@@ -15,7 +15,8 @@ use crate::header::{self, APPLICATION_ID, Standing};
 use crate::maintenance::{LAST_RESORT, Maintenance};
 use crate::migration::{self, MIGRATIONS};
 use crate::queue::{Queue, wait_for_writer};
-use crate::{SCHEMA_VERSION, StoreError, private, search};
+use crate::{SCHEMA_VERSION, StoreError, search};
+use hermes_private_files as private;
 
 pub(crate) const NAME: &str = "state.db";
 /// A new database before it gets its name; only the holder of [`CREATION_LOCK`] touches it.

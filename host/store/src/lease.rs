@@ -11,7 +11,8 @@ use std::time::Duration;
 use hermes_conversation::SessionId;
 
 use crate::database::LOCKS;
-use crate::{SessionError, Store, StoreError, private};
+use crate::{SessionError, Store, StoreError};
+use hermes_private_files as private;
 
 /// Whoever only asks who works on a session holds its lock for a moment: one that lasts no longer than that is no lease.
 const LOOKS: u32 = 4;

@@ -47,7 +47,6 @@ mod maintenance;
 mod meta;
 mod migration;
 mod port;
-mod private;
 mod prune;
 mod queue;
 mod repair;

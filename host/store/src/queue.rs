@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::database::LOCKS;
-use crate::private;
+use hermes_private_files as private;
 
 const NAME: &str = "writers.lock";
 /// One that stopped in the place, as under a debugger, must not keep the others out for ever: after this they go without.

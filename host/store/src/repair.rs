@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, take_turn};
 use crate::header::{self, beside};
-use crate::{Depth, SessionError, Store, StoreError, lease, private};
+use crate::{Depth, SessionError, Store, StoreError, lease};
+use hermes_private_files as private;
 
 /// All that SQLite keeps beside a database, the database first.
 const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];

@@ -1,7 +1,7 @@
 //! Restarts, kills, forks, and changes of model, window and engine in any order: no message is duplicated, no view is invalid, and
 //! no acknowledged word is lost.
 //!
-//! `HERMES_UNREST` sets the number of steps (`cargo xtask unrest N`); the seed is fixed.
+//! `HERMES_UNREST` sets the number of steps (`cargo xtask chaos N`); the seed is fixed.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `approvals.json`: what the user approved for good, shared by all processes of a home.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -136,28 +136,14 @@ impl Kept {
         change(&mut approvals);
         let text =
             serde_json::to_string_pretty(&Content { version: VERSION, approvals }).map_err(|e| failed(e.into()))?;
-        self.replace(text + "\n").map_err(failed)
+        hermes_private_files::write_whole(&self.file, (text + "\n").as_bytes()).map_err(failed)
     }
 
     /// Another file, since this one is replaced.
     fn lock(&self) -> std::io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let lock = options.open(self.file.with_extension("json.lock"))?;
+        let lock = hermes_private_files::append_file(&self.file.with_extension("json.lock"))?;
         lock.lock()?;
         Ok(lock)
-    }
-
-    fn replace(&self, text: String) -> std::io::Result<()> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        // Only its owner can read it, as with every file that is made like this.
-        let mut written = tempfile::NamedTempFile::new_in(folder)?;
-        written.write_all(text.as_bytes())?;
-        written.as_file().sync_all()?;
-        written.persist(&self.file)?;
-        Ok(())
     }
 }
 

@@ -57,13 +57,17 @@ impl Actor {
                 Err(_) => {
                     if self.core.may_rest() {
                         self.core.rest(Duration::ZERO).await;
-                        self.inbox.front.feed.forget();
+                        if !self.inbox.front.feed.has_readers() {
+                            self.inbox.front.feed.forget();
+                        }
                     }
                 }
             }
         }
         let Self { core, mut inbox, .. } = self;
         inbox.attend(&CancellationToken::new(), "close", core.close()).await;
+        // The handles see a closed session before anybody hears that it was closed.
+        inbox.messages.close();
         inbox.front.feed.publish(EventKind::Ended);
         for reply in inbox.closing.into_iter().flatten() {
             answer(reply, Ok(Accepted::default()));

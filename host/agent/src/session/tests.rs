@@ -1,1 +1,426 @@
+//! The loop in process: turns, commands, events, and many sessions at once.
+#![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hermes_conversation::{MessageId, render, validity};
+
+use super::testing::{DEADLINE, Process, from_here, say, turn_end, until};
+use crate::approval::Decision;
+use crate::command::{Command, CommandError};
+use crate::event::{EventKind, TurnEnd};
+use crate::feed::{FeedLimits, Subscription};
+use crate::host_source::Choice;
+use crate::id::{CallId, Position, QuestionId};
+use crate::problem::ProblemCode;
+use crate::session::{Begin, SessionHandle, SessionRules};
+use crate::sessions::Sessions;
+
+const RULES: SessionRules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_secs(3_600) };
+
+fn command(text: &str) -> Command {
+    Command::Say { text: text.to_owned(), attached: Vec::new() }
+}
+
+fn answered(text: &str) -> TurnEnd {
+    TurnEnd::Answered { text: text.to_owned() }
+}
+
+async fn asked(events: &mut Subscription) -> QuestionId {
+    let event = until(events, |kind| matches!(kind, EventKind::Asked { .. })).await;
+    let EventKind::Asked { question, .. } = event.kind else { unreachable!() };
+    question
+}
+
+#[tokio::test]
+async fn a_turn_is_told_in_order_with_the_ids_of_what_it_stores() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    assert_eq!(session.session(), None);
+    let mut events = session.subscribe(Some(&session.beginning()));
+    session.send(command("call note twice")).await.unwrap();
+    assert_eq!(turn_end(&mut events).await, answered("done"));
+    assert_eq!(
+        process.log(&session),
+        [
+            "user: call note twice",
+            "assistant:  [note, note]",
+            "tool: note did it",
+            "tool: note did it",
+            "assistant: done"
+        ]
+    );
+    let mut told = session.subscribe(Some(&session.beginning()));
+    let stored = process.store.conversation(&session.session().unwrap()).unwrap();
+    let (mut messages, mut calls) = (Vec::new(), Vec::new());
+    while let Some(event) = told.try_next() {
+        assert_eq!(event.session, session.session());
+        assert_eq!(event.turn.is_some(), !matches!(event.kind, EventKind::Opened { .. }), "{event:?}");
+        messages.extend(event.message);
+        if let EventKind::ToolFinished { .. } = event.kind {
+            calls.push(event.call.clone().unwrap());
+        }
+    }
+    assert_eq!(messages, stored.iter().map(|message| message.id).collect::<Vec<_>>());
+    assert_eq!(calls, [CallId("call-1".to_owned()), CallId("call-2".to_owned())]);
+}
+
+#[tokio::test]
+async fn the_next_request_begins_with_the_bytes_of_the_last_one_also_after_a_rest_and_a_restart() {
+    let process = Process::new();
+    let rules = SessionRules { idle_after: Duration::from_millis(30), ..RULES };
+    let session = process.open(Begin::New, rules).await;
+    say(&session, "one").await;
+    say(&session, "two").await;
+    // It falls asleep and wakes.
+    let starts = process.started.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let woken = Instant::now();
+    say(&session, "three").await;
+    assert!(woken.elapsed() < Duration::from_millis(500), "{:?}", woken.elapsed());
+    assert_eq!(process.started.load(Ordering::SeqCst), starts + 1, "the plugins were dropped and made anew");
+    let id = session.session().unwrap();
+    session.send(Command::Close).await.unwrap();
+    let again = process.open(Begin::Resume(id), RULES).await;
+    say(&again, "four").await;
+    let requests = process.model.requests.lock().unwrap().clone();
+    assert_eq!(requests.len(), 4);
+    for pair in requests.windows(2) {
+        assert!(pair[1].starts_with(&pair[0]), "{}\n{}", pair[0], pair[1]);
+    }
+}
+
+#[tokio::test]
+async fn stop_in_the_middle_of_a_reply_keeps_what_arrived() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    assert_eq!(session.send(Command::Stop).await, Err(CommandError::NothingRuns));
+    let mut events = from_here(&session);
+    session.send(command("hang")).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
+    session.send(Command::Stop).await.unwrap();
+    assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
+    let log = process.log(&session);
+    assert!(log[1].starts_with("assistant: begun\n\n[the user stopped"), "{log:?}");
+    assert_eq!(say(&session, "go on").await, answered("done"));
+}
+
+#[tokio::test]
+async fn stop_in_the_middle_of_a_call_closes_the_call() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let mut events = from_here(&session);
+    session.send(command("call stuck")).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
+    session.send(Command::Stop).await.unwrap();
+    assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
+    assert_eq!(say(&session, "go on").await, answered("done"));
+    is_valid(&process, &session);
+}
+
+#[tokio::test]
+async fn an_error_of_the_provider_ends_the_turn_with_a_coded_problem() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let TurnEnd::Failed { problem } = say(&session, "fail").await else { panic!("it failed") };
+    assert_eq!(problem.code, ProblemCode::ModelFailed);
+    assert_eq!(say(&session, "again").await, answered("done"));
+    is_valid(&process, &session);
+}
+
+#[tokio::test]
+async fn a_command_approves_a_dangerous_call_and_a_second_answer_is_refused() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let _attending = session.attend();
+    for (decision, result) in [(Decision::Once, "wipe did it"), (Decision::Deny, "error: `wipe` was not run")] {
+        let mut events = from_here(&session);
+        session.send(command("call wipe")).await.unwrap();
+        let question = asked(&mut events).await;
+        assert_eq!(session.snapshot().questions.len(), 1);
+        let text = Command::Answer { question, text: "yes".to_owned() };
+        assert_eq!(session.send(text).await, Err(CommandError::WrongAnswer { question }));
+        session.send(Command::Decide { question, decision }).await.unwrap();
+        let again = Command::Decide { question, decision: Decision::Always };
+        assert_eq!(session.send(again).await, Err(CommandError::AlreadyAnswered { question }));
+        let finished = until(&mut events, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
+        let EventKind::ToolFinished { content, .. } = &finished.kind else { unreachable!() };
+        assert!(content.starts_with(result), "{content}");
+        turn_end(&mut events).await;
+    }
+    let unknown = Command::Decide { question: QuestionId(99), decision: Decision::Once };
+    assert_eq!(session.send(unknown).await, Err(CommandError::UnknownQuestion { question: QuestionId(99) }));
+}
+
+#[tokio::test]
+async fn an_approval_for_the_session_outlives_a_rest() {
+    let process = Process::new();
+    let rules = SessionRules { idle_after: Duration::from_millis(30), ..RULES };
+    let session = process.open(Begin::New, rules).await;
+    let attending = session.attend();
+    let mut events = from_here(&session);
+    session.send(command("call wipe")).await.unwrap();
+    let question = asked(&mut events).await;
+    session.send(Command::Decide { question, decision: Decision::Session }).await.unwrap();
+    turn_end(&mut events).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(attending);
+    say(&session, "call wipe").await;
+    let log = process.log(&session);
+    assert_eq!(log.iter().filter(|line| *line == "tool: wipe did it").count(), 2, "{log:?}");
+}
+
+#[tokio::test]
+async fn a_question_of_the_application_is_answered_by_a_command() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let _attending = session.attend();
+    let mut events = session.subscribe(Some(&session.beginning()));
+    let asker = session.clone();
+    let answer = tokio::spawn(async move { asker.ask("which branch?", vec!["main".to_owned()]).await });
+    let question = asked(&mut events).await;
+    session.send(Command::Answer { question, text: "main".to_owned() }).await.unwrap();
+    assert_eq!(answer.await.unwrap().as_deref(), Some("main"));
+}
+
+#[tokio::test]
+async fn commands_that_make_no_sense_now_are_refused_with_a_code_and_change_nothing() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let code = async |command: Command| session.send(command).await.unwrap_err().code();
+    assert_eq!(code(command("  \n")).await, "empty-message");
+    assert_eq!(code(Command::Rewind { to: MessageId(1) }).await, "nothing-said");
+    assert_eq!(code(Command::Branch { through: None }).await, "nothing-said");
+    assert_eq!(code(Command::RebuildPrompt).await, "nothing-said");
+    assert_eq!(session.session(), None);
+    let mut events = from_here(&session);
+    session.send(command("hang")).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
+    for command in [
+        command("another"),
+        Command::Compress { focus: None, preview: false },
+        Command::ChooseEngine { engine: "other".to_owned() },
+        Command::ChooseModel { model: "other".to_owned() },
+        Command::Rewind { to: MessageId(1) },
+        Command::Branch { through: None },
+        Command::RebuildPrompt,
+    ] {
+        assert_eq!(code(command).await, "busy");
+    }
+    session.send(Command::Stop).await.unwrap();
+    turn_end(&mut events).await;
+    assert_eq!(code(Command::Rewind { to: MessageId(9_999) }).await, "unknown-message");
+    let reply = process.store.conversation(&session.session().unwrap()).unwrap()[1].id;
+    assert_eq!(code(Command::Rewind { to: reply }).await, "not-the-users");
+    assert_eq!(code(Command::ChooseEngine { engine: "missing".to_owned() }).await, "failed");
+    assert_eq!(say(&session, "still there").await, answered("done"));
+    session.send(Command::Close).await.unwrap();
+    assert_eq!(code(command("too late")).await, "closed");
+}
+
+#[tokio::test]
+async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    say(&session, "second").await;
+    let to = process.store.conversation(&session.session().unwrap()).unwrap()[2].id;
+    let mut events = from_here(&session);
+    session.send(Command::Rewind { to }).await.unwrap();
+    let rewound = until(&mut events, |kind| matches!(kind, EventKind::Rewound { .. })).await;
+    assert_eq!((rewound.message, &rewound.kind), (Some(to), &EventKind::Rewound { messages: 2 }));
+    say(&session, "third").await;
+    assert_eq!(process.log(&session), ["user: first", "assistant: done", "user: third", "assistant: done"]);
+    let last = process.model.requests.lock().unwrap().last().unwrap().clone();
+    assert!(last.contains("third") && !last.contains("second"), "{last}");
+}
+
+#[tokio::test]
+async fn a_branch_continues_from_the_session_and_leaves_it_alone() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    let child = session.send(Command::Branch { through: None }).await.unwrap().child.unwrap();
+    let branch = process.open(Begin::Resume(child), RULES).await;
+    say(&branch, "second").await;
+    assert_eq!(process.log(&branch).len(), 4);
+    assert_eq!(process.log(&session).len(), 2);
+}
+
+#[tokio::test]
+async fn model_and_engine_change_within_a_session() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    let mut events = from_here(&session);
+    session.send(Command::ChooseModel { model: "large".to_owned() }).await.unwrap();
+    session.send(Command::ChooseEngine { engine: "other".to_owned() }).await.unwrap();
+    let switched = |kind: &EventKind| matches!(kind, EventKind::Switched { .. });
+    until(&mut events, switched).await;
+    let second = until(&mut events, switched).await;
+    let EventKind::Switched { model, engine } = &second.kind else { unreachable!() };
+    assert_eq!((model.name.as_str(), engine.as_str()), ("large", "other"));
+    assert_eq!(*process.models.lock().unwrap(), ["large"]);
+    assert_eq!(say(&session, "second").await, answered("done"));
+    let stored = process.store.session(&session.session().unwrap()).unwrap();
+    assert_eq!((stored.model.name.as_str(), stored.engine.as_str()), ("large", "other"));
+    let status = session.status().await.unwrap();
+    assert_eq!((status.model.as_str(), status.messages), ("large", 4));
+}
+
+#[tokio::test]
+async fn a_front_end_that_reconnects_in_the_middle_of_a_reply_sees_each_event_once() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let mut whole = session.subscribe(Some(&session.beginning()));
+    session.send(command("slow")).await.unwrap();
+    let mut seen: Vec<u64> = Vec::new();
+    let mut position: Option<Position> = Some(session.beginning());
+    'connections: loop {
+        let mut events = session.subscribe(position.as_ref());
+        for _ in 0..3 {
+            let event = events.next().await.unwrap();
+            seen.push(event.position.sequence);
+            position = Some(event.position.clone());
+            if matches!(event.kind, EventKind::TurnEnded { .. }) {
+                break 'connections;
+            }
+        }
+    }
+    assert!(seen.len() > 12, "{seen:?}");
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
+    // Another handle of the same session, from before a restart, gets a snapshot.
+    turn_end(&mut whole).await;
+    let id = session.session().unwrap();
+    session.send(Command::Close).await.unwrap();
+    let again = process.open(Begin::Resume(id), RULES).await;
+    let first = again.subscribe(position.as_ref()).next().await.unwrap();
+    assert!(matches!(first.kind, EventKind::Snapshot(_)), "{first:?}");
+}
+
+#[tokio::test]
+async fn a_front_end_that_never_reads_delays_no_turn_and_gets_a_snapshot() {
+    let process = Process::new();
+    let rules = SessionRules { feed: FeedLimits { events: 4, bytes: 1 << 20 }, ..RULES };
+    let session = process.open(Begin::New, rules).await;
+    let mut slow = session.subscribe(Some(&session.beginning()));
+    let mut quick = session.subscribe(Some(&session.beginning()));
+    session.send(command("slow")).await.unwrap();
+    assert_eq!(turn_end(&mut quick).await, answered("begun more"));
+    let first = slow.next().await.unwrap();
+    assert!(matches!(&first.kind, EventKind::Snapshot(snapshot) if snapshot.turn.is_none()), "{first:?}");
+    assert_eq!(slow.try_next(), None);
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_last_handle() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let mut events = session.subscribe(Some(&session.beginning()));
+    session.send(command("hang")).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
+    let id = session.session().unwrap();
+    drop(session);
+    until(&mut events, |kind| matches!(kind, EventKind::Ended)).await;
+    // The lease is free again, and the log is valid.
+    let again = process.open(Begin::Resume(id), RULES).await;
+    is_valid(&process, &again);
+}
+
+fn is_valid(process: &Process, session: &SessionHandle) {
+    let id = session.session().unwrap();
+    let conversation = hermes_conversation::Conversation::new(process.store.conversation(&id).unwrap());
+    let shown = render::render(&conversation, &process.store.view(&id).unwrap());
+    validity::check(&shown).unwrap();
+}
+
+/// How long the eight sessions may take whose model streams, beside all the others. Generous: the machine may be busy.
+const PROMPT: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_open_questions() {
+    let process = Process::new();
+    let source = Arc::clone(&process) as Arc<dyn crate::host_source::HostSource>;
+    let sessions = Sessions::new(source, SessionRules { idle_after: Duration::from_millis(200), ..RULES });
+    let mut handles = Vec::new();
+    for _ in 0..200 {
+        handles.push(sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap());
+    }
+    assert_eq!(sessions.list().len(), 200);
+    let attending: Vec<_> = handles.iter().map(SessionHandle::attend).collect();
+    // 8 stream, 16 wait for an approval, 16 are stopped, 16 have a plugin that hangs; the others have answered.
+    let words = |at: usize| match at {
+        0..8 => "slow",
+        8..24 => "call wipe",
+        24..40 => "hang",
+        40..56 => "call stuck",
+        _ => "hello",
+    };
+    let mut fronts: Vec<Subscription> =
+        handles.iter().map(|session| session.subscribe(Some(&session.beginning()))).collect();
+    for (at, session) in handles.iter().enumerate().skip(56) {
+        session.send(command(words(at))).await.unwrap();
+    }
+    for front in &mut fronts[56..] {
+        assert_eq!(turn_end(front).await, answered("done"));
+    }
+    for at in 8..40 {
+        handles[at].send(command(words(at))).await.unwrap();
+    }
+    for front in &mut fronts[24..40] {
+        until(front, |kind| matches!(kind, EventKind::Text { .. })).await;
+    }
+    let begun = Instant::now();
+    for at in (40..56).chain(0..8) {
+        handles[at].send(command(words(at))).await.unwrap();
+    }
+    for front in &mut fronts[0..8] {
+        assert_eq!(turn_end(front).await, answered("begun more"));
+    }
+    assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
+    for front in &mut fronts[40..56] {
+        let hung = until(front, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
+        let EventKind::ToolFinished { failed, elapsed_ms, .. } = hung.kind else { unreachable!() };
+        assert!(failed && Duration::from_millis(elapsed_ms) >= DEADLINE);
+        assert_eq!(turn_end(front).await, answered("done"));
+    }
+    for (session, front) in handles[24..40].iter().zip(&mut fronts[24..40]) {
+        session.send(Command::Stop).await.unwrap();
+        assert_eq!(turn_end(front).await, TurnEnd::Interrupted);
+    }
+    // Nobody has answered yet: half get a yes, half a no.
+    for (at, (session, front)) in handles[8..24].iter().zip(&mut fronts[8..24]).enumerate() {
+        let question = asked(front).await;
+        assert_eq!(session.snapshot().questions.len(), 1);
+        let decision = if at % 2 == 0 { Decision::Once } else { Decision::Deny };
+        session.send(Command::Decide { question, decision }).await.unwrap();
+        let finished = until(front, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
+        let EventKind::ToolFinished { failed, .. } = finished.kind else { unreachable!() };
+        assert_eq!(failed, at % 2 == 1);
+        assert_eq!(turn_end(front).await, answered("done"));
+    }
+    assert!(process.model.most_streaming() >= 8);
+    handles.iter().for_each(|session| is_valid(&process, session));
+    // A front end that was away reads on from where it was, and what it reads is what the others read.
+    for (session, front) in handles.iter().zip(&mut fronts) {
+        assert_eq!(front.try_next(), None);
+        let mut again = session.subscribe(Some(&session.beginning()));
+        let mut next = 1;
+        while let Some(event) = again.try_next() {
+            assert_eq!(event.position.sequence, next);
+            next += 1;
+        }
+    }
+    drop(attending);
+    // All of them rest, and wake for one more turn.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let starts = process.started.load(Ordering::SeqCst);
+    for session in handles.iter().step_by(20) {
+        assert_eq!(say(session, "hello again").await, answered("done"));
+    }
+    assert_eq!(process.started.load(Ordering::SeqCst), starts + 10, "they had dropped their plugins");
+    sessions.close().await;
+    assert_eq!(sessions.list().len(), 0);
+}

@@ -3,18 +3,15 @@
 //! in the middle leaves a hidden `.hermes-….tmp` behind, and the old content in its place.
 
 use std::ffi::OsStr;
-use std::fs::TryLockError;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
-const STEP: Duration = Duration::from_millis(10);
-/// Two seconds: nobody holds a lock for longer than one write takes.
-pub(crate) const PATIENCE: u32 = 200;
+/// How long a writer waits for a lock: nobody holds one for longer than one write takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The permissions of what is written.
 #[derive(Clone, Copy)]
@@ -23,21 +20,6 @@ pub(crate) enum Mode {
     New(u32),
     /// Of the file that is replaced, which keeps them.
     Kept(u32),
-}
-
-/// Takes the lock, waiting at most `patience` hundredths of a second; false when somebody else holds it
-/// still. A file system without locks counts as locked: there is nobody to wait for.
-pub(crate) fn lock(file: &std::fs::File, patience: u32) -> io::Result<bool> {
-    for attempt in 0..=patience {
-        match file.try_lock() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) if attempt < patience => thread::sleep(STEP),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(true),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Ok(false)
 }
 
 /// A directory as a file: what can be locked and synced, which the handles of `cap-std` cannot.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use hermes_http_client::innermost;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, StatusCode, redirect};
 use url::Url;
@@ -273,10 +274,7 @@ impl Http {
         if let Some(client) = &*slot {
             return Ok(client.clone());
         }
-        // Refused where one is installed already, which then serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
+        let mut builder = hermes_http_client::builder()
             .redirect(redirect::Policy::none())
             .referer(false)
             .no_proxy()
@@ -341,13 +339,4 @@ fn next(hop: &Hop, response: &reqwest::Response) -> Result<Option<Url>, HttpErro
 
 fn lossy(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
-}
-
-/// The cause at the bottom: what is above it says only that something failed.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

@@ -1,8 +1,6 @@
 //! One connection: how it is opened, what is settled once for all its statements, and when it is used again.
 
-use std::fs::{DirBuilder, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,9 +91,9 @@ impl Guarded {
 pub(super) fn create(path: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::File(path.to_owned(), error);
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        hermes_private_files::create_folder(folder).map_err(failed)?;
     }
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    match hermes_private_files::create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made.map(drop).map_err(failed),
     }

@@ -8,8 +8,8 @@ use hermes_plugin_host::{Manifest, RequiredVariable};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::text;
-use hermes_app::append_private;
 use hermes_config::Environment;
+use hermes_private_files::append_file;
 
 /// A variable and what was typed for it.
 pub(super) type Typed = Vec<(String, String)>;
@@ -97,7 +97,7 @@ pub(super) fn keep(dotenv: &Path, typed: &[(String, String)]) -> Result<(), Fail
     for (name, value) in typed {
         lines.push_str(&format!("{name}={}\n", quoted(value)));
     }
-    let written = append_private(dotenv).and_then(|mut file| file.write_all(lines.as_bytes()));
+    let written = append_file(dotenv).and_then(|mut file| file.write_all(lines.as_bytes()));
     written.map_err(|error| {
         let names: Vec<&str> = typed.iter().map(|(name, _)| name.as_str()).collect();
         let why = format!("{}: {error}", dotenv.display());

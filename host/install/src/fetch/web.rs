@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use hermes_http_client::innermost;
 use reqwest::{Client, Response, StatusCode, redirect};
 use url::Url;
 
@@ -27,8 +28,6 @@ pub(super) struct Web {
 impl Web {
     /// Over TLS only, or also in the clear.
     pub(super) fn new(insecure: bool) -> Result<Self, InstallError> {
-        // Refused where one is installed already, which then serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let policy = redirect::Policy::custom(move |attempt| {
             if attempt.previous().len() > REDIRECTS {
                 attempt.error("there are too many redirects")
@@ -38,8 +37,7 @@ impl Web {
                 attempt.follow()
             }
         });
-        let client = Client::builder()
-            .user_agent(concat!("hermes/", env!("CARGO_PKG_VERSION")))
+        let client = hermes_http_client::builder()
             .redirect(policy)
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE)
@@ -79,14 +77,6 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> InstallError {
         why = "the server does not speak TLS; add --insecure if you trust it and the way to it".to_owned();
     }
     InstallError::Fetch { from: url.to_string(), why }
-}
-
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 /// Writes a body to a file, up to so many bytes.

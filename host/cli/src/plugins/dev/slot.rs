@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_plugin_host::{HELD, Manifest, SLOTS};
 
 use crate::failure::{Failure, Kind};
-use hermes_app::create_private;
+use hermes_private_files::create_folder;
 
 /// Held by a lock that ends with the process, so that what a killed one leaves behind does not run.
 pub(super) struct Slot {
@@ -23,7 +23,7 @@ impl Slot {
             let fix = "check the permissions of the home folder";
             Failure::new(Kind::General, format!("{} cannot be used", folder.display()), error.to_string(), fix)
         };
-        create_private(&folder).map_err(failed)?;
+        create_folder(&folder).map_err(failed)?;
         let held = File::options().create(true).append(true).open(folder.join(HELD)).map_err(failed)?;
         // A session that looks whether somebody is here holds it for a moment.
         let is_taken = (0..10).all(|attempt| {

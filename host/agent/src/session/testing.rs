@@ -1,0 +1,360 @@
+//! A session without processes: a scripted model, scripted plugins, and a store in a temporary folder.
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hermes_conversation::{Message, Model, Plan, ToolCall, Usage};
+use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
+use hermes_plugin_host::{
+    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, OfferedSchema,
+    OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionPlugins, Surroundings, Timing,
+    Tool, Tools,
+};
+use hermes_store::{SqliteSessions, Store};
+
+use crate::approval::Approvals;
+use crate::auxiliary::AuxiliaryModels;
+use crate::clock::Clock;
+use crate::command::Command;
+use crate::ephemeral::Ephemeral;
+use crate::event::{Event, EventKind, TurnEnd};
+use crate::feed::Subscription;
+use crate::host::{Host, PromptSettings, Settings};
+use crate::host_source::{Choice, HostSource};
+use crate::plugin_set::PluginSet;
+use crate::problem::{Problem, ProblemCode};
+use crate::session::{Begin, SessionHandle, SessionRules};
+
+/// What the scripted model does when the newest message of the user contains a word.
+///
+/// `hang` streams a word and never ends; `call NAME` calls a tool once and answers after its result; `fail` is an error
+/// of the provider; `slow` streams ten words with pauses; everything else is answered with `echo: ` and the text.
+pub(super) struct ScriptedModel {
+    /// The request bodies, as far as their bytes are fixed.
+    pub(super) requests: Mutex<Vec<String>>,
+    streaming: AtomicUsize,
+    most_streaming: AtomicUsize,
+}
+
+impl ScriptedModel {
+    fn new() -> Self {
+        Self { requests: Mutex::default(), streaming: AtomicUsize::new(0), most_streaming: AtomicUsize::new(0) }
+    }
+
+    /// Most replies that were streamed at once.
+    pub(super) fn most_streaming(&self) -> usize {
+        self.most_streaming.load(Ordering::SeqCst)
+    }
+}
+
+fn reply(text: &str, calls: Vec<ToolCall>) -> Reply {
+    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+    let usage = Some(Usage { input: 100, output: 5, ..Usage::default() });
+    Reply {
+        text: text.to_owned(),
+        reasoning: None,
+        tool_calls: calls,
+        finish,
+        usage,
+        model: "scripted".to_owned(),
+        parts: Vec::new(),
+    }
+}
+
+#[async_trait]
+impl Provider for ScriptedModel {
+    fn style(&self) -> Style {
+        Style::PLAIN
+    }
+
+    async fn complete(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        let body = String::from_utf8_lossy(request.prefix.bytes()).into_owned();
+        self.requests.lock().unwrap().push(body.clone());
+        let said = body.rsplit("\"role\":\"user\"").next().unwrap_or_default();
+        let answered = said.contains("\"role\":\"tool\"");
+        let word = |word: &str| said.contains(word);
+        if let Some(name) =
+            ["wipe", "note", "stuck"].into_iter().find(|name| word(&format!("call {name}")) && !answered)
+        {
+            let call = |id: &str| ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: "{}".to_owned() };
+            let calls = if word("twice") { vec![call("call-1"), call("call-2")] } else { vec![call("call-1")] };
+            return Ok(reply("", calls));
+        }
+        if word("fail") {
+            return Err(ModelError::Unreachable { url: "http://nowhere".to_owned(), why: "scripted".to_owned() });
+        }
+        if word("slow") || word("hang") {
+            let now = self.streaming.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_streaming.fetch_max(now, Ordering::SeqCst);
+            let _streams = Streams(&self.streaming);
+            on_delta(Delta::Text("begun "));
+            if word("hang") {
+                std::future::pending::<()>().await;
+            }
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                on_delta(Delta::Text("more "));
+            }
+            return Ok(reply("begun more", Vec::new()));
+        }
+        on_delta(Delta::Text("done"));
+        Ok(reply("done", Vec::new()))
+    }
+
+    fn is_offline(&self) -> bool {
+        false
+    }
+}
+
+struct Streams<'a>(&'a AtomicUsize);
+
+impl Drop for Streams<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// An engine without plans, and the tools `note` (writes), `wipe` (dangerous) and `stuck` (never answers by itself).
+struct ScriptedPlugin {
+    name: String,
+    models: Arc<Mutex<Vec<String>>>,
+}
+
+impl ScriptedPlugin {
+    fn deadline(&self) -> CallError {
+        let why = "it did not answer within its deadline".to_owned();
+        CallError { plugin: self.name.clone(), version: "1.0.0".to_owned(), call: "call", cause: Cause::Trap { why } }
+    }
+}
+
+#[async_trait]
+impl ContextEngine for ScriptedPlugin {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
+        self.models.lock().unwrap().push(model.name.clone());
+        Ok(())
+    }
+
+    async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
+        Ok(Advice { prepare: false, propose: Timing::NotNow })
+    }
+
+    async fn prepare(&self, _: &PlanRequest) -> Result<Progress, CallError> {
+        Ok(Progress::Done)
+    }
+
+    async fn propose(&self, _: &PlanRequest) -> Result<Option<Plan>, CallError> {
+        Ok(None)
+    }
+
+    async fn settled(&self, _: &Outcome) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn status(&self) -> Result<String, CallError> {
+        Ok("{}".to_owned())
+    }
+}
+
+#[async_trait]
+impl Tools for ScriptedPlugin {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
+        let tool = |name: &str, effect| Tool {
+            schema: OfferedSchema {
+                name: name.to_owned(),
+                description: format!("{name} something"),
+                parameters: r#"{"type":"object"}"#.to_owned(),
+            },
+            toolset: "scripted".to_owned(),
+            parallel: false,
+            effect,
+            extra: Vec::new(),
+        };
+        Ok(vec![tool("note", Effect::Writes), tool("wipe", Effect::Dangerous), tool("stuck", Effect::Writes)])
+    }
+
+    async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
+        if invocation.name == "stuck" {
+            // The runtime ends a plugin's call at its deadline.
+            tokio::time::sleep(DEADLINE).await;
+            return Err(self.deadline());
+        }
+        let content = format!("{} did it", invocation.name);
+        Ok(Output { content, images: Vec::new(), extra: Vec::new() })
+    }
+}
+
+/// Of a call of the plugin that never answers.
+pub(super) const DEADLINE: Duration = Duration::from_millis(400);
+
+struct ScriptedPlugins {
+    engine: String,
+    started: Arc<AtomicUsize>,
+    models: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl PluginSet for ScriptedPlugins {
+    fn start(&self, _: &Surroundings) -> Result<SessionPlugins, PluginsError> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        let (name, models) = (self.engine.clone(), Arc::clone(&self.models));
+        let plugin = Arc::new(ScriptedPlugin { name, models });
+        let halt = Halt::default();
+        Ok(SessionPlugins {
+            engine: plugin.clone(),
+            assist: None,
+            memories: Vec::new(),
+            memory_events: Vec::new(),
+            tools: vec![plugin],
+            skills: Vec::new(),
+            hooks: Vec::new(),
+            halt: halt.clone(),
+            generations: Generations::fixed(halt),
+        })
+    }
+
+    fn identities(&self) -> Vec<Identity> {
+        vec![Identity { name: self.engine.clone(), version: "1.0.0".to_owned(), digest: "d".to_owned() }]
+    }
+
+    fn engine_version(&self) -> String {
+        format!("{}@1.0.0", self.engine)
+    }
+
+    fn on_engine_failure(&self) -> OnFailure {
+        OnFailure::default()
+    }
+
+    async fn changes(&self, _: Duration) -> Vec<Change> {
+        Vec::new()
+    }
+
+    async fn renew(&mut self, _: Duration) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A process: a store, a model, and as many sessions as a test opens.
+pub(super) struct Process {
+    pub(super) home: tempfile::TempDir,
+    pub(super) store: Arc<Store>,
+    pub(super) model: Arc<ScriptedModel>,
+    /// How often plugins were started.
+    pub(super) started: Arc<AtomicUsize>,
+    /// The models that engines were told of.
+    pub(super) models: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    pub(super) fn new() -> Arc<Self> {
+        let home = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(home.path()).unwrap());
+        let model = Arc::new(ScriptedModel::new());
+        Arc::new(Self { home, store, model, started: Arc::default(), models: Arc::default() })
+    }
+
+    pub(super) async fn open(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> SessionHandle {
+        let host = self.host(&Choice::default()).await.unwrap();
+        let chosen = (Arc::clone(self) as Arc<dyn HostSource>, Choice::default());
+        SessionHandle::open(host, chosen, begin, self.workspace(), rules).await.unwrap()
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.home.path().to_owned()
+    }
+
+    /// The log of a session, as `role: text` with the names of calls.
+    pub(super) fn log(&self, session: &SessionHandle) -> Vec<String> {
+        let id = session.session().unwrap();
+        self.store.conversation(&id).unwrap().iter().map(line).collect()
+    }
+}
+
+fn line(message: &Message) -> String {
+    let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
+    let calls = if calls.is_empty() { String::new() } else { format!(" [{}]", calls.join(", ")) };
+    format!("{:?}: {}{calls}", message.role, message.content).to_lowercase()
+}
+
+#[async_trait]
+impl HostSource for Process {
+    async fn host(&self, choice: &Choice) -> Result<Host, Problem> {
+        let engine = choice.engine.clone().unwrap_or_else(|| "scripted".to_owned());
+        if engine == "missing" {
+            return Err(Problem::new(ProblemCode::PluginUnusable, "no engine", "there is no engine `missing`"));
+        }
+        let name = choice.model.clone().unwrap_or_else(|| "small".to_owned());
+        Ok(Host {
+            home: self.home.path().to_owned(),
+            store: Arc::new(SqliteSessions::new(self.store.clone())),
+            plugins: Box::new(ScriptedPlugins {
+                engine: engine.clone(),
+                started: Arc::clone(&self.started),
+                models: Arc::clone(&self.models),
+            }),
+            provider: self.model.clone(),
+            model: Model { provider: "scripted".to_owned(), name, context_length: 64_000 },
+            engine,
+            settings: Settings {
+                max_turns: 8,
+                compression: true,
+                platform: "test".to_owned(),
+                one_shot: false,
+                auxiliary_models: AuxiliaryModels::new(0),
+                prompt: PromptSettings::default(),
+                ephemeral: Ephemeral::default(),
+                cache_ttl: Ttl::default(),
+                clock: Clock::default(),
+            },
+            approvals: Approvals { can_ask: true, ..Approvals::default() },
+        })
+    }
+}
+
+/// Says something, and waits for the end of the turn.
+pub(super) async fn say(session: &SessionHandle, text: &str) -> TurnEnd {
+    let mut events = from_here(session);
+    session.send(Command::Say { text: text.to_owned(), attached: Vec::new() }).await.unwrap();
+    turn_end(&mut events).await
+}
+
+/// The events that follow.
+pub(super) fn from_here(session: &SessionHandle) -> Subscription {
+    let mut events = session.subscribe(None);
+    while events.try_next().is_some() {}
+    events
+}
+
+/// Reads on to an event.
+pub(super) async fn until(events: &mut Subscription, is_it: impl Fn(&EventKind) -> bool) -> Arc<Event> {
+    let found = async {
+        loop {
+            let event = events.next().await.expect("the session ended");
+            if is_it(&event.kind) {
+                return event;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), found).await.expect("the event did not come")
+}
+
+pub(super) async fn turn_end(events: &mut Subscription) -> TurnEnd {
+    let event = until(events, |kind| matches!(kind, EventKind::TurnEnded { .. })).await;
+    let EventKind::TurnEnded { end, .. } = &event.kind else { unreachable!() };
+    end.clone()
+}
