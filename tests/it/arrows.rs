@@ -94,7 +94,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files"]),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
-    ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-http-client"]),
+    ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client"]),
     ("hermes-store", &["hermes-test-data", "hermes-session-store", "hermes-conversation", "hermes-private-files"]),
     ("hermes-session-store", &["hermes-conversation"]),
     // Part of the build: it compiles the plugins that the binary bundles.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hermes_agent::{AgentError, CommandError, Problem, ProblemCode};
 use hermes_app::AppError;
-use hermes_diagnostic::{Category, Diagnostic};
+use hermes_diagnostic::{Category, Diagnose as _, Diagnostic};
 use hermes_models::{ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
 use hermes_store::{PortError, SessionError, StoreError};
@@ -160,8 +160,10 @@ impl From<ResolveError> for Failure {
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
-        let otherwise = "try again, or choose another model with --model";
-        Self::from_sentence(Kind::Model, "the model did not answer", &error.to_string(), otherwise)
+        let fix = error.fix();
+        let fix =
+            if fix.is_empty() { "try again, or choose another model with --model".into() } else { fix.to_string() };
+        Self::new(Kind::Model, error.what(), error.why(), fix)
     }
 }
 

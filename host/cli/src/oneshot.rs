@@ -39,7 +39,8 @@ pub(crate) async fn answer(
     };
     let text = prompt(asked, piped.as_deref())?;
     let images = images.iter().map(|file| picture(file)).collect::<Result<Vec<_>, _>>()?;
-    turn(setup, &text, images, Show::Answer, session, verbose, console, &ctrl_c).await
+    let say = Command::Say { text, attached: images };
+    turn(setup, say, Show::Answer, session, verbose, console, &ctrl_c).await
 }
 
 /// Shows one turn as a chat would.
@@ -53,13 +54,13 @@ pub(crate) async fn query(
     let setup = launch::read()?;
     let text = prompt(Some(text), None)?;
     let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
-    turn(setup, &text, Vec::new(), show, session, verbose, console, &ctrl_c).await
+    let say = Command::Say { text, attached: Vec::new() };
+    turn(setup, say, show, session, verbose, console, &ctrl_c).await
 }
 
 async fn turn(
     setup: Setup,
-    text: &str,
-    attached: Vec<Part>,
+    say: Command,
     show: Show,
     session: &SessionArguments,
     verbose: u8,
@@ -75,7 +76,7 @@ async fn turn(
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let ended = {
         let _during = ctrl_c.stops_the_turn();
-        front.run(Command::Say { text: text.to_owned(), attached }, &mut screen, person.as_ref(), ctrl_c.switch()).await
+        front.run(say, &mut screen, person.as_ref(), ctrl_c.switch()).await
     };
     if show != Show::Answer
         && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status }) = &ended

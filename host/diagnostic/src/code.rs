@@ -86,6 +86,8 @@ macro_rules! codes {
         $($constant:ident = $name:literal, $category:expr, $meaning:literal;)+
     }) => {
         $(#[$meta])*
+        // The caller chooses how visible the module is; its constants are as visible as that.
+        #[allow(unreachable_pub)]
         $visible mod $module {
             #[allow(unused_imports)]
             use $crate::{Category, Code};

@@ -36,6 +36,7 @@ mod assembly;
 mod auth;
 mod breakpoints;
 mod client;
+mod diagnosis;
 mod endpoint;
 mod error;
 mod failure;
@@ -62,6 +63,7 @@ use hermes_conversation::{Part, ToolCall, Usage};
 
 pub use auth::Logins;
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
+pub use diagnosis::codes;
 pub use error::ModelError;
 pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};

@@ -178,7 +178,7 @@ fn a_revoked_grant_ends_in_the_running_session_and_can_be_restored() {
     chat.home.grant("hostile");
     chat.looked_at("ready", 1);
     chat.turn("three");
-    chat.end().says(&["no right any more in this session", "its grant was revoked", "generation 3"]);
+    chat.end().says(&["was revoked, for this session and later ones", "its grant was revoked", "generation 3"]);
 }
 
 #[test]

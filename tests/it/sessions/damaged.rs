@@ -78,7 +78,8 @@ fn goes_on(home: fn(&Server) -> Home, check: fn(&Value)) {
         home.hermes(&["sessions", "import", "damaged.jsonl"]).run().success();
         let resume = |text: &str| home.hermes(&["-z", text, "--resume", "20260101_000000_abcdef"]).run().success();
         let output = resume("go on");
-        assert!(output.stderr.contains("damaged or incomplete"), "file {at}: {output}");
+        // The log of file 1 only ends early: the host closes it by appending a result, as after any interrupted turn.
+        assert_eq!(output.stderr.contains("damaged or incomplete"), at != 1, "file {at}: {output}");
         // It is said once: by the next process the provider has accepted the repaired messages already.
         let output = resume("and on");
         assert!(!output.stderr.contains("damaged or incomplete"), "file {at}: {output}");

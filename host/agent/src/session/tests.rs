@@ -366,8 +366,8 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
     for front in &mut fronts[56..] {
         assert_eq!(turn_end(front).await, answered("done"));
     }
-    for at in 8..40 {
-        handles[at].send(command(words(at))).await.unwrap();
+    for (at, session) in handles.iter().enumerate().take(40).skip(8) {
+        session.send(command(words(at))).await.unwrap();
     }
     for front in &mut fronts[24..40] {
         until(front, |kind| matches!(kind, EventKind::Text { .. })).await;
