@@ -95,7 +95,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files"]),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
     ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client"]),
-    ("hermes-store", &["hermes-test-data", "hermes-session-store", "hermes-conversation", "hermes-private-files"]),
+    (
+        "hermes-store",
+        &["hermes-test-data", "hermes-testkit", "hermes-session-store", "hermes-conversation", "hermes-private-files"],
+    ),
+    // Stores for tests and the rules of the port.
+    ("hermes-testkit", &["hermes-session-store", "hermes-conversation"]),
     ("hermes-session-store", &["hermes-conversation"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),

@@ -14,6 +14,7 @@ mod request;
 mod search;
 mod session;
 mod store;
+pub mod title;
 mod view;
 
 pub use error::{SessionError, StoreError};

@@ -53,7 +53,7 @@ impl Store {
     /// of which only numbered ones are left, the newest of them.
     pub fn resolve_session(&self, text: &str) -> Result<SessionId, StoreError> {
         // What cannot be a title is none that anybody has.
-        let title = title::clean(text).ok().flatten();
+        let title = hermes_session_store::title::clean(text).ok().flatten();
         self.read(|connection| {
             let unknown = || StoreError::Session(SessionError::UnknownSession(text.to_owned())).into();
             let mut statement = connection

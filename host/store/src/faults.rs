@@ -4,12 +4,14 @@ use hermes_conversation::SessionId;
 use jiff::Timestamp;
 use rusqlite::params;
 
+use crate::session::exists;
 use crate::{EngineFaults, Store, StoreError};
 
 impl Store {
     /// The consecutive failures of all engines in a session, ordered by engine.
     pub fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError> {
         self.read(|connection| {
+            exists(connection, session)?;
             let mut statement = connection.prepare_cached(
                 "SELECT engine, in_a_row, cause FROM engine_faults WHERE session_id = ?1 ORDER BY engine",
             )?;
@@ -25,6 +27,7 @@ impl Store {
         let EngineFaults { engine, in_a_row, cause } = faults;
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
+            exists(connection, session)?;
             if *in_a_row == 0 {
                 connection
                     .prepare_cached("DELETE FROM engine_faults WHERE session_id = ?1 AND engine = ?2")?

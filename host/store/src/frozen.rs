@@ -24,6 +24,7 @@ impl Store {
     /// One of the prompts that a session had, by its number.
     pub fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, StoreError> {
         self.read(|connection| {
+            exists(connection, id)?;
             let sql = format!("SELECT {COLUMNS} FROM prompts WHERE session_id = ?1 AND number = ?2");
             let mut statement = connection.prepare_cached(&sql)?;
             Ok(statement.query_row(params![id.as_str(), number.0.cast_signed()], from_row).optional()?)

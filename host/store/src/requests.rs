@@ -45,6 +45,7 @@ impl Store {
     /// Whether a provider ever said of a request that this session made to that model that it read or wrote its cache.
     pub fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, StoreError> {
         self.read(|connection| {
+            exists(connection, id)?;
             let sql = "SELECT EXISTS (SELECT 1 FROM requests WHERE session_id = ?1 AND provider = ?2 AND model = ?3 \
                        AND api_mode = ?4 AND (cache_read_tokens > 0 OR cache_write_tokens > 0))";
             let route = params![id.as_str(), like.provider, like.model, like.api_mode];
@@ -56,6 +57,7 @@ impl Store {
     /// anything.
     pub fn last_usage(&self, id: &SessionId, like: &RequestRecord) -> Result<Option<Usage>, StoreError> {
         self.read(|connection| {
+            exists(connection, id)?;
             let sql = format!(
                 "{READ} AND provider = ?2 AND model = ?3 AND api_mode = ?4 AND input_tokens IS NOT NULL \
                  ORDER BY number DESC LIMIT 1"
@@ -73,6 +75,7 @@ impl Store {
         through: Option<MessageId>,
     ) -> Result<Option<RequestRecord>, StoreError> {
         self.read(|connection| {
+            exists(connection, id)?;
             let sql = format!("{READ} AND (?2 IS NULL OR through <= ?2) ORDER BY number DESC LIMIT 1");
             let through = through.map(|id| id.0.cast_signed());
             Ok(connection.prepare_cached(&sql)?.query_row(params![id.as_str(), through], from_row).optional()?)

@@ -23,7 +23,7 @@ impl Store {
     /// Stores a new session under a new id.
     pub fn create_session(&self, new: NewSession) -> Result<Session, StoreError> {
         let workspace = path_text(&new.workspace)?;
-        let title = new.title.as_deref().map(title::clean).transpose()?.flatten();
+        let title = new.title.as_deref().map(hermes_session_store::title::clean).transpose()?.flatten();
         self.write(|connection| {
             let parent = new.parent.as_ref().map(|parent| settle(connection, parent)).transpose()?;
             let frozen = match (&new.frozen, &parent) {

@@ -6,10 +6,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
 use crate::session::{exists, known};
-use crate::{ParentKind, SessionError, Store, StoreError, lineage};
+use hermes_session_store::title::{clean, numbered, split};
 
-/// Longer titles are refused, not cut.
-const LONGEST: usize = 100;
+use crate::{ParentKind, SessionError, Store, StoreError, lineage};
 
 impl Store {
     /// Names a session and answers the title that it got; an empty one removes it.
@@ -144,51 +143,12 @@ pub(crate) fn next(connection: &Connection, title: &str) -> Result<String, Fault
     let mut number = highest;
     loop {
         number = number.saturating_add(1);
-        let free = fitted(base, number);
+        let free = numbered(base, number);
         // What was cut to fit may be somebody's.
         if holder(connection, &free)?.is_none() {
             return Ok(free);
         }
     }
-}
-
-/// A title and a number, the title cut where both are too long together.
-fn fitted(base: &str, number: u64) -> String {
-    let suffix = format!(" #{number}");
-    let room = LONGEST.saturating_sub(suffix.chars().count());
-    let cut: String = base.chars().take(room).collect();
-    format!("{}{suffix}", cut.trim_end())
-}
-
-/// A title without its number, and the number. Only what this program would write counts as one.
-fn split(title: &str) -> (&str, Option<u64>) {
-    if let Some((base, digits)) = title.rsplit_once(" #")
-        && let Ok(number) = digits.parse::<u32>()
-        && number > 0
-        && number.to_string() == digits
-        && !base.is_empty()
-    {
-        return (base, Some(number.into()));
-    }
-    (title, None)
-}
-
-/// On one line, without what would disturb a terminal or a list; none where nothing is left.
-pub(crate) fn clean(title: &str) -> Result<Option<String>, StoreError> {
-    let visible: String =
-        title.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
-    let title = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    let length = title.chars().count();
-    if length > LONGEST {
-        return Err(SessionError::TitleTooLong { length, most: LONGEST }.into());
-    }
-    Ok((!title.is_empty()).then_some(title))
-}
-
-/// Characters of no width, those that change the direction of the text behind them, and the marks of annotations and objects.
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
-        | '\u{feff}' | '\u{fff9}'..='\u{fffc}')
 }
 
 #[cfg(test)]
@@ -222,23 +182,6 @@ mod tests {
         }
         let error = store.set_title(&id, &"é".repeat(101)).unwrap_err();
         assert!(matches!(error, StoreError::Session(SessionError::TitleTooLong { length: 101, most: 100 })));
-    }
-
-    #[test]
-    fn numbers_are_told_from_titles_that_only_look_like_them() {
-        for (title, base, number) in [
-            ("Alpha #2", "Alpha", Some(2)),
-            ("Alpha #2 #3", "Alpha #2", Some(3)),
-            ("C #1 tips", "C #1 tips", None),
-            ("Alpha #02", "Alpha #02", None),
-            ("Alpha #0", "Alpha #0", None),
-            ("Alpha #+2", "Alpha #+2", None),
-            ("Alpha #99999999999999999999", "Alpha #99999999999999999999", None),
-            ("#2", "#2", None),
-            (" #2", " #2", None),
-        ] {
-            assert_eq!(split(title), (base, number), "{title}");
-        }
     }
 
     #[test]

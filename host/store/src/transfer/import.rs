@@ -528,7 +528,7 @@ fn next_step<R: BufRead + Seek>(lines: &mut Lines<'_, R>) -> Result<Option<Vec<(
 
 /// Makes a session that is whole one that can be seen, and answers the title that it got instead of its own.
 fn finish(connection: &Connection, session: &record::Session) -> Result<Option<String>, Fault> {
-    let own = title::clean(session.title.as_deref().unwrap_or_default())?;
+    let own = hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())?;
     let title = match &own {
         Some(title) if title::holder(connection, title)?.is_some() => Some(title::next(connection, title)?),
         free => free.clone(),
@@ -549,7 +549,8 @@ fn drop_session(connection: &Connection, id: &SessionId) -> Result<(), Fault> {
 }
 
 fn check_values(line: &Line, session: &record::Session) -> Result<(), StoreError> {
-    title::clean(session.title.as_deref().unwrap_or_default()).map_err(|error| line.refused(error.to_string()))?;
+    hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())
+        .map_err(|error| line.refused(error.to_string()))?;
     if session.source == UNFINISHED {
         return Err(line.refused("its source is a word of the store's own"));
     }

@@ -1,0 +1,74 @@
+//! The ledger.
+
+use hermes_conversation::{MessageId, Usage, ViewId};
+use hermes_session_store::{PromptNumber, RequestRecord, SessionStore};
+
+use super::{created, say};
+
+fn request(model: &str, through: Option<MessageId>, usage: Option<Usage>) -> RequestRecord {
+    RequestRecord {
+        number: 99,
+        sent_at: 7,
+        provider: "anthropic".into(),
+        model: model.into(),
+        api_mode: "anthropic_messages".into(),
+        prompt: PromptNumber(1),
+        view: ViewId::WHOLE,
+        through,
+        bytes: 1_000,
+        fingerprint: "f".into(),
+        prefix_bytes: 10,
+        cause: Some("first request".into()),
+        culprit: Some("nobody".into()),
+        ephemeral: Some("{}".into()),
+        usage,
+        cost: Some(0.25),
+        saved: Some(0.5),
+        lost: None,
+        payloads_replayed: 2,
+        payloads_dropped: 1,
+    }
+}
+
+pub async fn requests_are_numbered_and_summed_up(store: &dyn SessionStore) {
+    let session = created(store).await;
+    let ids = say(store, &session, "Aa").await;
+    let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 0 };
+    let given = [request("m", Some(ids[0]), Some(usage)), request("m", None, None), request("m", None, Some(usage))];
+    for (number, given) in (1..).zip(&given) {
+        assert_eq!(store.record_request(&session.id, given).await.unwrap(), number);
+    }
+    let numbered = |(number, given): (u64, &RequestRecord)| RequestRecord { number, ..given.clone() };
+    let expected: Vec<RequestRecord> = (1..).zip(&given).map(numbered).collect();
+    assert_eq!(store.requests(&session.id).await.unwrap(), expected);
+    let totals = store.session(&session.id).await.unwrap().totals;
+    assert_eq!((totals.input, totals.output), (2 * u64::from(u32::MAX), 4));
+    assert_eq!((totals.cache_read, totals.cache_write, totals.requests), (6, 8, 3));
+    assert!((totals.cost - 0.75).abs() < 1e-9);
+    assert_eq!(store.requests(&created(store).await.id).await.unwrap(), []);
+}
+
+pub async fn the_last_request_and_usage_are_found_by_message_and_route(store: &dyn SessionStore) {
+    let session = created(store).await;
+    let ids = say(store, &session, "AaBb").await;
+    let usage = |input, cache_read| Some(Usage { input, cache_read, ..Usage::default() });
+    let like = |model: &str| request(model, None, None);
+    assert_eq!(store.last_request(&session.id, None).await.unwrap(), None);
+    for given in [
+        request("small", Some(ids[0]), usage(1, 0)),
+        request("large", Some(ids[1]), usage(2, 5)),
+        request("small", Some(ids[2]), usage(3, 0)),
+        request("small", Some(ids[3]), None),
+    ] {
+        store.record_request(&session.id, &given).await.unwrap();
+    }
+    let last = async |through: Option<MessageId>| {
+        store.last_request(&session.id, through).await.unwrap().map(|request| request.number)
+    };
+    assert_eq!((last(None).await, last(Some(ids[2])).await), (Some(4), Some(3)));
+    assert_eq!((last(Some(ids[0])).await, last(Some(MessageId(0))).await), (Some(1), None));
+    assert_eq!(store.last_usage(&session.id, &like("small")).await.unwrap(), usage(3, 0));
+    assert_eq!(store.last_usage(&session.id, &like("absent")).await.unwrap(), None);
+    assert!(store.cache_was_reported(&session.id, &like("large")).await.unwrap());
+    assert!(!store.cache_was_reported(&session.id, &like("small")).await.unwrap());
+}
