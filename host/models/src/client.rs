@@ -9,10 +9,8 @@ use crate::{failure, providers};
 
 /// A client for one address. Redirects are off: credentials would go along.
 pub(crate) fn new(url: &Url, connect: Duration, silence: Duration) -> Result<Client, String> {
-    let mut builder = hermes_http_client::builder()
-        .redirect(redirect::Policy::none())
-        .connect_timeout(connect)
-        .read_timeout(silence);
+    let mut builder =
+        hermes_http_client::builder().redirect(redirect::Policy::none()).connect_timeout(connect).read_timeout(silence);
     if providers::is_loopback(url) {
         builder = builder.no_proxy();
     }

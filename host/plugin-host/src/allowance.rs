@@ -59,7 +59,7 @@ impl Models for Allowance {
             let plugin = &self.plugin;
             let why = format!(
                 "this request of about {taken} tokens is more than the {left} that are left of the {budget} granted for a \
-                 session; change it with `hermes plugins grant {plugin}`"
+                 session; grant the plugin `{plugin}` more"
             );
             return Err(Fault::new(FaultKind::Exhausted, "budget", why));
         }
@@ -125,7 +125,7 @@ mod tests {
         assert!(models.resolve("compression").is_ok() && models.complete(asks("compression", "a")).await.is_ok());
         for fault in [models.resolve("memory").unwrap_err(), models.complete(asks("memory", "a")).await.unwrap_err()] {
             assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Denied, "task"));
-            assert!(fault.message.contains("hermes plugins grant mine"), "{fault}");
+            assert!(fault.message.contains("grant the plugin `mine` more"), "{fault}");
         }
     }
 

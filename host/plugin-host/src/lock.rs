@@ -78,10 +78,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// It is none.
-    #[error(
-        "{path} is damaged: {why}; restore it from a copy, or move it away and grant the plugins again with \
-         `hermes plugins grant NAME`"
-    )]
+    #[error("{path} is damaged: {why}")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -89,7 +86,7 @@ pub enum LockError {
         why: String,
     },
     /// A later version wrote it.
-    #[error("{path} was written by a newer version (form {form}, this one knows {FORM}); update Hermes")]
+    #[error("{path} was written by a newer version (form {form}, this one knows {FORM})")]
     Newer {
         /// The file.
         path: PathBuf,
