@@ -59,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-bindings",
             "hermes-capabilities",
             "hermes-conversation",
+            "hermes-diagnostic",
         ],
     ),
     // Its benchmark starts components by itself.
@@ -85,23 +86,41 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-session-store",
             "hermes-conversation",
             "hermes-private-files",
+            "hermes-diagnostic",
         ],
     ),
     ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic", "hermes-private-files"]),
     (
         "hermes-install",
-        &["hermes-plugin-host", "hermes-runtime", "hermes-conversation", "hermes-private-files", "hermes-http-client"],
+        &[
+            "hermes-plugin-host",
+            "hermes-runtime",
+            "hermes-conversation",
+            "hermes-private-files",
+            "hermes-http-client",
+            "hermes-diagnostic",
+        ],
     ),
-    ("hermes-plugin-host", &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files"]),
+    (
+        "hermes-plugin-host",
+        &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files", "hermes-diagnostic"],
+    ),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
     ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client"]),
     (
         "hermes-store",
-        &["hermes-test-data", "hermes-testkit", "hermes-session-store", "hermes-conversation", "hermes-private-files"],
+        &[
+            "hermes-test-data",
+            "hermes-testkit",
+            "hermes-session-store",
+            "hermes-conversation",
+            "hermes-private-files",
+            "hermes-diagnostic",
+        ],
     ),
     // Stores for tests and the rules of the port.
     ("hermes-testkit", &["hermes-session-store", "hermes-conversation"]),
-    ("hermes-session-store", &["hermes-conversation"]),
+    ("hermes-session-store", &["hermes-conversation", "hermes-diagnostic"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),
     (

@@ -19,19 +19,16 @@ pub enum AgentError {
     #[error(transparent)]
     Plugins(#[from] PluginsError),
     /// The folder that the session works in is gone.
-    #[error(
-        "the session works in {folder}, which is not a folder any more: make it again, or go on elsewhere with \
-         --branch"
-    )]
+    #[error("the session works in {folder}, which is not a folder any more")]
     Workspace {
         /// The folder.
         folder: PathBuf,
     },
     /// There is nothing to answer.
-    #[error("the message is empty: type what you want")]
+    #[error("the message is empty")]
     EmptyMessage,
     /// The model reads no pictures.
-    #[error("the model `{model}` reads no images: choose one that does with `model.default`, or leave the image out")]
+    #[error("the model `{model}` reads no images")]
     NoVision {
         /// The model.
         model: String,
@@ -39,7 +36,7 @@ pub enum AgentError {
     /// What the user said does not fit.
     #[error(
         "the message takes about {tokens} tokens, and {room} fit into the model's window of {window} beside the system \
-         prompt, the tools and a reply: shorten it, put it into a file, or choose a model with a larger window"
+         prompt, the tools and a reply"
     )]
     MessageTooLong {
         /// Estimate for the message.
@@ -50,16 +47,13 @@ pub enum AgentError {
         window: u32,
     },
     /// Not even the host's own plan fits.
-    #[error(
-        "the conversation does not fit the model's window of {window} tokens any more, and could not be folded: choose a \
-         model with a larger window, or begin a new session"
-    )]
+    #[error("the conversation does not fit the model's window of {window} tokens any more, and could not be folded")]
     WindowFull {
         /// The window.
         window: u32,
     },
     /// A plugin failed for good, and the user wants the turn to end then.
-    #[error("{why}; the turn ends here, as `plugins.settings.{plugin}.on_failure` says")]
+    #[error("{why}")]
     Halted {
         /// The plugin, for the key.
         plugin: String,
@@ -67,7 +61,7 @@ pub enum AgentError {
         why: String,
     },
     /// The model said nothing, twice.
-    #[error("the model `{model}` answered with nothing, twice: try again, or choose another model")]
+    #[error("the model `{model}` answered with nothing, twice")]
     EmptyReply {
         /// The model.
         model: String,

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hermes_agent::{
-    Approvals, Begin, Choice, Host, HostSource, Problem, ProblemCode, SessionHandle, SessionRules, Settings,
-};
+use hermes_agent::{Approvals, Begin, Choice, Host, HostSource, Problem, SessionHandle, SessionRules, Settings};
 use hermes_conversation::Model;
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_models::{Provider, Route, Source};
 use hermes_plugin_host::{Catalog, Plugins, ReloadSource, Selection};
 use hermes_runtime::Runtime;
@@ -83,7 +82,7 @@ impl Launcher {
         }
         let auxiliary = setup.auxiliary(&route)?;
         for notice in &auxiliary.notices {
-            reporter.warning(notice);
+            reporter.warning(&notice.to_string());
         }
         let provider = hermes_models::connect(&route, &setup.logins)?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
@@ -221,21 +220,20 @@ impl HostSource for Launcher {
             engine: choice.engine.clone().or_else(|| self.choice.engine.clone()),
             ..self.choice.clone()
         };
-        let failed = |code, what: &str, error: &dyn std::fmt::Display| Problem::new(code, what, error.to_string());
         let (provider, model) = match &choice.model {
             None => (Arc::clone(&self.provider), self.route.model.clone()),
             Some(_) => {
-                let no_model = "the model cannot be chosen";
+                let what = || "the model cannot be chosen".to_owned();
                 let route = self.setup.route(&wanted);
-                let route = route.map_err(|error| failed(ProblemCode::Configuration, no_model, &error))?;
+                let route = route.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
                 let provider = hermes_models::connect(&route, &self.setup.logins);
-                (provider.map_err(|error| failed(ProblemCode::ModelFailed, no_model, &error))?, route.model)
+                (provider.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?, route.model)
             }
         };
         let host = match &choice.engine {
             None => self.host_of(&self.selection, provider, model),
             Some(_) => self.host_of(&self.setup.selection(&wanted), provider, model),
         };
-        host.map_err(|error| failed(ProblemCode::PluginUnusable, "the plugins of the session cannot be used", &error))
+        host.map_err(|error| Problem::from(&error))
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bundled;
+mod diagnosis;
 mod ephemeral;
 mod error;
 mod home;

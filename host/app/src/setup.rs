@@ -3,6 +3,7 @@
 use hermes_agent::approval::ApprovalRules;
 use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, Settings, TaskModels};
 use hermes_config::{Auxiliary, Config, Environment};
+use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
 use hermes_models::{Logins, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, Manifest, PreferredSource, Selection, Variables};
@@ -228,7 +229,8 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
                 },
             });
         }
-        let served = TaskModels { candidates, timeout: task.timeout, missing: task.missing.clone() };
+        let served =
+            TaskModels { candidates, timeout: task.timeout, missing: task.missing.as_ref().map(Diagnose::sentence) };
         models.set(&task.name, served);
     }
     Ok(models)

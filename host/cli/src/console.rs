@@ -94,9 +94,11 @@ impl Console {
         }
         let mut report = String::new();
         for (label, text) in failure.lines() {
-            let tone = if label == "error" { Tone::Bad } else { Tone::Faint };
+            let is_error = label == "error";
+            let tone = if is_error { Tone::Bad } else { Tone::Faint };
             let label = painted(self.stderr && self.colour, tone, &format!("{label:>5}:"));
-            report.push_str(&format!("{label} {}\n", text::line(&text)));
+            let code = if is_error { self.tinted(Tone::Faint, &format!(" [{}]", failure.code)) } else { String::new() };
+            report.push_str(&format!("{label} {}{code}\n", text::line(&text)));
         }
         let _ = io::stderr().write_all(report.as_bytes());
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use hermes_diagnostic::Diagnose as _;
 use hermes_models::{Logins, Route, Source, WindowSource};
 use hermes_plugin_host::{Plugins, QUIETLY};
 use hermes_store::{Depth, Store};
@@ -15,6 +16,7 @@ use crate::launch::Setup;
 use crate::plugins::Code;
 use crate::plugins::doctor::{Examined, examine};
 use crate::text;
+use crate::wording;
 use hermes_app::Home;
 use hermes_config::Config;
 use hermes_config::Environment;
@@ -181,15 +183,12 @@ fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
         let found = format!("{}: {served}", task.name);
         checks.push(match &task.missing {
             None => Check::ok(OF, found),
-            Some(missing) => {
-                let (why, fix) = missing.rsplit_once("; ").unwrap_or((missing, "correct its section"));
-                Check::warn(OF, format!("{found}; {why}"), fix)
-            }
+            Some(missing) => Check::warn(OF, format!("{found}; {missing}"), wording::fix(&missing.diagnose().fix)),
         });
     }
     let notices = auxiliary.notices.iter().map(|notice| {
-        let (why, fix) = notice.rsplit_once("; ").unwrap_or((notice, "correct its section"));
-        Check::warn(OF, why, fix)
+        let fix = if notice.fix.is_empty() { "correct its section".to_owned() } else { wording::fix(&notice.fix) };
+        Check::warn(OF, &notice.why, fix)
     });
     checks.extend(notices);
     checks

@@ -1,21 +1,27 @@
-//! What a person is told when something fails: what, why, what to do; and what a script is told: an exit code.
+//! A failure as the terminal shows it: what failed, why, what to do, the code, and the exit code for scripts.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
-use hermes_agent::{AgentError, CommandError, Problem, ProblemCode};
+use hermes_agent::approval::KeptError;
+use hermes_agent::{AgentError, CommandError, Problem};
 use hermes_app::AppError;
-use hermes_diagnostic::{Category, Diagnose as _, Diagnostic};
+use hermes_conformance::ConformanceError;
+use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
+use hermes_install::InstallError;
 use hermes_models::{ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
-use hermes_store::{PortError, SessionError, StoreError};
+use hermes_store::{PortError, StoreError};
+
+use crate::wording;
 
 /// Exit codes by kind of failure; `docs/exit-codes.md` has the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Whoever read standard output has stopped: nothing is wrong, and nobody is left to be told.
+    /// The reader of standard output has gone: nothing is wrong, and nobody reads a report.
     ReaderGone = 0,
-    /// What was asked for is not there, or a reason without a kind of its own.
+    /// Something is missing, or the failure has no kind of its own.
     General = 1,
     /// The command line cannot be understood.
     Usage = 2,
@@ -27,7 +33,7 @@ pub(crate) enum Kind {
     Plugin = 5,
     /// The database.
     Store = 6,
-    /// Another process is at work on the session.
+    /// Another process is working on the session.
     InUse = 7,
     /// The turn ended without an answer: its budget is used up.
     Budget = 8,
@@ -46,6 +52,8 @@ impl From<Kind> for ExitCode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
+    /// Stable; `docs/errors.md` lists all.
+    pub(crate) code: Cow<'static, str>,
     /// What failed.
     pub(crate) what: String,
     /// Why.
@@ -55,14 +63,16 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// A failure that only the kind classifies.
     pub(crate) fn new(kind: Kind, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), why: why.into(), fix: fix.into() }
+        Self { kind, code: Code::from(kind).name().into(), what: what.into(), why: why.into(), fix: fix.into() }
     }
 
-    /// From a sentence that ends in `; what to do`, as the errors of the libraries do where there is something to do.
-    pub(crate) fn from_sentence(kind: Kind, what: &str, sentence: &str, otherwise: &str) -> Self {
-        let (why, fix) = sentence.rsplit_once("; ").unwrap_or((sentence, otherwise));
-        Self::new(kind, what, why, fix)
+    /// With the actions of the remedy as commands.
+    fn worded(category: Category, code: Cow<'static, str>, what: String, why: String, fix: &Fix) -> Self {
+        let fix =
+            if fix.is_empty() { "run `hermes doctor` to see what is wrong".to_owned() } else { wording::fix(fix) };
+        Self { kind: category.into(), code, what, why, fix }
     }
 
     /// The three lines, without colour; each on one line, whatever the cause wrote into it.
@@ -101,189 +111,74 @@ impl From<Category> for Kind {
     }
 }
 
+impl From<Kind> for Code {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::ReaderGone => codes::READER_GONE,
+            Kind::General => codes::GENERAL,
+            Kind::Usage => codes::USAGE,
+            Kind::Configuration => codes::CONFIGURATION,
+            Kind::Model => codes::MODEL,
+            Kind::Plugin => codes::PLUGIN,
+            Kind::Store => codes::STORE,
+            Kind::InUse => codes::IN_USE,
+            Kind::Budget => codes::BUDGET,
+            Kind::Interrupted => codes::INTERRUPTED,
+        }
+    }
+}
+
+hermes_diagnostic::codes! {
+    /// The codes of failures of the command line itself.
+    pub(crate) mod codes {
+        READER_GONE = "cli.reader-gone", Category::ReaderGone, "the reader of standard output has gone";
+        GENERAL = "cli.general", Category::General, "a failure without a code of its own";
+        USAGE = "cli.usage", Category::Usage, "the command line cannot be understood";
+        CONFIGURATION = "cli.configuration", Category::Configuration, "a setting or file of the user cannot be used";
+        MODEL = "cli.model", Category::Model, "the model cannot be used";
+        PLUGIN = "cli.plugin", Category::Plugin, "a command on a plugin failed";
+        STORE = "cli.store", Category::Store, "a command on stored sessions failed";
+        IN_USE = "cli.in-use", Category::InUse, "another process is working on the session";
+        BUDGET = "cli.budget", Category::Budget, "the turn used up its requests to the model";
+        INTERRUPTED = "cli.interrupted", Category::Interrupted, "the user pressed ctrl-c";
+    }
+}
+
 impl From<Diagnostic> for Failure {
     fn from(diagnostic: Diagnostic) -> Self {
         let Diagnostic { code, what, why, fix } = diagnostic;
-        Self::new(code.category().into(), what, why, fix.to_string())
+        Self::worded(code.category(), code.name().into(), what, why, &fix)
     }
 }
 
-impl From<AppError> for Failure {
-    fn from(error: AppError) -> Self {
-        let configuration = |what: String, fix: &str| Self::new(Kind::Configuration, what, error.to_string(), fix);
-        let unusable = |file: &std::path::Path| format!("{} cannot be used", file.display());
-        match error {
-            AppError::Config(diagnostic) => diagnostic.into(),
-            AppError::Store(error) => error.into(),
-            AppError::Resolve(error) => error.into(),
-            AppError::Model(error) => error.into(),
-            AppError::Plugins(error) => error.into(),
-            AppError::Install(error) => error.into(),
-            AppError::Agent(error) => error.into(),
-            AppError::NoHome => configuration(
-                "the home folder cannot be used".to_owned(),
-                "set HERMES_HOME to a folder for conversations and settings",
-            ),
-            AppError::HomePath { .. } => configuration(
-                "the home folder cannot be used".to_owned(),
-                "set HERMES_HOME to a folder by its full path",
-            ),
-            AppError::Rule { ref file, .. } => {
-                Self::from_sentence(Kind::Configuration, &unusable(file), &error.to_string(), "correct the entry")
+/// Errors of the libraries say everything themselves.
+macro_rules! diagnosed {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                error.diagnose().into()
             }
-            AppError::CacheTtl { ref file, .. } => configuration(unusable(file), "correct `prompt_caching.cache_ttl`"),
-            AppError::Clock { .. } => configuration(
-                "the time cannot be told".to_owned(),
-                "unset it, or give a moment such as 2026-11-22T10:00:00Z",
-            ),
-            AppError::Prefill { ref file, .. } => configuration(
-                format!("{} cannot be used as prefill", file.display()),
-                "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, the user's first, in \
-                 turn, the assistant's last",
-            ),
-            AppError::NoSessionHere { .. } => Self::new(
-                Kind::General,
-                "no conversation can be continued",
-                error.to_string(),
-                "leave out --continue to begin one, or choose one of `hermes sessions list` with --resume",
-            ),
-        }
-    }
+        })+
+    };
 }
 
-impl From<ResolveError> for Failure {
-    fn from(error: ResolveError) -> Self {
-        let otherwise = "correct the model's settings; `hermes doctor` shows what is in force";
-        Self::from_sentence(Kind::Configuration, "no model can be chosen", &error.to_string(), otherwise)
-    }
-}
-
-impl From<ModelError> for Failure {
-    fn from(error: ModelError) -> Self {
-        let fix = error.fix();
-        let fix =
-            if fix.is_empty() { "try again, or choose another model with --model".into() } else { fix.to_string() };
-        Self::new(Kind::Model, error.what(), error.why(), fix)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        let (kind, what) = match &error {
-            StoreError::Session(SessionError::InUse { .. }) => (Kind::InUse, "the session cannot be opened"),
-            StoreError::Session(SessionError::UnknownSession(_) | SessionError::AmbiguousSession { .. }) => {
-                (Kind::General, "the session cannot be opened")
-            }
-            StoreError::Home { .. } => (Kind::Configuration, "the home folder cannot be used"),
-            StoreError::Foreign { .. }
-            | StoreError::NewerSchema { .. }
-            | StoreError::NotADatabase { .. }
-            | StoreError::Orphan { .. }
-            | StoreError::Corrupt { .. } => (Kind::Store, "the conversations cannot be opened"),
-            _ => (Kind::Store, "the conversations cannot be stored"),
-        };
-        Self::from_sentence(kind, what, &error.to_string(), "run `hermes doctor` to see what is wrong")
-    }
-}
-
-impl From<PortError> for Failure {
-    fn from(error: PortError) -> Self {
-        match error {
-            PortError::Session(error) => StoreError::from(error).into(),
-            PortError::Unusable(error) | PortError::Failed(error) => match error.downcast::<StoreError>() {
-                Ok(error) => (*error).into(),
-                Err(other) => Self::new(
-                    Kind::Store,
-                    "the conversations cannot be stored",
-                    other.to_string(),
-                    "run `hermes doctor` to see what is wrong",
-                ),
-            },
-        }
-    }
-}
-
-impl From<PluginsError> for Failure {
-    fn from(error: PluginsError) -> Self {
-        let what = "the plugins of the session cannot be had";
-        match &error {
-            PluginsError::Missing { kind, name, found, folder } => {
-                let why = format!("there is no {kind} `{name}`");
-                Self::new(Kind::Plugin, what, why, choose(kind, found, folder))
-            }
-            PluginsError::OtherKind { kind, name, exports, found, folder } => {
-                let why = format!("the plugin `{name}` is no {kind}: it exports {}", exports.join(", "));
-                Self::new(Kind::Plugin, what, why, choose(kind, found, folder))
-            }
-            PluginsError::Ungranted { .. }
-            | PluginsError::Claims { .. }
-            | PluginsError::Configuration { .. }
-            | PluginsError::Lock(_) => {
-                let otherwise = "`hermes plugins verify` shows what is installed";
-                Self::from_sentence(Kind::Plugin, what, &error.to_string(), otherwise)
-            }
-            _ => {
-                let (why, fix) = error.why_and_fix();
-                Self::new(Kind::Plugin, what, why, fix)
-            }
-        }
-    }
-}
-
-fn choose(kind: &str, found: &[String], folder: &std::path::Path) -> String {
-    let setting = if kind == "context engine" { "context.engine" } else { "memory.provider" };
-    if found.is_empty() {
-        return format!("there is none; install one into {}", folder.display());
-    }
-    format!("set {setting} to one of: {}; others go into {}", found.join(", "), folder.display())
-}
-
-impl From<AgentError> for Failure {
-    fn from(error: AgentError) -> Self {
-        match error {
-            AgentError::Store(error) => error.into(),
-            AgentError::Model(error) => error.into(),
-            AgentError::Plugins(error) => error.into(),
-            other => Problem::from(&other).into(),
-        }
-    }
-}
+diagnosed!(
+    AppError,
+    StoreError,
+    PortError,
+    ModelError,
+    ResolveError,
+    PluginsError,
+    InstallError,
+    AgentError,
+    ConformanceError,
+    KeptError
+);
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        let kind = match problem.code {
-            ProblemCode::SessionInUse => Kind::InUse,
-            ProblemCode::StoreUnusable | ProblemCode::StoreFailed => Kind::Store,
-            ProblemCode::HomeUnusable | ProblemCode::Configuration => Kind::Configuration,
-            ProblemCode::ModelFailed | ProblemCode::ModelSilent | ProblemCode::WindowFull => Kind::Model,
-            ProblemCode::PluginUnusable | ProblemCode::PluginHalted => Kind::Plugin,
-            ProblemCode::SessionUnknown
-            | ProblemCode::WorkspaceGone
-            | ProblemCode::MessageEmpty
-            | ProblemCode::ImagesNotRead
-            | ProblemCode::MessageTooLong
-            | ProblemCode::Other => Kind::General,
-        };
-        let Problem { code, what, why, fix, plugin } = problem;
-        if let Some(fix) = fix {
-            return Self::new(kind, what, why, fix);
-        }
-        match (code, plugin) {
-            (ProblemCode::PluginHalted, Some(plugin)) => {
-                let fix = format!(
-                    "correct what `hermes plugins info {plugin}` tells, or set `plugins.settings.{plugin}.on_failure` to \
-                     `fallback`"
-                );
-                Self::new(kind, what, why, fix)
-            }
-            (ProblemCode::WorkspaceGone, _) => {
-                Self::new(kind, what, why, "make it again, or go on elsewhere with --branch")
-            }
-            (ProblemCode::ModelFailed, _) => {
-                Self::from_sentence(kind, &what, &why, "try again, or choose another model with --model")
-            }
-            _ => Self::from_sentence(kind, &what, &why, "run `hermes doctor` to see what is wrong"),
-        }
+        let Problem { code, category, what, why, fix } = problem;
+        Self::worded(category, code.into(), what, why, &fix)
     }
 }
 
@@ -304,8 +199,42 @@ impl From<CommandError> for Failure {
 #[cfg(test)]
 mod tests {
     use hermes_conversation::SessionId;
+    use hermes_store::SessionError;
 
     use super::*;
+
+    /// Every module of codes in the program.
+    const ALL: &[&[Code]] = &[
+        hermes_agent::codes::ALL,
+        hermes_app::codes::ALL,
+        codes::ALL,
+        hermes_config::codes::ALL,
+        hermes_conformance::codes::ALL,
+        hermes_install::codes::ALL,
+        hermes_models::codes::ALL,
+        hermes_plugin_host::codes::ALL,
+        hermes_store::session_codes::ALL,
+        hermes_store::codes::ALL,
+    ];
+
+    #[test]
+    fn the_page_on_errors_has_one_row_for_each_code() {
+        let page = include_str!("../../../docs/errors.md");
+        let mut rows: Vec<String> = ALL
+            .iter()
+            .copied()
+            .flatten()
+            .map(|code| {
+                let exit = Kind::from(code.category()) as u8;
+                format!("| `{}` | {exit} | {} |", code.name(), code.meaning())
+            })
+            .collect();
+        rows.sort();
+        let known: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(known, rows, "docs/errors.md needs these rows:\n{}", rows.join("\n"));
+        rows.dedup_by_key(|row| row.split('`').nth(1).map(str::to_owned));
+        assert_eq!(rows.len(), known.len(), "two situations share a code");
+    }
 
     #[test]
     fn a_report_says_what_failed_why_and_what_to_do() {

@@ -334,7 +334,7 @@ fn given(error: LabError) -> Failure {
         LabError::SameColumn { .. } | LabError::Command { .. } | LabError::Terms { .. } => Kind::Usage,
         _ => Kind::General,
     };
-    Failure::from_sentence(kind, "the laboratory cannot begin", &error.to_string(), "see docs/lab.md")
+    Failure::new(kind, "the laboratory cannot begin", error.to_string(), "correct it; docs/lab.md describes the input")
 }
 
 fn panicked() -> Failure {

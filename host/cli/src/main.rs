@@ -31,6 +31,7 @@ mod signals;
 mod slash;
 mod status;
 mod text;
+mod wording;
 
 use std::future::Future;
 use std::process::ExitCode;

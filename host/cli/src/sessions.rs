@@ -8,6 +8,7 @@ mod upkeep;
 
 use std::process::ExitCode;
 
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_store::{SessionError, Store, StoreError};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use crate::arguments::SessionsCommand;
 use crate::console::{Console, print};
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::launch::{self, Setup};
 
 pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
@@ -59,37 +60,24 @@ fn with_session(store: Option<Store>, id: &str) -> Result<Store, Failure> {
     store.ok_or_else(|| failed(SessionError::UnknownSession(id.to_owned()).into()))
 }
 
-/// What is about these commands alone; the rest is told as everywhere.
+/// Says what these commands could not do; other failures are reported as everywhere.
 fn failed(error: StoreError) -> Failure {
-    let (kind, what) = match &error {
-        StoreError::Output(_) | StoreError::Input(_) => (Kind::General, "the sessions cannot be carried over"),
-        StoreError::Import { .. } => (Kind::General, "the file cannot be imported"),
-        StoreError::ImportStopped { .. } => (Kind::Store, "the file was imported in part"),
-        StoreError::Session(SessionError::HasChildren { .. }) => (Kind::General, "nothing was deleted"),
-        StoreError::Session(SessionError::NoSuchMessage { .. }) => {
-            (Kind::General, "the session cannot be branched there")
-        }
+    let what = match &error {
+        StoreError::Output(_) | StoreError::Input(_) => "the sessions cannot be transferred",
+        StoreError::Import { .. } => "the file cannot be imported",
+        StoreError::ImportStopped { .. } => "the file was imported in part",
+        StoreError::BeyondRepair { .. } => "the conversations cannot be repaired",
+        StoreError::Session(SessionError::HasChildren { .. }) => "nothing was deleted",
+        StoreError::Session(SessionError::NoSuchMessage { .. }) => "the session cannot be branched there",
         StoreError::Session(SessionError::TitleTaken { .. } | SessionError::TitleTooLong { .. }) => {
-            (Kind::General, "the session cannot be named so")
+            "the session cannot have this title"
         }
-        StoreError::BeyondRepair { .. } => (Kind::Store, "the conversations cannot be repaired"),
         _ => return error.into(),
-    };
-    let fix = match &error {
-        StoreError::Session(SessionError::NoSuchMessage { session, .. }) => {
-            format!("`hermes sessions show {session}` tells the numbers of its messages")
-        }
-        StoreError::Session(SessionError::TitleTooLong { .. }) => "choose a shorter one".to_owned(),
-        _ => "run `hermes sessions check` to see what is wrong".to_owned(),
     };
     if let StoreError::Output(source) = error {
         return source.into();
     }
-    let sentence = error.to_string();
-    match sentence.rsplit_once("; ") {
-        Some((why, fix)) => Failure::new(kind, what, why, fix),
-        None => Failure::new(kind, what, sentence, fix),
-    }
+    Diagnostic { what: what.to_owned(), ..error.diagnose() }.into()
 }
 
 fn printed(text: &str) -> Result<ExitCode, Failure> {

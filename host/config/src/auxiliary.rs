@@ -2,13 +2,14 @@
 //!
 //! Nothing is connected here. What only lacks a key is left out and told; a mistake is refused with its key.
 
+use std::fmt;
 use std::time::Duration;
 
 use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary};
 use serde_json::Value;
 
 use crate::{Config, codes};
-use hermes_diagnostic::Diagnostic;
+use hermes_diagnostic::{Diagnose as _, Diagnostic, Fix};
 
 /// Who serves the tasks that have a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Auxiliary {
     /// How often a request is repeated when a connection or a server fails.
     pub transient_retries: u32,
     /// What the user should know.
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
 }
 
 /// Who serves a task.
@@ -31,7 +32,28 @@ pub struct Task {
     /// In the order in which they are asked.
     pub candidates: Vec<Candidate>,
     /// Why the one that the section itself names is not among them.
-    pub missing: Option<String>,
+    pub missing: Option<AuxiliaryError>,
+}
+
+/// Something that the user should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// What is wrong.
+    pub why: String,
+    /// What to do about it.
+    pub fix: Fix,
+}
+
+impl From<String> for Notice {
+    fn from(why: String) -> Self {
+        Self { why, fix: Fix::none() }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.fix.is_empty() { f.write_str(&self.why) } else { write!(f, "{}; {}", self.why, self.fix) }
+    }
 }
 
 /// One that may serve.
@@ -70,7 +92,7 @@ impl Task {
         name: String,
         session: &Route,
         resolve: &dyn Fn(&Section) -> Result<Route, AuxiliaryError>,
-        notices: &mut Vec<String>,
+        notices: &mut Vec<Notice>,
     ) -> Result<Self, Diagnostic> {
         let section = format!("auxiliary.{name}");
         let mut task = Self {
@@ -87,7 +109,7 @@ impl Task {
         } else {
             match resolve(&own) {
                 Ok(route) => {
-                    notices.extend(route.notes.iter().cloned());
+                    notices.extend(route.notes.iter().cloned().map(Notice::from));
                     task.add(route, session, &section);
                 }
                 Err(lack) if lack.is_lack() => first_lack = Some(lack),
@@ -97,7 +119,7 @@ impl Task {
         for entry in chain(config, &section) {
             match resolve(&entry) {
                 Ok(route) => {
-                    notices.extend(route.notes.iter().cloned());
+                    notices.extend(route.notes.iter().cloned().map(Notice::from));
                     task.add(route, session, &entry.section);
                 }
                 Err(lack) if lack.is_lack() => notices.push(left_out(&lack)),
@@ -107,7 +129,7 @@ impl Task {
         // Who does not choose another model has the session's already.
         task.add(session.clone(), session, "model");
         if let Some(lack) = first_lack {
-            task.missing = Some(lack.to_string());
+            task.missing = Some(lack.clone());
             match lack {
                 AuxiliaryError::MissingKey { .. } if task.candidates.is_empty() => return Err(refusal(config, &lack)),
                 _ if task.candidates.is_empty() => notices.push(left_out(&lack)),
@@ -171,20 +193,14 @@ fn chain(config: &Config, section: &str) -> Vec<Section> {
     entries.iter().enumerate().map(entry).collect()
 }
 
-/// What is left out goes before what to do about it.
-fn left_out(lack: &AuxiliaryError) -> String {
-    let sentence = lack.to_string();
-    match sentence.rsplit_once("; ") {
-        Some((why, fix)) => format!("{why}, so it is left out; {fix}"),
-        None => sentence,
-    }
+/// Says that a candidate is left out.
+fn left_out(lack: &AuxiliaryError) -> Notice {
+    Notice { why: format!("{lack}, so it is left out"), fix: lack.diagnose().fix }
 }
 
 fn refusal(config: &Config, error: &AuxiliaryError) -> Diagnostic {
     let what = format!("{} cannot be used", config.file().display());
-    let sentence = error.to_string();
-    let (why, fix) = sentence.rsplit_once("; ").unwrap_or((&sentence, "correct it; docs/configuration.md tells how"));
-    Diagnostic::new(codes::AUXILIARY, what, why, fix)
+    Diagnostic { code: codes::AUXILIARY, what, ..error.diagnose() }
 }
 
 #[cfg(test)]
@@ -240,11 +256,11 @@ mod tests {
         let read_all = |section: &str| read(&format!("{GATE}auxiliary: {{compression: {section}}}\n")).unwrap();
         let own = read_all("{provider: groq}");
         assert!(own.notices.is_empty());
-        assert!(own.tasks[0].missing.as_deref().unwrap().ends_with("set GROQ_API_KEY"), "{own:?}");
+        assert!(own.tasks[0].missing.as_ref().unwrap().sentence().ends_with("set GROQ_API_KEY"), "{own:?}");
         assert_eq!(own.tasks[0].candidates.len(), 1);
         let link = read_all("{fallback_chain: [{provider: groq}, {provider: openai}]}");
         assert_eq!((link.notices.len(), link.tasks[0].candidates.len()), (1, 2));
-        assert!(link.notices[0].contains("`auxiliary.compression.fallback_chain[0]`"), "{link:?}");
+        assert!(link.notices[0].why.contains("`auxiliary.compression.fallback_chain[0]`"), "{link:?}");
     }
 
     #[test]
@@ -259,7 +275,7 @@ mod tests {
         // The model of another day does not keep the partner from answering.
         let shared = read("model: {provider: offline}\nauxiliary: {compression: {model: small}}\n").unwrap();
         assert!(shared.tasks[0].candidates.is_empty() && shared.tasks[0].missing.is_some());
-        assert!(shared.notices[0].contains("set `auxiliary.compression.provider`"), "{shared:?}");
+        assert!(shared.notices[0].to_string().contains("set `auxiliary.compression.provider`"), "{shared:?}");
         let served = read("model: {provider: offline}\nauxiliary: {compression: {provider: openai}}\n").unwrap();
         assert_eq!(served.tasks[0].candidates.len(), 1);
     }

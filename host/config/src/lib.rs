@@ -10,14 +10,16 @@ mod edit;
 mod environment;
 mod keys;
 mod redaction;
+mod schema;
 mod tree;
 
-pub use auxiliary::{Auxiliary, Candidate, Task};
+pub use auxiliary::{Auxiliary, Candidate, Notice, Task};
 pub use config::Config;
 pub use edit::Edit;
 pub use environment::Environment;
 pub use keys::{most_similar, nearest, similarity};
 pub use redaction::{redacted, redacted_text};
+pub use schema::schema;
 
 hermes_diagnostic::codes! {
     /// The codes of configuration.

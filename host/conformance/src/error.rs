@@ -6,11 +6,11 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
     /// Nothing lies at the path.
-    #[error("{} is not there; name a component, a plugin's folder or a Rust project", .0.display())]
+    #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
     /// A folder without a component.
     #[error(
-        "no component was found in {}, nor below {}; build it with `cargo build --release --target wasm32-wasip2`",
+        "no component was found in {}, nor below {}",
         .folder.display(), .target.display()
     )]
     NoComponent {
@@ -20,16 +20,13 @@ pub enum ConformanceError {
         target: PathBuf,
     },
     /// A folder without a native library for this machine.
-    #[error(
-        "no native library was found in {}: name it in plugin.yaml, as `native: {{{}: FILE}}`, and build it with `cargo build \
-         --release --features native`", .folder.display(), hermes_runtime::TARGET
-    )]
+    #[error("no native library for this machine was found in {}", .folder.display())]
     NoLibrary {
         /// The folder.
         folder: PathBuf,
     },
     /// Several components, and none is named.
-    #[error("{} has several components: {}; name one in its plugin.yaml, as `component: FILE.wasm`", .folder.display(), .found.join(", "))]
+    #[error("{} has several components: {}", .folder.display(), .found.join(", "))]
     Several {
         /// The folder.
         folder: PathBuf,
@@ -37,7 +34,7 @@ pub enum ConformanceError {
         found: Vec<String>,
     },
     /// A file that cannot be read.
-    #[error("{} cannot be read: {source}; check its permissions", .path.display())]
+    #[error("{} cannot be read: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,7 +42,7 @@ pub enum ConformanceError {
         source: std::io::Error,
     },
     /// A manifest that is no good.
-    #[error("{}: {why}; correct it and try again", .path.display())]
+    #[error("{}: {why}", .path.display())]
     Manifest {
         /// The file.
         path: PathBuf,
@@ -53,9 +50,9 @@ pub enum ConformanceError {
         why: String,
     },
     /// A configuration that is no JSON object.
-    #[error("the configuration is no JSON object: {0}; give one such as '{{\"key\": \"value\"}}'")]
+    #[error("the configuration is not a JSON object: {0}")]
     Config(String),
     /// There is no room for what is made up around the plugin.
-    #[error("what surrounds the plugin cannot be set up: {0}; free some space, or set TMPDIR to another folder")]
+    #[error("the environment of the test cannot be set up: {0}")]
     Surroundings(String),
 }

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod conversation;
+mod diagnosis;
 mod engine;
 mod error;
 mod exam;
@@ -24,6 +25,7 @@ mod stand;
 mod subject;
 mod tools;
 
+pub use diagnosis::codes;
 pub use error::ConformanceError;
 pub use exam::{Settings, examine};
 pub use report::{Calls, Check, Report};

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A remedy. A terminal words it as a command, another front end may offer a button.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Action {
     /// Check the whole installation.
@@ -67,6 +67,11 @@ pub enum Action {
     ChooseComponent,
     /// List the sessions.
     ListSessions,
+    /// Show a session with the numbers of its messages.
+    ShowSession {
+        /// Its id.
+        session: String,
+    },
     /// Continue on a copy of the session.
     BranchSession,
     /// Delete a session together with the sessions that came from it.
@@ -107,6 +112,7 @@ impl fmt::Display for Action {
             Self::ChooseNative => f.write_str("allow native code if you trust its author"),
             Self::ChooseComponent => f.write_str("use the component"),
             Self::ListSessions => f.write_str("list the sessions"),
+            Self::ShowSession { session } => write!(f, "look at the messages of session {session}"),
             Self::BranchSession => f.write_str("continue on a copy of the session"),
             Self::DeleteWithChildren => f.write_str("delete the sessions that came from it too"),
             Self::CheckStore => f.write_str("check the database"),

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Action;
 
 /// One way out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// An instruction in words, in the imperative: `free some space and try again`.
@@ -35,7 +35,7 @@ impl From<Action> for Step {
 }
 
 /// What to do: the ways out, the best one first. Empty where nothing can be done.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Fix(Vec<Step>);
 

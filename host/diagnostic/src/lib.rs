@@ -23,7 +23,9 @@
 mod action;
 mod code;
 mod fix;
+mod gaps;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -31,6 +33,7 @@ use serde::Serialize;
 pub use action::Action;
 pub use code::{Category, Code};
 pub use fix::{Fix, Step};
+pub use gaps::gaps;
 
 /// A report of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,31 +64,24 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// What an error knows beside its cause: its code, what failed (as a clause), and what to do.
+pub type Parts = (Code, Cow<'static, str>, Fix);
+
 /// An error that knows its code and its remedy. Its `Display` gives the cause without the remedy.
 pub trait Diagnose: fmt::Display {
-    /// The code of this situation.
-    fn code(&self) -> Code;
-
-    /// What failed, as a clause.
-    fn what(&self) -> String;
-
-    /// Why it failed.
-    fn why(&self) -> String {
-        self.to_string()
-    }
-
-    /// What to do about it.
-    fn fix(&self) -> Fix;
+    /// The code, what failed as a clause, and what to do.
+    fn parts(&self) -> Parts;
 
     /// All of it as a value.
     fn diagnose(&self) -> Diagnostic {
-        Diagnostic { code: self.code(), what: self.what(), why: self.why(), fix: self.fix() }
+        let (code, what, fix) = self.parts();
+        Diagnostic { code, what: what.into_owned(), why: self.to_string(), fix }
     }
 
     /// Cause and remedy in one line, for a list of notices.
     fn sentence(&self) -> String {
-        let fix = self.fix();
-        if fix.is_empty() { self.why() } else { format!("{}; {fix}", self.why()) }
+        let (_, _, fix) = self.parts();
+        if fix.is_empty() { self.to_string() } else { format!("{self}; {fix}") }
     }
 }
 
@@ -117,16 +113,9 @@ mod tests {
     }
 
     impl Diagnose for Hot {
-        fn code(&self) -> Code {
-            oven::HOT
-        }
-
-        fn what(&self) -> String {
-            "the bread burned".to_owned()
-        }
-
-        fn fix(&self) -> Fix {
-            Fix::words("wait").or(Action::DisablePlugin { plugin: "oven".to_owned() })
+        fn parts(&self) -> Parts {
+            let fix = Fix::words("wait").or(Action::DisablePlugin { plugin: "oven".to_owned() });
+            (oven::HOT, "the bread burned".into(), fix)
         }
     }
 

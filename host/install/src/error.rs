@@ -3,15 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hermes_diagnostic::Diagnostic;
 use hermes_plugin_host::{LockError, ManifestError};
 
 /// Why nothing was changed. Whatever fails before the commit leaves everything as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// What to install cannot be told.
-    #[error(
-        "`{text}` is no source of a plugin: {why}; give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], or oci://host/name:tag"
-    )]
+    #[error("`{text}` is no source of a plugin: {why}")]
     Source {
         /// What was given.
         text: String,
@@ -27,12 +26,13 @@ pub enum InstallError {
         why: String,
     },
     /// An address that anybody on the way could answer for.
-    #[error(
-        "{0} is not encrypted, so that anybody on the way can change what arrives; use https, or add --insecure for a server that you trust"
-    )]
+    #[error("{0} is not encrypted, so that anybody on the way can change what arrives")]
     Insecure(String),
+    /// The server answers an encrypted request without encryption.
+    #[error("{0} cannot be fetched: the server does not speak TLS")]
+    WithoutTls(String),
     /// An archive that breaks a rule.
-    #[error("the archive is refused: {0}; nothing of it was kept")]
+    #[error("the archive is refused: {0}")]
     Archive(String),
     /// What was fetched is no plugin.
     #[error("{from} holds no plugin: {why}")]
@@ -55,7 +55,7 @@ pub enum InstallError {
     Signature(String),
     /// The publisher's key is not the one that was pinned.
     #[error(
-        "`{name}` was signed with the key {pinned} when it was installed, and now {}; if you know why, add --accept-key",
+        "`{name}` was signed with the key {pinned} when it was installed, and now {}",
         now.as_ref().map_or_else(|| "it is not signed".to_owned(), |key| format!("with {key}"))
     )]
     Key {
@@ -77,21 +77,16 @@ pub enum InstallError {
         why: String,
     },
     /// A native library, and nobody agreed to that.
-    #[error(
-        "`{0}` is a native library, which nothing contains: it can do all that you can; if you trust its author with that, \
-         add --native, or ask for a component"
-    )]
+    #[error("`{0}` is a native library, which nothing contains: it can do all that you can")]
     Native(String),
     /// It is to run as a native library, and there is none.
     #[error(
-        "`{0}` has no native library for this machine ({target}); leave out --native to run its component",
+        "`{0}` has no native library for this machine ({target})",
         target = hermes_runtime::TARGET
     )]
     NoLibrary(String),
     /// It is there already.
-    #[error(
-        "`{name}` {version} is installed already, from {source_text}; use `hermes plugins update {name}`, or remove it first"
-    )]
+    #[error("`{name}` {version} is installed already, from {source_text}")]
     Installed {
         /// The plugin.
         name: String,
@@ -101,12 +96,12 @@ pub enum InstallError {
         source_text: String,
     },
     /// A plugin that is there and is none.
-    #[error("`{name}` cannot be used: {why}")]
+    #[error("`{name}` cannot be used: {}", problem.why)]
     Unusable {
         /// What was asked for.
         name: String,
-        /// What is wrong with it, and what to do.
-        why: String,
+        /// Why, and what to do.
+        problem: Box<Diagnostic>,
     },
     /// A plugin that nobody installed.
     #[error("there is no plugin `{name}` among the installed ones; there are: {}", listed(there))]
@@ -117,15 +112,10 @@ pub enum InstallError {
         there: Vec<String>,
     },
     /// A bundled plugin is part of the program.
-    #[error(
-        "`{0}` is part of Hermes and is neither installed nor removed; `plugins.disabled` in config.yaml turns it off, and \
-         `plugins.settings.{0}.source: installed` makes room for another one of its name"
-    )]
+    #[error("`{0}` is part of Hermes and is neither installed nor removed")]
     Bundled(String),
     /// A folder of that name is there that no lock knows.
-    #[error(
-        "{folder} is there and was not installed by this command; move it away, or grant it with `hermes plugins grant {name}`"
-    )]
+    #[error("{folder} is there and was not installed by this command")]
     Occupied {
         /// The folder.
         folder: PathBuf,
@@ -133,10 +123,10 @@ pub enum InstallError {
         name: String,
     },
     /// There is nothing to go back to.
-    #[error("no earlier version of `{0}` was kept; install the one that you want by its source")]
+    #[error("no earlier version of `{0}` was kept")]
     NoPrevious(String),
     /// What the lock pins and what arrived differ.
-    #[error("{from} is not what plugins.lock pins for `{name}`: {why}; it was not installed")]
+    #[error("{from} is not what plugins.lock pins for `{name}`: {why}")]
     NotPinned {
         /// The plugin.
         name: String,
@@ -156,7 +146,7 @@ pub enum InstallError {
         asked: Vec<String>,
     },
     /// Another command has changed the same thing in the meantime.
-    #[error("`{0}` was changed by another command in the meantime; look with `hermes plugins list` and try again")]
+    #[error("`{0}` was changed by another command in the meantime")]
     Raced(String),
     /// The lock is no good.
     #[error(transparent)]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hermes_diagnostic::{Action, Diagnose as _, Fix};
 use hermes_plugin_host::{
     Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, code_in, digest, manifest_in,
 };
@@ -53,8 +54,10 @@ pub struct Finding {
     pub version: String,
     /// How it is.
     pub state: State,
-    /// What to know and what to do; empty where all is well.
+    /// What is wrong; empty if nothing is.
     pub detail: String,
+    /// What to do about it.
+    pub fix: Fix,
 }
 
 impl Installer {
@@ -67,7 +70,10 @@ impl Installer {
             Some(Some(folder)) => folder.to_owned(),
             None => {
                 if let Some(problem) = catalog.problem_with(name) {
-                    return Err(InstallError::Unusable { name: name.to_owned(), why: problem.sentence() });
+                    return Err(InstallError::Unusable {
+                        name: name.to_owned(),
+                        problem: Box::new(problem.error.diagnose()),
+                    });
                 }
                 let installed = catalog.all().iter().filter(|found| found.folder().is_some());
                 let there = installed.map(|found| found.manifest.name.clone()).collect();
@@ -148,10 +154,8 @@ impl Installer {
                     name: name.clone(),
                     version: found.manifest.version.to_string(),
                     state: State::Ungranted,
-                    detail: format!(
-                        "{} was not installed; look at it, then `hermes plugins grant {name}`",
-                        folder.display()
-                    ),
+                    detail: format!("{} was not installed", folder.display()),
+                    fix: Action::GrantPlugin { plugin: name.clone() }.into(),
                 });
             }
         }
@@ -160,7 +164,8 @@ impl Installer {
                 name: "-".to_owned(),
                 version: String::new(),
                 state: State::Unfinished,
-                detail: "another command is at work, or was interrupted; the next one finishes it".to_owned(),
+                detail: "another command is running, or was interrupted".to_owned(),
+                fix: Fix::words("wait for it: the next command finishes an interrupted one"),
             });
         }
         findings.sort_by(|left, right| left.name.cmp(&right.name));
@@ -169,18 +174,19 @@ impl Installer {
 
     fn held(&self, name: &str, entry: &Entry) -> Finding {
         let folder = self.places.plugins.join(&entry.pin.folder);
-        let (mut state, mut detail) = disk(name, &folder, &entry.pin);
+        let (mut state, mut detail, mut fix) = disk(name, &folder, &entry.pin);
         if let (State::Ok, Some(previous)) = (state, &entry.previous) {
             let kept = self.places.previous(name);
             if digest::of_folder(&kept).ok() != Some(previous.digest) {
                 state = State::Altered;
                 detail = format!(
-                    "the version kept for `rollback` ({}) is not as it was; it cannot be gone back to",
+                    "the version kept for a rollback ({}) was changed, so it cannot be restored",
                     previous.version
                 );
+                fix = Action::UpdatePlugin { plugin: name.to_owned() }.into();
             }
         }
-        Finding { name: name.to_owned(), version: entry.pin.version.to_string(), state, detail }
+        Finding { name: name.to_owned(), version: entry.pin.version.to_string(), state, detail, fix }
     }
 
     /// Where a plugin of the lock lies.
@@ -189,31 +195,33 @@ impl Installer {
     }
 }
 
-fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String) {
+/// The state of a folder, what was found, and what to do.
+fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
+    let plugin = name.to_owned();
     if !folder.is_dir() {
-        return (State::Missing, "it is not there; get it back with `hermes plugins install --locked`".to_owned());
+        return (State::Missing, "it is not there".to_owned(), Action::RestorePinned.into());
     }
     match digest::of_folder(folder) {
-        Err(error) => (State::Altered, error.to_string()),
+        Err(error) => (State::Altered, error.to_string(), Fix::words("check the permissions of its files")),
         Ok(found) if found != pin.digest => {
             let detail = format!(
-                "it was changed since it was granted ({} is {}, granted was {}); `hermes plugins update {name}` brings it back, \
-                 `hermes plugins grant {name}` takes it as it is",
+                "it was changed since it was granted ({} is {}, granted was {})",
                 folder.display(),
                 found.short(),
                 pin.digest.short()
             );
-            (State::Altered, detail)
+            let fix = Fix::from(Action::UpdatePlugin { plugin: plugin.clone() }).or(Action::GrantPlugin { plugin });
+            (State::Altered, detail, fix)
         }
         Ok(_) if pin.granted.is_none() => {
-            (State::Revoked, format!("its grant was revoked; `hermes plugins grant {name}` gives it back"))
+            (State::Revoked, "its grant was revoked".to_owned(), Action::GrantPlugin { plugin }.into())
         }
-        Ok(_) => (State::Ok, String::new()),
+        Ok(_) => (State::Ok, String::new(), Fix::none()),
     }
 }
 
 fn no_plugin(folder: &Path, error: &hermes_plugin_host::PluginsError) -> InstallError {
-    InstallError::NoPlugin { from: folder.display().to_string(), why: error.to_string() }
+    InstallError::NoPlugin { from: folder.display().to_string(), why: error.sentence() }
 }
 
 /// The rights of these names, out of all that are asked for.

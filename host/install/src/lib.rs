@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod diagnosis;
 mod error;
 mod fetch;
 mod grants;
@@ -20,6 +21,7 @@ mod source;
 mod stage;
 mod transaction;
 
+pub use diagnosis::codes;
 pub use error::InstallError;
 pub use fetch::{Progress, Silent};
 pub use grants::{Finding, Granting, State, only};

@@ -48,9 +48,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
             };
         }
     };
-    let key = key(evidence)?.ok_or_else(|| {
-        refused("there is a signature and no key to check it with; give the publisher's key with --key".to_owned())
-    })?;
+    let key = key(evidence)?.ok_or_else(|| refused("there is a signature and no key to check it with".to_owned()))?;
     let public = PublicKey::from_base64(&key)
         .map_err(|_| refused(format!("`{key}` is no minisign public key; it is the line that begins with RW")))?;
     for (file, signature) in signed {
@@ -115,7 +113,7 @@ mod tests {
         fs::write(at("a.wasm.minisig"), signed(b"code", &pair)).unwrap();
         assert_eq!(look(folder.path(), Some(&key), None), Ok(Some(key.clone())));
         assert_eq!(look(folder.path(), None, Some(&key)), Ok(Some(key.clone())));
-        assert!(look(folder.path(), None, None).unwrap_err().contains("--key"));
+        assert!(look(folder.path(), None, None).unwrap_err().contains("no key to check it with"));
         assert!(look(folder.path(), Some(&wrong), None).unwrap_err().contains("does not fit"));
         assert!(look(folder.path(), Some("RWnonsense"), None).unwrap_err().contains("no minisign public key"));
 

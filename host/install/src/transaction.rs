@@ -77,7 +77,7 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
         path: path.clone(),
         source: io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("the note of an interrupted command is damaged ({error}); look with `hermes plugins verify` and remove the file"),
+            format!("the note of an interrupted command is damaged ({error}), and the file has to be removed by hand"),
         ),
     })?;
     carry_out(&transaction, places, turn, steps)?;

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use hermes_diagnostic::Diagnose as _;
 use hermes_install::{InstallError, Installer, Prepared, Silent, Source, Wanted};
 use sha2::{Digest as _, Sha256};
 
@@ -111,7 +112,7 @@ async fn comes(text: &str, insecure: bool) -> Prepared {
 async fn refused(text: &str, insecure: bool) -> String {
     match prepare(text, insecure).await {
         Ok(_) => panic!("{text} is accepted"),
-        Err(error) => error.to_string(),
+        Err(error) => error.sentence(),
     }
 }
 
@@ -148,7 +149,7 @@ async fn servers_hand_out_archives_and_components() {
     }
 
     let error = refused(&format!("{base}/mine.tgz"), false).await;
-    assert!(error.contains("--insecure"), "{error}");
+    assert!(error.contains("allow an unencrypted transfer"), "{error}");
     let error = refused(&format!("{base}/nothing.zip"), true).await;
     assert!(error.contains("404"), "{error}");
     server.page("/page.zip", &[], b"<html>It works!</html>");

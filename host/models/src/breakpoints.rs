@@ -45,7 +45,7 @@ impl Ttl {
 
 /// A lifetime that no provider offers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a cache lifetime of `{given}` is not offered; choose `5m` or `1h`")]
+#[error("a cache lifetime of `{given}` is not offered")]
 pub struct UnknownTtl {
     /// As written.
     pub given: String,

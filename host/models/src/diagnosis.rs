@@ -1,80 +1,128 @@
-//! Failed requests as reports: a stable code, what failed, why, and what to do, each as a field of its own. Nothing is read
-//! back out of a sentence, so that a server's words never become advice.
+//! The code and the remedy of each failure of a model, and of its choice.
 
-use hermes_diagnostic::{Code, Diagnose, Fix};
+use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
-use crate::ModelError;
+use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, ResolveError};
+use crate::{ApiMode, LEAST_WINDOW, ModelError, OFFLINE, ProviderRow, UnknownTtl};
 
 hermes_diagnostic::codes! {
-    /// The codes of failed requests to models.
+    /// The codes of models.
     pub mod codes {
         UNREACHABLE = "model.unreachable", Category::Model, "no connection to the model's endpoint";
-        AUTH = "model.auth", Category::Model, "the endpoint refused the key or token";
-        LOGIN = "model.login", Category::Model, "a login gives no access token until it is renewed";
+        AUTH = "model.auth", Category::Model, "the provider refuses the key";
+        LOGIN = "model.login", Category::Model, "a login gives no access token until the user acts";
         LOGIN_UNAVAILABLE = "model.login-unavailable", Category::Model, "a login gives no access token at the moment";
         BILLING = "model.billing", Category::Model, "the account has no money or quota left";
-        NOT_FOUND = "model.not-found", Category::Model, "the endpoint does not know the model";
-        RATE_LIMITED = "model.rate-limited", Category::Model, "the endpoint limits the rate of requests";
+        NOT_FOUND = "model.not-found", Category::Model, "the model or the address does not exist";
+        RATE_LIMITED = "model.rate-limited", Category::Model, "the provider limits the rate of requests";
         TOO_LONG = "model.too-long", Category::Model, "the request does not fit the model's window";
         REFUSED = "model.refused", Category::Model, "a policy of the provider forbids the request";
-        BAD_REQUEST = "model.bad-request", Category::Model, "the endpoint does not accept the request";
-        SERVER = "model.server", Category::Model, "the endpoint failed";
+        BAD_REQUEST = "model.bad-request", Category::Model, "the provider does not accept the request";
+        SERVER = "model.server", Category::Model, "the provider failed";
         MOVED = "model.moved", Category::Model, "the endpoint redirects to another address";
-        STALLED = "model.stalled", Category::Model, "the endpoint stopped sending";
-        CUT = "model.cut", Category::Model, "the reply ended before it was complete";
-        MALFORMED = "model.malformed", Category::Model, "the answer is not in the expected wire format";
+        STALLED = "model.stalled", Category::Model, "the provider stopped sending";
+        CUT = "model.cut", Category::Model, "the reply broke off";
+        MALFORMED = "model.malformed", Category::Model, "the reply cannot be read";
+        CHOICE = "model.choice", Category::Configuration, "no model can be chosen";
+        AUXILIARY = "model.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
+        CACHE_TTL = "model.cache-ttl", Category::Configuration, "a cache lifetime that no provider offers";
     }
 }
 
 impl Diagnose for ModelError {
-    fn code(&self) -> Code {
-        match self {
-            ModelError::Unreachable { .. } => codes::UNREACHABLE,
-            ModelError::Auth { .. } => codes::AUTH,
-            ModelError::Login { .. } => codes::LOGIN,
-            ModelError::LoginUnavailable { .. } => codes::LOGIN_UNAVAILABLE,
-            ModelError::Billing { .. } => codes::BILLING,
-            ModelError::NotFound { .. } => codes::NOT_FOUND,
-            ModelError::RateLimited { .. } => codes::RATE_LIMITED,
-            ModelError::TooLong { .. } => codes::TOO_LONG,
-            ModelError::Refused { .. } => codes::REFUSED,
-            ModelError::BadRequest { .. } => codes::BAD_REQUEST,
-            ModelError::Server { .. } => codes::SERVER,
-            ModelError::Moved { .. } => codes::MOVED,
-            ModelError::Stalled { .. } => codes::STALLED,
-            ModelError::Cut { .. } => codes::CUT,
-            ModelError::Malformed { .. } => codes::MALFORMED,
-        }
-    }
-
-    fn what(&self) -> String {
-        "the model did not answer".to_owned()
-    }
-
-    fn why(&self) -> String {
-        self.cause()
-    }
-
-    fn fix(&self) -> Fix {
-        Fix::words(match self {
-            ModelError::Unreachable { .. } => "check that it is running and that model.base_url is right",
-            ModelError::Auth { remedy, .. } => remedy.as_str(),
-            ModelError::Login { fix, .. } => fix.as_str(),
-            ModelError::LoginUnavailable { .. } => "try again later",
-            ModelError::Billing { .. } => "top up the account or choose another provider",
-            ModelError::NotFound { .. } => {
-                "check model.default, and that model.base_url ends where the API begins, often in /v1"
+    fn parts(&self) -> Parts {
+        let another = || Fix::words("try again").or(Action::ChooseModel);
+        let (code, fix) = match self {
+            Self::Unreachable { .. } => {
+                (codes::UNREACHABLE, Fix::words("check that it is running and that model.base_url is right"))
             }
-            ModelError::RateLimited { .. } => "wait, or choose another model",
-            ModelError::TooLong { .. } => "compress the conversation, or correct model.context_length",
-            ModelError::Refused { .. } | ModelError::BadRequest { .. } => return Fix::none(),
-            ModelError::Server { .. } => "try again later, or choose another provider",
-            ModelError::Moved { .. } => "if you trust it, set model.base_url to it",
-            ModelError::Stalled { .. } => "try again, or check the server",
-            ModelError::Cut { .. } => "try again",
-            ModelError::Malformed { .. } => {
-                "check that model.base_url is the address of an API that speaks model.api_mode"
+            Self::Auth { remedy, .. } => (codes::AUTH, Fix::words(remedy.clone())),
+            Self::Login { fix, .. } => (codes::LOGIN, Fix::words(fix.clone())),
+            Self::LoginUnavailable { .. } => (codes::LOGIN_UNAVAILABLE, Fix::words("try again later")),
+            Self::Billing { .. } => (codes::BILLING, Fix::words("top up the account").or(Action::ChooseProvider)),
+            Self::NotFound { .. } => (
+                codes::NOT_FOUND,
+                Fix::words("check model.default, and that model.base_url ends where the API begins, often in /v1"),
+            ),
+            Self::RateLimited { .. } => (codes::RATE_LIMITED, Fix::words("wait").or(Action::ChooseModel)),
+            Self::TooLong { .. } => {
+                (codes::TOO_LONG, Fix::words("compress the conversation").or("correct model.context_length"))
             }
-        })
+            Self::Refused { .. } => (codes::REFUSED, Fix::words("change the request").or(Action::ChooseModel)),
+            Self::BadRequest { .. } => (codes::BAD_REQUEST, another()),
+            Self::Server { .. } => (codes::SERVER, Fix::words("try again later").or(Action::ChooseProvider)),
+            Self::Moved { .. } => (codes::MOVED, Fix::words("if you trust that address, set model.base_url to it")),
+            Self::Stalled { .. } => (codes::STALLED, Fix::words("try again").or("check the server")),
+            Self::Cut { .. } => (codes::CUT, Fix::words("try again")),
+            Self::Malformed { .. } => (
+                codes::MALFORMED,
+                Fix::words("check that model.base_url is the address of an API that speaks model.api_mode"),
+            ),
+        };
+        (code, "the model did not answer".into(), fix)
     }
+}
+
+impl Diagnose for ResolveError {
+    fn parts(&self) -> Parts {
+        let provider = || Fix::from(Action::ChooseProvider);
+        let fix = match self {
+            Self::UnknownProvider { .. } => {
+                Fix::words(format!("choose one of {}", providers())).or("set model.base_url")
+            }
+            Self::MissingKey { variables, unsent, .. } => Fix::words(format!("set {}{unsent}", variables.join(" or "))),
+            Self::SeveralKeys { .. } | Self::KeyWithoutPlace { .. } => provider(),
+            Self::NoModel { .. } => Action::ChooseModel.into(),
+            Self::NoPlace { .. } => provider().or("set model.base_url"),
+            Self::KeyAndLogin { .. } => Fix::words("remove api_key or auth"),
+            Self::NoAddress => Action::ChooseAddress.into(),
+            Self::OfflineElsewhere { layer } => Fix::words(format!("remove either it or the base_url ({layer})")),
+            Self::BadAddress { .. } => Fix::words("correct the address"),
+            Self::BadKey { .. } => Fix::words("enter it again"),
+            Self::ApiMode { .. } => Fix::words(format!("choose {}", ApiMode::names())),
+            Self::SmallWindow { .. } => Fix::words(format!("give at least {LEAST_WINDOW}")),
+        };
+        (codes::CHOICE, "no model can be chosen".into(), fix)
+    }
+}
+
+impl Diagnose for AuxiliaryError {
+    fn parts(&self) -> Parts {
+        let fix = match self {
+            Self::KeyAndLogin { section } => Fix::words(format!("remove `{section}.api_key` or `{section}.auth`")),
+            Self::UnknownProvider { section, .. } => {
+                Fix::words(format!("choose one of {}", places())).or(format!("set `{section}.base_url`"))
+            }
+            Self::NoAddress { section } | Self::BadAddress { section, .. } => {
+                Fix::words(format!("set `{section}.base_url` to an http or https address"))
+            }
+            Self::ApiMode { .. } => Fix::words(format!("choose {}", ApiMode::names())),
+            Self::NoModel { section, .. } => Fix::words(format!("set `{section}.model`")),
+            Self::SmallWindow { .. } => {
+                Fix::words(format!("give at least {LEAST_AUXILIARY_WINDOW}")).or("choose another model")
+            }
+            Self::BadKey { .. } => Fix::words("enter it again".to_owned()),
+            Self::MissingKey { variables, .. } => Fix::words(format!("set {}", variables.join(" or "))),
+            Self::NoPlace { section } => Fix::words(format!("set `{section}.provider`")),
+        };
+        (codes::AUXILIARY, "a section below `auxiliary` cannot be used".into(), fix)
+    }
+}
+
+impl Diagnose for UnknownTtl {
+    fn parts(&self) -> Parts {
+        (codes::CACHE_TTL, "the prompt cache cannot be used".into(), Fix::words("choose `5m` or `1h`"))
+    }
+}
+
+/// The providers that can be named, in a sentence.
+fn providers() -> String {
+    let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain([OFFLINE]).collect();
+    known.join(", ")
+}
+
+/// What a section below `auxiliary` can name.
+fn places() -> String {
+    let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain(["main", "auto"]).collect();
+    known.join(", ")
 }

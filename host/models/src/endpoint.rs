@@ -369,7 +369,7 @@ impl Endpoint {
                 _ => return Err(error),
             };
             tries += 1;
-            on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), error.cause())));
+            on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), error)));
             tokio::time::sleep(wait).await;
         }
     }

@@ -34,7 +34,11 @@ impl Allowance {
             return Ok(());
         }
         let tasks = self.granted.tasks.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let why = format!("{}: it is granted for {tasks}", Right::Llm.denial(&self.plugin));
+        let name = Right::Llm.name();
+        let plugin = &self.plugin;
+        let why = format!(
+            "denied: the plugin may ask models (`{name}`) for {tasks} only, not for {task}; grant the plugin `{plugin}` more"
+        );
         Err(Fault::new(FaultKind::Denied, "task", why))
     }
 }
@@ -59,7 +63,7 @@ impl Models for Allowance {
             let plugin = &self.plugin;
             let why = format!(
                 "this request of about {taken} tokens is more than the {left} that are left of the {budget} granted for a \
-                 session; change it with `hermes plugins grant {plugin}`"
+                 session; grant the plugin `{plugin}` more"
             );
             return Err(Fault::new(FaultKind::Exhausted, "budget", why));
         }
@@ -125,7 +129,7 @@ mod tests {
         assert!(models.resolve("compression").is_ok() && models.complete(asks("compression", "a")).await.is_ok());
         for fault in [models.resolve("memory").unwrap_err(), models.complete(asks("memory", "a")).await.unwrap_err()] {
             assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Denied, "task"));
-            assert!(fault.message.contains("hermes plugins grant mine"), "{fault}");
+            assert!(fault.message.contains("grant the plugin `mine`"), "{fault}");
         }
     }
 

@@ -16,6 +16,7 @@ use crate::lock::{Entry, Lock};
 use crate::manifest::Manifest;
 use crate::permission::Permissions;
 use crate::settings::{PluginSettings, PreferredSource};
+use hermes_diagnostic::Diagnose as _;
 
 /// A plugin inside the binary.
 #[derive(Debug, Clone, Copy)]
@@ -73,19 +74,16 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ungranted {
     /// Somebody put the folder there by hand.
-    #[error("nobody granted it; look at it and grant it with `hermes plugins grant {0}`")]
+    #[error("it was not granted")]
     Unknown(String),
     /// The grant was taken back.
-    #[error("its grant was revoked; give it back with `hermes plugins grant {0}`")]
+    #[error("its grant was revoked")]
     Revoked(String),
     /// It is a native library only, and not granted as such.
-    #[error(
-        "it is a native library, which nothing contains: it can do all that you can; if you trust its author with that, \
-         grant it with `hermes plugins grant {0} --native`"
-    )]
+    #[error("it is a native library, which the sandbox cannot contain: it can do everything that you can do")]
     Native(String),
     /// The lock speaks of another folder.
-    #[error("plugins.lock grants `{name}` in the folder `{folder}`; remove one of the two")]
+    #[error("plugins.lock grants `{name}` in the folder `{folder}`")]
     Elsewhere {
         /// Its name.
         name: String,
@@ -93,10 +91,7 @@ pub enum Ungranted {
         folder: String,
     },
     /// What is on disk is not what was granted.
-    #[error(
-        "it was changed since it was granted; install it again from its source, or grant it as it is now with \
-         `hermes plugins grant {0}`"
-    )]
+    #[error("it was changed since it was granted")]
     Altered(String),
 }
 
@@ -247,10 +242,9 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// What is wrong, and behind it what to do.
+    /// What is wrong, and what to do.
     pub fn sentence(&self) -> String {
-        let (why, fix) = self.error.why_and_fix();
-        format!("{why}; {fix}")
+        self.error.sentence()
     }
 
     fn of(name: &str, folder: &Path, error: PluginsError) -> Self {

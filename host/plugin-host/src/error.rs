@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use hermes_diagnostic::Diagnostic;
 use hermes_runtime::LoadError;
 
 use crate::catalog::Ungranted;
@@ -13,7 +14,7 @@ use crate::settings::PreferredSource;
 #[derive(Debug, thiserror::Error)]
 pub enum PluginsError {
     /// No plugin has the name.
-    #[error("there is no {kind} `{name}`. {}", list(kind, found, folder))]
+    #[error("there is no {kind} `{name}`")]
     Missing {
         /// What was asked for, in words: `context engine`.
         kind: &'static str,
@@ -25,7 +26,7 @@ pub enum PluginsError {
         folder: PathBuf,
     },
     /// A plugin has the name but is something else.
-    #[error("the plugin `{name}` is no {kind}: it exports {}. {}", exports.join(", "), list(kind, found, folder))]
+    #[error("the plugin `{name}` is not a {kind}: it exports {}", exports.join(", "))]
     OtherKind {
         /// What was asked for.
         kind: &'static str,
@@ -39,7 +40,7 @@ pub enum PluginsError {
         folder: PathBuf,
     },
     /// What was of a kind is not any more.
-    #[error("the plugin `{name}` is no {kind} any more: it exports {}", exports.join(", "))]
+    #[error("the plugin `{name}` is not a {kind} any more: it exports {}", exports.join(", "))]
     NoLonger {
         /// What it was.
         kind: &'static str,
@@ -59,14 +60,14 @@ pub enum PluginsError {
         source: LoadError,
     },
     /// Somebody put a folder there that is no plugin.
-    #[error("{folder} has no plugin.yaml, so it is no plugin; put one there, or move the folder away")]
+    #[error("{folder} has no plugin.yaml, so it is no plugin")]
     NoManifest {
         /// The folder.
         folder: PathBuf,
     },
     /// Its folder holds no component.
     #[error(
-        "the plugin in {folder} has no component{}; build it and put the .wasm file beside its plugin.yaml",
+        "the plugin in {folder} has no component{}",
         file.as_ref().map_or_else(String::new, |file| format!(": `{file}`, which its plugin.yaml names, is not there"))
     )]
     Unbuilt {
@@ -76,7 +77,7 @@ pub enum PluginsError {
         file: Option<String>,
     },
     /// Its folder holds several components, and none is named.
-    #[error("the plugin in {folder} has {found} components; name one in its plugin.yaml, as `component: FILE.wasm`")]
+    #[error("the plugin in {folder} has {found} components")]
     Component {
         /// The folder.
         folder: PathBuf,
@@ -85,8 +86,7 @@ pub enum PluginsError {
     },
     /// It has native libraries, none of them for this machine, and no component.
     #[error(
-        "the plugin `{name}` has native libraries for {}, and none for this machine ({}) and no component; ask its author \
-         for one of them", targets.join(", "), hermes_runtime::TARGET
+        "the plugin `{name}` has native libraries for {}, and none for this machine ({}) and no component", targets.join(", "), hermes_runtime::TARGET
     )]
     OtherMachine {
         /// Its name.
@@ -103,7 +103,7 @@ pub enum PluginsError {
         why: Ungranted,
     },
     /// It claims to be what it is not.
-    #[error("the manifest of the plugin `{name}` says that it provides {}, and its component does not export that; correct `provides`", claims.join(", "))]
+    #[error("the manifest of the plugin `{name}` says that it provides {}, and its component does not export that", claims.join(", "))]
     Claims {
         /// Its name.
         name: String,
@@ -111,7 +111,7 @@ pub enum PluginsError {
         claims: Vec<String>,
     },
     /// The user's section for it does not fit.
-    #[error("the configuration does not fit the plugin `{name}`: {}; correct it in config.yaml", misfits.join("; "))]
+    #[error("the configuration does not fit the plugin `{name}`: {}", misfits.join("; "))]
     Configuration {
         /// Its name.
         name: String,
@@ -119,7 +119,7 @@ pub enum PluginsError {
         misfits: Vec<String>,
     },
     /// What was granted cannot be told.
-    #[error("{0}; until then no installed plugin runs")]
+    #[error(transparent)]
     Lock(#[from] LockError),
     /// A file cannot be read.
     #[error("{path} cannot be read: {source}")]
@@ -138,10 +138,7 @@ pub enum PluginsError {
         source: ManifestError,
     },
     /// Another plugin has the same name.
-    #[error(
-        "{path}: the plugin `{name}` is there already ({other}), so this one is left out; rename or remove it{}",
-        if *is_bundled { format!(", or set `plugins.settings.{name}.source: installed` to have it serve") } else { String::new() }
-    )]
+    #[error("{path}: the plugin `{name}` is there already ({other}), so this one is left out")]
     Twice {
         /// The one left out.
         path: PathBuf,
@@ -152,11 +149,8 @@ pub enum PluginsError {
         /// Whether the other one is part of the program.
         is_bundled: bool,
     },
-    /// The user wants it from where there is none.
-    #[error(
-        "`plugins.settings.{name}.source` is `{wanted}`, and no plugin of that name is {wanted}; {}leave the key out",
-        if *wanted == PreferredSource::Installed { "install one, or " } else { "" }
-    )]
+    /// The configuration names a source that has no plugin of that name.
+    #[error("`plugins.settings.{name}.source` is `{wanted}`, and no plugin of that name is {wanted}")]
     Source {
         /// The plugin.
         name: String,
@@ -164,12 +158,12 @@ pub enum PluginsError {
         wanted: PreferredSource,
     },
     /// It is there and not to be had.
-    #[error("the plugin `{name}` cannot be used: {why}")]
+    #[error("the plugin `{name}` cannot be used: {}", problem.why)]
     Unusable {
         /// Its name.
         name: String,
-        /// Why, with what to do.
-        why: String,
+        /// Why, and what to do.
+        problem: Box<Diagnostic>,
     },
     /// Nobody tells when a plugin changes.
     #[error("{folder} cannot be watched, so plugins that change are taken up by the next start: {why}")]
@@ -189,32 +183,4 @@ pub enum PluginsError {
         /// Why.
         why: String,
     },
-}
-
-impl PluginsError {
-    /// Why, and what to do about it.
-    pub fn why_and_fix(&self) -> (String, String) {
-        let sentence = self.to_string();
-        match sentence.rsplit_once("; ") {
-            Some((why, fix)) => (why.to_owned(), fix.to_owned()),
-            None => (sentence, self.fix()),
-        }
-    }
-
-    /// What to do where the sentence does not say it.
-    fn fix(&self) -> String {
-        match self {
-            Self::Manifest { path, .. } => format!("correct {}; docs/plugins.md has all fields", path.display()),
-            Self::Read { path, .. } => format!("see that {} can be read", path.display()),
-            Self::Load { name, .. } => {
-                format!("install a version that works here, or turn it off with `hermes plugins disable {name}`")
-            }
-            _ => "correct or remove the plugin, or select another; `hermes plugins list` shows all".to_owned(),
-        }
-    }
-}
-
-fn list(kind: &str, found: &[String], folder: &std::path::Path) -> String {
-    let there = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-    format!("there are: {there}. Others are looked for in {}; `{kind}` is what a component exports", folder.display())
 }

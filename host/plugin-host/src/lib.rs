@@ -9,6 +9,7 @@
 mod allowance;
 mod catalog;
 mod component;
+mod diagnosis;
 pub mod digest;
 mod error;
 mod flood;
@@ -35,6 +36,7 @@ pub use catalog::{
     Bundled, Catalog, Code, CodeFiles, Found, HELD, MANIFEST, Origin, Problem, SLOTS, Standing, Ungranted, code_in,
     manifest_in,
 };
+pub use diagnosis::codes;
 pub use digest::Digest;
 pub use error::PluginsError;
 pub use hermes_runtime::services;
@@ -56,4 +58,4 @@ pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;
 pub use trial::{Trial, try_out};
-pub use variables::Variables;
+pub use variables::{Unexpanded, Variables, WhyUnexpanded};

@@ -78,10 +78,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// It is none.
-    #[error(
-        "{path} is damaged: {why}; restore it from a copy, or move it away and grant the plugins again with \
-         `hermes plugins grant NAME`"
-    )]
+    #[error("{path} is damaged: {why}")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -89,7 +86,7 @@ pub enum LockError {
         why: String,
     },
     /// A later version wrote it.
-    #[error("{path} was written by a newer version (form {form}, this one knows {FORM}); update Hermes")]
+    #[error("{path} was written by a newer version (form {form}, this one knows {FORM})")]
     Newer {
         /// The file.
         path: PathBuf,
@@ -174,6 +171,8 @@ fn is_place(folder: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_diagnostic::Diagnose as _;
+
     use super::*;
 
     fn pin(folder: &str) -> Pin {
@@ -213,7 +212,7 @@ mod tests {
         assert!(matches!(newer, LockError::Newer { form: 2, .. }), "{newer}");
         for bad in ["", "{}", "[]", r#"{"form": 1, "plugins": {"mine": {}}}"#, r#"{"form": 1, "other": 1}"#] {
             let error = Lock::parse(bad.as_bytes(), path).unwrap_err();
-            assert!(error.to_string().contains("grant the plugins again"), "{bad}: {error}");
+            assert!(error.sentence().contains("grant the plugins again"), "{bad}: {error}");
         }
     }
 

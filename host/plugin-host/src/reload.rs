@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hermes_diagnostic::Diagnose as _;
 use hermes_runtime::Runtime;
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -264,7 +265,7 @@ impl Shared {
             }
             let kind = match select.load(found).and_then(|selected| self.source.selection.fits(selected)) {
                 Ok(selected) => ChangeKind::Ready(Box::new(selected)),
-                Err(error) => ChangeKind::Broken(error.to_string()),
+                Err(error) => ChangeKind::Broken(error.sentence()),
             };
             changes.push((name.clone(), kind));
         }

@@ -10,6 +10,7 @@ use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
 use hermes_capabilities::sql::Database;
+use hermes_diagnostic::Diagnose;
 use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
 use hermes_runtime::{
     Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionCalls, SessionInfo, Start, Tally,
@@ -26,7 +27,7 @@ use crate::reload::{Change, ChangeKind, Generations, ReloadSource, Watch};
 use crate::settings::{OnFailure, PluginSettings};
 use crate::storage::Storage;
 use crate::supervision::{Halt, Supervisor};
-use crate::variables::Variables;
+use crate::variables::{Unexpanded, Variables};
 use crate::{allowance, web};
 
 /// What the user's configuration says about plugins.
@@ -166,7 +167,7 @@ pub(crate) struct Selected {
     pub(crate) config: String,
     variables: Variables,
     /// Why variables in its section stayed as they are.
-    pub(crate) unexpanded: Vec<String>,
+    pub(crate) unexpanded: Vec<Unexpanded>,
     settings: PluginSettings,
 }
 
@@ -240,7 +241,8 @@ impl Plugins {
         }
         let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
         let mut plugins = Self { engine, memories, others, notices, watch: None };
-        let unexpanded: Vec<String> = plugins.all().flat_map(|selected| selected.unexpanded.iter().cloned()).collect();
+        let unexpanded: Vec<String> =
+            plugins.all().flat_map(|selected| &selected.unexpanded).map(Diagnose::sentence).collect();
         plugins.notices.extend(unexpanded);
         Ok(plugins)
     }
@@ -377,7 +379,10 @@ impl Select<'_> {
         let Some(found) = self.catalog.get(name) else {
             // A folder of that name that could not be read is the likelier cause.
             if let Some(problem) = self.catalog.problem_with(name) {
-                return Err(PluginsError::Unusable { name: name.to_owned(), why: problem.sentence() });
+                return Err(PluginsError::Unusable {
+                    name: name.to_owned(),
+                    problem: Box::new(problem.error.diagnose()),
+                });
             }
             return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
         };
@@ -403,7 +408,7 @@ impl Select<'_> {
             ));
             return None;
         };
-        self.load(found).map_err(|error| notices.push(format!("{error}; it is left out"))).ok()
+        self.load(found).map_err(|error| notices.push(format!("{}; it is left out", error.sentence()))).ok()
     }
 
     pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {

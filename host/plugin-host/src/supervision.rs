@@ -218,8 +218,8 @@ impl Supervisor {
             OnFailure::Stop => "the turn ends",
         };
         let why = format!(
-            "it is suspended for this session after {failures} failures in a row, the last in `{}`: {}; {then}; `hermes \
-             plugins info {plugin}` tells more",
+            "it is suspended for this session after {failures} failures in a row, the last in `{}`: {}; {then}; the record \
+             of the plugin `{plugin}` shows its failures",
             error.call, error.cause
         );
         self.reporter.log(Level::Error, &why);

@@ -12,6 +12,7 @@ use crate::catalog::{Catalog, Found};
 use crate::error::PluginsError;
 use crate::rehearsal::{self, Shown};
 use crate::session::{Select, Selected, Selection};
+use crate::variables::Unexpanded;
 
 /// What came of it.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct Trial {
     /// What it may use in a session.
     pub limits: Limits,
     /// Variables in its section that stay as they are, and why.
-    pub unexpanded: Vec<String>,
+    pub unexpanded: Vec<Unexpanded>,
     /// Whether it had to be compiled first.
     pub was_compiled: bool,
     /// How long its code took to be there.

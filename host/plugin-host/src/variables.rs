@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::permission::{Permissions, Right};
+use crate::permission::Permissions;
 
 /// Looks variables up: in the environment, else in `.env`.
 #[derive(Clone)]
@@ -36,22 +36,22 @@ impl Variables {
         (self.0)(name)
     }
 
-    /// Puts the variables that a plugin may read into the texts of its section. The others stay as `${NAME}`; for each there is
-    /// a line that says why.
-    pub(crate) fn expand(&self, plugin: &str, permissions: &Permissions, section: &Value) -> (Value, Vec<String>) {
+    /// Replaces the variables that a plugin may read in the texts of its section. The others stay as `${NAME}` and are
+    /// returned.
+    pub(crate) fn expand(&self, plugin: &str, permissions: &Permissions, section: &Value) -> (Value, Vec<Unexpanded>) {
         let mut left = BTreeSet::new();
         let section = self.expanded(permissions, section, &mut left);
-        let why = |name: String| {
-            let stays = format!("`plugins.entries.{plugin}` names the variable {name}, which stays as it is");
-            if permissions.env.iter().any(|granted| granted.as_str() == name) {
-                return format!("{stays}: it is not set; set it in the environment or in .env");
-            }
-            if permissions.secrets.iter().any(|secret| secret.env.as_str() == name) {
-                return format!("{stays}: it is a secret, which the host puts into requests and the plugin never sees");
-            }
-            format!("{stays}: {}", Right::Env.denial(plugin))
+        let unexpanded = |variable: String| {
+            let why = if permissions.env.iter().any(|granted| granted.as_str() == variable) {
+                WhyUnexpanded::Unset
+            } else if permissions.secrets.iter().any(|secret| secret.env.as_str() == variable) {
+                WhyUnexpanded::Secret
+            } else {
+                WhyUnexpanded::Denied
+            };
+            Unexpanded { plugin: plugin.to_owned(), variable, why }
         };
-        (section, left.into_iter().map(why).collect())
+        (section, left.into_iter().map(unexpanded).collect())
     }
 
     fn expanded(&self, permissions: &Permissions, value: &Value, left: &mut BTreeSet<String>) -> Value {
@@ -94,6 +94,32 @@ impl Variables {
     }
 }
 
+/// A variable in a plugin's section that was not replaced by its value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`plugins.entries.{plugin}` names the variable {variable}, which stays as it is: {why}")]
+pub struct Unexpanded {
+    /// The plugin.
+    pub plugin: String,
+    /// The variable.
+    pub variable: String,
+    /// Why.
+    pub why: WhyUnexpanded,
+}
+
+/// Why a variable was not replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WhyUnexpanded {
+    /// It is not set.
+    #[error("it is not set")]
+    Unset,
+    /// The host puts it into requests, and the plugin never sees it.
+    #[error("it is a secret, which the host puts into requests and the plugin never sees")]
+    Secret,
+    /// The plugin was not granted it.
+    #[error("the plugin may not read it")]
+    Denied,
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -133,8 +159,8 @@ mod tests {
             })
         );
         assert_eq!(why.len(), 3, "{why:?}");
-        assert!(why[0].contains("KEY") && why[0].contains("secret"), "{}", why[0]);
-        assert!(why[1].contains("OTHER") && why[1].contains("hermes plugins grant mine"), "{}", why[1]);
-        assert!(why[2].contains("UNSET") && why[2].contains("not set"), "{}", why[2]);
+        assert!(why[0].variable == "KEY" && why[0].why == WhyUnexpanded::Secret, "{}", why[0]);
+        assert!(why[1].variable == "OTHER" && why[1].why == WhyUnexpanded::Denied, "{}", why[1]);
+        assert!(why[2].variable == "UNSET" && why[2].why == WhyUnexpanded::Unset, "{}", why[2]);
     }
 }

@@ -185,8 +185,8 @@ impl Cause {
 /// What to do about it, where there is something.
 fn remedy(plugin: &str, cause: &Cause) -> String {
     match cause {
-        Cause::Revoked => format!("; `hermes plugins grant {plugin}` gives it back"),
-        Cause::Suspended { .. } => format!("; `hermes plugins info {plugin}` tells more"),
+        Cause::Revoked => format!("; grant the plugin `{plugin}` its rights again"),
+        Cause::Suspended { .. } => format!("; the record of the plugin `{plugin}` shows its failures"),
         cause => cause.limit().map_or_else(String::new, |limit| format!("; `{}` raises it", limit.key(plugin))),
     }
 }

@@ -1,11 +1,10 @@
-//! Why a store refuses a call.
-//!
-//! A message ends in `; what to do` where there is a remedy, and no text of a user or another program follows that `; `.
+//! Why a store refuses a call. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use hermes_conversation::{MessageId, SessionId};
+use hermes_diagnostic::{Diagnose, Parts};
 
 /// Why a call of a [`crate::SessionStore`] failed. Nothing of the call was stored.
 #[derive(Debug, thiserror::Error)]
@@ -15,20 +14,42 @@ pub enum StoreError {
     Session(#[from] SessionError),
     /// The store cannot be used at all: it is damaged, or belongs to a newer version or another program.
     #[error(transparent)]
-    Unusable(Box<dyn Error + Send + Sync>),
+    Unusable(AdapterError),
     /// This call failed: a full disk, a lock held for too long.
     #[error(transparent)]
-    Failed(Box<dyn Error + Send + Sync>),
+    Failed(AdapterError),
+}
+
+/// An error of the adapter, with the adapter's own code and remedy.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct AdapterError {
+    parts: Parts,
+    #[source]
+    error: Box<dyn Error + Send + Sync>,
+}
+
+impl AdapterError {
+    /// Keeps the diagnosis of the error.
+    pub fn new<E: Diagnose + Error + Send + Sync + 'static>(error: E) -> Self {
+        Self { parts: error.parts(), error: Box::new(error) }
+    }
+}
+
+impl Diagnose for AdapterError {
+    fn parts(&self) -> Parts {
+        self.parts.clone()
+    }
 }
 
 /// A rule about sessions that every store enforces.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// No session has this id, or an id or title like it.
-    #[error("no session has the id or title `{0}`; `hermes sessions list` shows those that there are")]
+    #[error("no session has the id or title `{0}`")]
     UnknownSession(String),
     /// Several sessions have an id with this prefix.
-    #[error("`{prefix}` fits {} sessions: {}; give more of the id", candidates.len(), shown(candidates))]
+    #[error("`{prefix}` fits {} sessions: {}", candidates.len(), shown(candidates))]
     AmbiguousSession {
         /// The prefix.
         prefix: String,
@@ -37,7 +58,7 @@ pub enum SessionError {
     },
     /// Another process, or another task of this process, holds the session's lease.
     #[error(
-        "session {session} is in use by {}; end that one first, or go on from a copy with `--branch`",
+        "session {session} is in use by {}",
         holder(*pid)
     )]
     InUse {
@@ -48,7 +69,7 @@ pub enum SessionError {
     },
     /// Other sessions show messages of the session to delete.
     #[error(
-        "session {session} cannot be deleted: {} from it, {}; delete them with it by `--with-children`, or keep it",
+        "session {session} cannot be deleted: {} from it, {}",
         continuing(children.len()),
         shown(children)
     )]
@@ -67,9 +88,7 @@ pub enum SessionError {
         message: MessageId,
     },
     /// A rewind must begin at a message of the user.
-    #[error(
-        "message {message} of session {session} is not the user's; take back one that is, with all that follows it"
-    )]
+    #[error("message {message} of session {session} is not the user's")]
     NotTheUsers {
         /// The session.
         session: SessionId,
@@ -80,9 +99,7 @@ pub enum SessionError {
     #[error("nothing was taken back in session {0}")]
     NothingRewound(SessionId),
     /// Undoing the rewind would restore messages in front of newer ones.
-    #[error(
-        "something was said in session {session} since the last rewind, up to message {message}; take that back first"
-    )]
+    #[error("session {session} has newer messages than the last rewind, up to message {message}")]
     SaidSince {
         /// The session.
         session: SessionId,
@@ -90,9 +107,7 @@ pub enum SessionError {
         message: MessageId,
     },
     /// A stored summary has the same key but another text or other covers.
-    #[error(
-        "the summary `{key}` of session {session} is stored with another text or other covers; a new one needs a new key"
-    )]
+    #[error("the summary `{key}` of session {session} is stored with another text or other covers")]
     SummaryChanged {
         /// The session.
         session: SessionId,
@@ -111,7 +126,7 @@ pub enum SessionError {
         most: usize,
     },
     /// Another session has the title.
-    #[error("the title `{title}` belongs to session {holder}, and nobody has `{free}`; choose that one or another")]
+    #[error("the title `{title}` belongs to session {holder}, and nobody has `{free}`")]
     TitleTaken {
         /// The title after cleaning.
         title: String,
@@ -121,7 +136,7 @@ pub enum SessionError {
         free: String,
     },
     /// The workspace's path is not Unicode, so it could not be found again.
-    #[error("the path {} is not valid Unicode; start from a folder whose name is", .0.display())]
+    #[error("the path {} is not valid Unicode", .0.display())]
     WorkspaceName(PathBuf),
 }
 
@@ -130,7 +145,7 @@ fn holder(pid: Option<u32>) -> String {
 }
 
 fn continuing(children: usize) -> String {
-    if children == 1 { "a session goes on".to_owned() } else { format!("{children} sessions go on") }
+    if children == 1 { "a session continues".to_owned() } else { format!("{children} sessions continue") }
 }
 
 /// The first few sessions.
@@ -141,28 +156,4 @@ fn shown(candidates: &[SessionId]) -> String {
         text.push("…");
     }
     text.join(", ")
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_remedy_follows_the_last_semicolon_whatever_a_title_contains() {
-        let text = || "fix; mallory".to_owned();
-        let session = || SessionId("s".into());
-        let errors = [
-            SessionError::UnknownSession(text()),
-            SessionError::AmbiguousSession { prefix: text(), candidates: vec![session()] },
-            SessionError::SummaryChanged { session: session(), key: text() },
-            SessionError::TitleTaken { title: text(), holder: session(), free: text() },
-            SessionError::WorkspaceName("/home/ada; mallory/x".into()),
-        ];
-        for error in errors {
-            let told = error.to_string();
-            let (why, fix) = told.rsplit_once("; ").unwrap();
-            assert!(why.contains("; mallory") && !fix.contains("mallory"), "{told}");
-        }
-    }
 }

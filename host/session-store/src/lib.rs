@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod diagnosis;
 mod error;
 mod lease;
 mod prompt;
@@ -17,7 +18,8 @@ mod store;
 pub mod title;
 mod view;
 
-pub use error::{SessionError, StoreError};
+pub use diagnosis::codes;
+pub use error::{AdapterError, SessionError, StoreError};
 pub use lease::Lease;
 pub use prompt::{Frozen, PromptNumber};
 pub use request::RequestRecord;

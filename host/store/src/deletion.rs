@@ -212,6 +212,7 @@ fn in_order(family: &Family, named: &[SessionId], going: &HashSet<&SessionId>) -
 #[allow(clippy::unwrap_used)]
 mod tests {
     use hermes_conversation::Draft;
+    use hermes_diagnostic::{Action, Diagnose as _};
 
     use super::*;
     use crate::Session;
@@ -256,7 +257,7 @@ mod tests {
         let error = store.delete(std::slice::from_ref(&root.id), false).unwrap_err();
         let StoreError::Session(SessionError::HasChildren { session, children }) = &error else { panic!("{error}") };
         assert_eq!((session, children.as_slice()), (&root.id, [branch.id.clone(), other.id.clone()].as_slice()));
-        assert!(error.to_string().contains("--with-children"), "{error}");
+        assert!(error.diagnose().fix.steps().contains(&Action::DeleteWithChildren.into()), "{error}");
         assert_eq!(left(&store).len(), 4);
         // Named in any order, they may go together.
         let all = [root.id.clone(), on.id, root.id.clone(), other.id, branch.id];

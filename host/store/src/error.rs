@@ -1,7 +1,5 @@
 //! What can go wrong with the store, by situation.
-//!
-//! What is to be done stands behind the last `; ` of a message, and behind it nothing that a person or another program
-//! wrote: titles, paths and causes may have a `; ` of their own.
+//! `Display` gives the cause; `diagnosis.rs` has the remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +15,7 @@ pub enum StoreError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The home folder is not there and cannot be made.
-    #[error("the folder {} cannot be created: {source}; set HERMES_HOME to a folder that can be written", path.display())]
+    #[error("the folder {} cannot be created: {source}", path.display())]
     Home {
         /// The home folder.
         path: PathBuf,
@@ -26,7 +24,7 @@ pub enum StoreError {
     },
     /// The database belongs to another program.
     #[error(
-        "{} belongs to another program (application id {found:#010x}) and was left as it is; set HERMES_HOME to another folder",
+        "{} belongs to another program (application id {found:#010x}) and was left as it is",
         path.display()
     )]
     Foreign {
@@ -37,8 +35,7 @@ pub enum StoreError {
     },
     /// The database was written by a later version of this program.
     #[error(
-        "{} was written by a newer version of hermes (schema {found}, this one knows {known}) and was left as it is; \
-         update hermes, or set HERMES_HOME to another folder",
+        "{} was written by a newer version of hermes (schema {found}, this one knows {known}) and was left as it is",
         path.display()
     )]
     NewerSchema {
@@ -50,15 +47,14 @@ pub enum StoreError {
         known: u32,
     },
     /// The file is no SQLite database.
-    #[error("{} is no database and was left as it is; move it away, or set HERMES_HOME to another folder", path.display())]
+    #[error("{} is not a database and was left as it is", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
     /// What was written last is there, the database that it belongs to is not.
     #[error(
-        "{} is there but the database beside it is missing or empty: it may hold messages, so no new database was \
-         created; put the database back, move the file away, or set HERMES_HOME to another folder",
+        "{} is there but the database beside it is missing or empty: it may hold messages, so no new database was created",
         path.display()
     )]
     Orphan {
@@ -67,8 +63,7 @@ pub enum StoreError {
     },
     /// The database is damaged.
     #[error(
-        "{} is damaged: {detail}; run `hermes sessions repair`, which first makes a copy of it, or set HERMES_HOME to another \
-         folder",
+        "{} is damaged: {detail}",
         path.display()
     )]
     Corrupt {
@@ -79,8 +74,7 @@ pub enum StoreError {
     },
     /// A damaged database could not be repaired.
     #[error(
-        "{} cannot be repaired: {detail}, so it was left as it is, and a copy of it is {}; keep the copy, and set \
-         HERMES_HOME to another folder",
+        "{} cannot be repaired: {detail}, so it was left as it is, and a copy of it is {}",
         path.display(),
         backup.display()
     )]
@@ -94,8 +88,7 @@ pub enum StoreError {
     },
     /// The database or its folder may not be written.
     #[error(
-        "{} cannot be written: the file, its folder or the file system is read-only; allow writing, or set HERMES_HOME \
-         to another folder",
+        "{} cannot be written: the file, its folder or the file system is read-only",
         path.display()
     )]
     ReadOnly {
@@ -104,8 +97,7 @@ pub enum StoreError {
     },
     /// What was written last stands in a log that cannot be read where nothing may be written.
     #[error(
-        "what was written last to {} stands in the -wal file beside it, which can only be read where the folder may be \
-         written; allow writing, or copy the folder to where it may and set HERMES_HOME to the copy",
+        "the last changes of {} are in the -wal file beside it, which can be read only if the folder can be written",
         path.display()
     )]
     ReadOnlyLog {
@@ -113,7 +105,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The database cannot be opened.
-    #[error("{} cannot be opened: {detail}; check the permissions of the file and its folder", path.display())]
+    #[error("{} cannot be opened: {detail}", path.display())]
     CannotOpen {
         /// The database.
         path: PathBuf,
@@ -121,19 +113,19 @@ pub enum StoreError {
         detail: String,
     },
     /// No room is left.
-    #[error("{} cannot grow: the disk is full; nothing of this step was stored, free some space and try again", path.display())]
+    #[error("{} cannot grow: the disk is full", path.display())]
     DiskFull {
         /// The database or file.
         path: PathBuf,
     },
     /// Others kept writing for longer than a writer waits.
-    #[error("{} is kept locked by another process; end that process or try again", path.display())]
+    #[error("{} is kept locked by another process", path.display())]
     Busy {
         /// The database or lock file.
         path: PathBuf,
     },
     /// A file beside the database could not be used.
-    #[error("{}: {source}; check the permissions of its folder, or set HERMES_HOME to another one", path.display())]
+    #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -141,7 +133,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Another failure of the database.
-    #[error("{}: {source}; run `hermes sessions check` to see what is wrong", path.display())]
+    #[error("{}: {source}", path.display())]
     Sqlite {
         /// The database.
         path: PathBuf,
@@ -151,14 +143,17 @@ pub enum StoreError {
     /// The operating system gives no randomness for an id.
     #[error("no session id could be made: {0}")]
     Random(getrandom::Error),
+    /// The async runtime stopped the work on the database before it was done.
+    #[error("the work on the database was stopped: {0}")]
+    Stopped(String),
     /// An export cannot be written to where it goes.
-    #[error("the export cannot be written: {0}; check the place that it goes to")]
+    #[error("the export cannot be written: {0}")]
     Output(io::Error),
     /// The file that is to be imported cannot be read.
-    #[error("the file cannot be read: {0}; check that it is there and may be read")]
+    #[error("the file cannot be read: {0}")]
     Input(io::Error),
     /// The file that is to be imported is not one that an export makes.
-    #[error("line {line}: {problem}; nothing was imported: export the sessions again, or correct the file")]
+    #[error("line {line}: {problem}")]
     Import {
         /// The line, from 1.
         line: u64,
@@ -166,10 +161,7 @@ pub enum StoreError {
         problem: String,
     },
     /// An import ended in the middle.
-    #[error(
-        "the import stopped after {stored} sessions, each of them whole: {source}; then import the file again, which \
-         goes on with the others"
-    )]
+    #[error("the import stopped after {stored} sessions, each of them whole: {source}")]
     ImportStopped {
         /// Sessions that are stored.
         stored: u64,
@@ -180,7 +172,7 @@ pub enum StoreError {
     #[error("a picture or file of the message is empty")]
     EmptyBlob,
     /// Pictures or files of a message are too large.
-    #[error("pictures or files of the message have {size} bytes, and at most {most} are allowed; make them smaller")]
+    #[error("pictures or files of the message have {size} bytes, and at most {most} are allowed")]
     BlobTooLarge {
         /// Bytes.
         size: u64,
@@ -188,9 +180,7 @@ pub enum StoreError {
         most: u64,
     },
     /// All pictures and files of the store are too large.
-    #[error(
-        "pictures and files of all sessions have {used} bytes, {size} more do not fit into {most}; delete sessions that have some"
-    )]
+    #[error("pictures and files of all sessions have {used} bytes, {size} more do not fit into {most}")]
     BlobQuota {
         /// Bytes of the new one.
         size: u64,
@@ -274,43 +264,5 @@ impl From<SessionError> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_to_be_done_is_told_apart_from_whatever_stands_in_titles_paths_and_causes() {
-        let path = PathBuf::from("/home/ada; mallory/x");
-        let text = || "fix; mallory".to_owned();
-        let cause = || io::Error::other(text());
-        let errors = [
-            StoreError::Home { path: path.clone(), source: cause() },
-            StoreError::Foreign { path: path.clone(), found: 1 },
-            StoreError::NewerSchema { path: path.clone(), found: 2, known: 1 },
-            StoreError::NotADatabase { path: path.clone() },
-            StoreError::Orphan { path: path.clone() },
-            StoreError::Corrupt { path: path.clone(), detail: text() },
-            StoreError::BeyondRepair { path: path.clone(), backup: path.clone(), detail: text() },
-            StoreError::ReadOnly { path: path.clone() },
-            StoreError::ReadOnlyLog { path: path.clone() },
-            StoreError::CannotOpen { path: path.clone(), detail: text() },
-            StoreError::DiskFull { path: path.clone() },
-            StoreError::Busy { path: path.clone() },
-            StoreError::File { path: path.clone(), source: cause() },
-            StoreError::Sqlite { path, source: rusqlite::Error::InvalidParameterName(text()) },
-            StoreError::Output(cause()),
-            StoreError::Input(cause()),
-            StoreError::Import { line: 1, problem: text() },
-            StoreError::ImportStopped { stored: 1, source: Box::new(StoreError::Input(cause())) },
-        ];
-        for error in errors {
-            let told = error.to_string();
-            let (why, fix) = told.rsplit_once("; ").unwrap();
-            assert!(why.contains("; mallory") && !fix.contains("mallory"), "{told}");
-        }
     }
 }

@@ -35,6 +35,7 @@ mod blobs;
 mod catalog;
 mod database;
 mod deletion;
+mod diagnosis;
 mod error;
 mod faults;
 mod frozen;
@@ -64,10 +65,12 @@ mod view;
 pub use blobs::MOST_IN_A_STORE;
 pub use catalog::SessionSummary;
 pub use database::Store;
+pub use diagnosis::codes;
 pub use error::StoreError;
 pub use header::APPLICATION_ID;
 pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
+pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
     Deletion, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, PromptNumber,
     RequestRecord, Session, SessionError, SessionStore, StoredView, Totals, ViewRecord,

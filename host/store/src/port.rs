@@ -11,8 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, RequestRecord, Session,
-    SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
+    AdapterError, Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber,
+    RequestRecord, Session, SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
 
@@ -36,7 +36,8 @@ impl SqliteSessions {
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, PortError> {
-        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|closed| PortError::Failed(closed.into()))?;
+        let turn =
+            Arc::clone(&self.turn).acquire_owned().await.map_err(|closed| StoreError::Stopped(closed.to_string()))?;
         let store = Arc::clone(&self.store);
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&store);
@@ -48,7 +49,7 @@ impl SqliteSessions {
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // The runtime shuts down.
-                Err(cancelled) => Err(PortError::Failed(cancelled.into())),
+                Err(cancelled) => Err(StoreError::Stopped(cancelled.to_string()).into()),
             },
         }
     }
@@ -69,8 +70,8 @@ impl From<StoreError> for PortError {
             | StoreError::NewerSchema { .. }
             | StoreError::NotADatabase { .. }
             | StoreError::Orphan { .. }
-            | StoreError::Corrupt { .. } => Self::Unusable(Box::new(error)),
-            _ => Self::Failed(Box::new(error)),
+            | StoreError::Corrupt { .. } => Self::Unusable(AdapterError::new(error)),
+            _ => Self::Failed(AdapterError::new(error)),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use common::new_session;
 use hermes_conversation::{Draft, Message, SessionId};
+use hermes_diagnostic::Diagnose as _;
 use hermes_store::{APPLICATION_ID, Depth, Frozen, NewSession, SCHEMA_VERSION, SearchQuery, Store, StoreError};
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -102,7 +103,7 @@ fn a_database_of_another_program_is_left_alone() {
         other.close().unwrap();
         let error = refused(home.path());
         assert!(matches!(error, StoreError::Foreign { found, .. } if found == id));
-        assert!(error.to_string().contains("HERMES_HOME"), "{error}");
+        assert!(error.diagnose().fix.to_string().contains("HERMES_HOME"), "{error}");
     }
 }
 
@@ -126,7 +127,7 @@ fn a_store_of_a_newer_version_is_left_alone() {
     assert!(
         matches!(error, StoreError::NewerSchema { found, known, .. } if (found, known) == (SCHEMA_VERSION + 1, SCHEMA_VERSION))
     );
-    assert!(error.to_string().contains("HERMES_HOME"), "{error}");
+    assert!(error.diagnose().fix.to_string().contains("HERMES_HOME"), "{error}");
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn what_is_no_database_is_left_alone() {
         fs::write(home.path().join("state.db"), &bytes).unwrap();
         let error = refused(home.path());
         assert!(matches!(error, StoreError::NotADatabase { .. }), "{error}");
-        assert!(error.to_string().contains("HERMES_HOME"), "{error}");
+        assert!(error.diagnose().fix.to_string().contains("HERMES_HOME"), "{error}");
     }
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("state.db")).unwrap();
@@ -205,7 +206,7 @@ fn a_home_that_is_a_file_is_an_error() {
     fs::write(&home, "").unwrap();
     let error = Store::open(&home).unwrap_err();
     assert!(matches!(error, StoreError::Home { .. }), "{error}");
-    assert!(error.to_string().contains("HERMES_HOME"), "{error}");
+    assert!(error.diagnose().fix.to_string().contains("HERMES_HOME"), "{error}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::new_session;
 use hermes_conversation::{Draft, SessionId};
+use hermes_diagnostic::{Action, Diagnose as _};
 use hermes_store::{SessionError, Store, StoreError};
 
 const HOME: &str = "HERMES_STORE_TEST_HOME";
@@ -127,7 +128,7 @@ fn a_lease_excludes_others_until_it_is_dropped() {
         matches!(&error, StoreError::Session(SessionError::InUse { pid, .. }) if *pid == Some(std::process::id())),
         "{error}"
     );
-    assert!(error.to_string().contains("--branch"), "{error}");
+    assert!(error.diagnose().fix.steps().contains(&Action::BranchSession.into()), "{error}");
     let _another = store.lease(&other).unwrap();
     drop(lease);
     assert!(!home.path().join("locks").join(format!("{session}.lock")).exists());

@@ -110,7 +110,10 @@ fn a_denied_call_names_the_command_to_grant_it() {
         let (answer, _) = called(permissions, json!({}), "send", json!({ "url": echo.url("/v1/items") }));
         assert_eq!((&answer["kind"], &answer["code"]), (&json!("ErrorKind::Denied"), &json!("grant")), "{answer}");
         let message = answer["message"].as_str().unwrap_or_default();
-        assert!(message.contains("hermes plugins grant courier") && message.contains("/v1/items"), "{message}");
+        assert!(
+            message.contains("grant the plugin `courier` its rights") && message.contains("/v1/items"),
+            "{message}"
+        );
     }
     assert!(echo.heads().is_empty());
 }
@@ -125,7 +128,7 @@ fn a_plugin_is_configured_only_with_granted_variables() {
     let (answer, output) = called(permissions, config, "config", json!({}));
     let told: Value = serde_json::from_str(answer.as_str().unwrap_or_default()).expect("its configuration is JSON");
     assert_eq!(told, json!({ "region": "eu-1", "token": "${COURIER_TOKEN}", "other": "${COURIER_OTHER}" }));
-    output.says(&["COURIER_TOKEN", "secret", "COURIER_OTHER", "hermes plugins grant courier"]);
+    output.says(&["COURIER_TOKEN", "secret", "COURIER_OTHER", "grant the plugin `courier` its rights"]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     let output = home.hermes(&["-z", "Go."]).run().success();
     assert_eq!(output.stdout, "Done.\n");
     let told = lines_with(&output, "is suspended for this session");
-    assert!(told.len() == 1 && told[0].contains("hermes plugins info beast"), "{output}");
+    assert!(told.len() == 1 && told[0].contains("record of the plugin `beast`"), "{output}");
     let results = results(&server);
     assert_eq!(results[1], "good");
     for result in &results[2..5] {

@@ -36,7 +36,7 @@ pub struct KeptApproval {
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
     /// It cannot be read.
-    #[error("{path} cannot be read: {source}; check its permissions")]
+    #[error("{path} cannot be read: {source}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum KeptError {
         source: std::io::Error,
     },
     /// It is not what was written.
-    #[error("{path} is damaged: {why}; repair it, or delete it to be asked again")]
+    #[error("{path} is damaged: {why}")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum KeptError {
         why: String,
     },
     /// It cannot be written.
-    #[error("{path} cannot be written: {source}; check the permissions of its folder")]
+    #[error("{path} cannot be written: {source}")]
     Write {
         /// The file.
         path: PathBuf,

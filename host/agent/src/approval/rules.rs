@@ -13,10 +13,7 @@ pub struct ApprovalRules {
 
 /// Why an entry means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{list}` has the entry `{entry}`, which means nothing; write `PLUGIN` for all that a plugin does, `PLUGIN/TOOL` or \
-     `PLUGIN/process:PROGRAM`"
-)]
+#[error("`{list}` has the entry `{entry}`, which is not a rule")]
 pub struct RuleError {
     list: &'static str,
     entry: String,

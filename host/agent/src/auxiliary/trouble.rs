@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hermes_diagnostic::Diagnose as _;
 use hermes_models::ModelError;
 use hermes_plugin_host::{Fault, FaultKind};
 
@@ -44,7 +45,7 @@ impl Trouble {
     /// What failed and why.
     pub(crate) fn cause(&self, who: &Serving) -> String {
         match self {
-            Trouble::Model(error) => error.cause(),
+            Trouble::Model(error) => error.to_string(),
             Trouble::TimedOut(timeout) => format!("{} did not answer within {} s", who.shown(), timeout.as_secs()),
             Trouble::Empty => format!("{} answered with nothing", who.shown()),
         }
@@ -54,7 +55,7 @@ impl Trouble {
     pub(crate) fn sentence(&self, who: &Serving) -> String {
         match (who.remedy(), self) {
             (Some(remedy), _) => format!("{}; {remedy}", self.cause(who)),
-            (None, Trouble::Model(error)) => error.to_string(),
+            (None, Trouble::Model(error)) => error.sentence(),
             (None, Trouble::TimedOut(_) | Trouble::Empty) => format!("{}; try again later", self.cause(who)),
         }
     }

@@ -169,11 +169,8 @@ impl Inbox {
         match message {
             Message::Status(reply) => drop(reply.send(self.status.clone())),
             Message::Context(reply) => {
-                let problem = Problem::new(
-                    crate::problem::ProblemCode::Other,
-                    "the context cannot be shown",
-                    busy("context").to_string(),
-                );
+                let problem =
+                    Problem::new(crate::codes::OTHER, "the context cannot be shown", busy("context").to_string());
                 drop(reply.send(Err(problem)));
             }
             Message::Command(Command::Stop, reply) => {

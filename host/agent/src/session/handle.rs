@@ -16,7 +16,7 @@ use crate::front::Front;
 use crate::host::Host;
 use crate::host_source::{Choice, HostSource};
 use crate::id::Position;
-use crate::problem::{Problem, ProblemCode};
+use crate::problem::Problem;
 use crate::questions::Attendance;
 use crate::session::Begin;
 use crate::session::actor::{Actor, Message};
@@ -118,7 +118,7 @@ impl SessionHandle {
         let (reply, answer) = oneshot::channel();
         let closed = || {
             let why = CommandError::Closed.to_string();
-            Problem::new(ProblemCode::Other, "the context cannot be shown", why)
+            Problem::new(crate::codes::OTHER, "the context cannot be shown", why)
         };
         self.messages.send(Message::Context(reply)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?

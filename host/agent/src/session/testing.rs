@@ -26,7 +26,7 @@ use crate::feed::Subscription;
 use crate::host::{Host, PromptSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
-use crate::problem::{Problem, ProblemCode};
+use crate::problem::Problem;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
 /// What the scripted model does when the newest message of the user contains a word.
@@ -296,7 +296,7 @@ impl HostSource for Process {
     async fn host(&self, choice: &Choice) -> Result<Host, Problem> {
         let engine = choice.engine.clone().unwrap_or_else(|| "scripted".to_owned());
         if engine == "missing" {
-            return Err(Problem::new(ProblemCode::PluginUnusable, "no engine", "there is no engine `missing`"));
+            return Err(Problem::new(hermes_plugin_host::codes::MISSING, "no engine", "there is no engine `missing`"));
         }
         let name = choice.model.clone().unwrap_or_else(|| "small".to_owned());
         Ok(Host {

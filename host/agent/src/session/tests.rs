@@ -14,7 +14,6 @@ use crate::event::{EventKind, TurnEnd};
 use crate::feed::{FeedLimits, Subscription};
 use crate::host_source::Choice;
 use crate::id::{CallId, Position, QuestionId};
-use crate::problem::ProblemCode;
 use crate::session::{Begin, SessionHandle, SessionRules};
 use crate::sessions::Sessions;
 
@@ -125,7 +124,7 @@ async fn an_error_of_the_provider_ends_the_turn_with_a_coded_problem() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     let TurnEnd::Failed { problem } = say(&session, "fail").await else { panic!("it failed") };
-    assert_eq!(problem.code, ProblemCode::ModelFailed);
+    assert!(problem.code.starts_with("model."), "{problem:?}");
     assert_eq!(say(&session, "again").await, answered("done"));
     is_valid(&process, &session);
 }

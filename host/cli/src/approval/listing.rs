@@ -2,22 +2,18 @@
 
 use std::process::ExitCode;
 
-use hermes_agent::approval::{Kept, KeptApproval, KeptError};
+use hermes_agent::approval::{Kept, KeptApproval};
 use serde_json::json;
 
 use crate::console::{Console, print};
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::text;
 use hermes_app::Home;
 
 pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Console) -> Result<ExitCode, Failure> {
     let kept = Kept::in_home(home.path());
-    let failed = |error: KeptError| {
-        let otherwise = "see `hermes plugins approvals`";
-        Failure::from_sentence(Kind::General, "the approvals cannot be used", &error.to_string(), otherwise)
-    };
     if let Some(plugin) = forget {
-        let count = kept.forget(plugin).map_err(failed)?;
+        let count = kept.forget(plugin)?;
         if as_json {
             print(&format!("{:#}\n", json!({ "forgotten": count })))?;
         } else {
@@ -25,7 +21,7 @@ pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Con
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let approvals = kept.all().map_err(failed)?;
+    let approvals = kept.all()?;
     if as_json {
         print(&format!("{:#}\n", json!(approvals)))?;
     } else if approvals.is_empty() {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::{Args, ValueEnum};
-use hermes_install::{InstallError, Prepared};
+use hermes_install::Prepared;
 use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -29,19 +29,6 @@ pub(crate) enum Grant {
     None,
     /// All that it asks for
     All,
-}
-
-impl From<InstallError> for Failure {
-    fn from(error: InstallError) -> Self {
-        let kind = match &error {
-            InstallError::Source { .. } | InstallError::NotAsked { .. } => Kind::Usage,
-            InstallError::Lock(_) => Kind::Configuration,
-            InstallError::Unknown { .. } | InstallError::File { .. } => Kind::General,
-            _ => Kind::Plugin,
-        };
-        let otherwise = "`hermes plugins verify` shows what is installed";
-        Self::from_sentence(kind, "nothing was changed", &error.to_string(), otherwise)
-    }
 }
 
 /// Says on standard error what it is, where it comes from and whose it is.

@@ -182,8 +182,7 @@ async fn rehearse(
 fn check_key(prepared: &Prepared) -> Result<(), Failure> {
     let Err(error) = prepared.same_key() else { return Ok(()) };
     let fix = "if you know why its publisher's key is another one, add --accept-key";
-    let sentence = error.to_string();
-    let why = sentence.split("; ").next().unwrap_or(&sentence);
+    let why = error.to_string();
     match ask(&format!("{why}. Trust the new one from now on?"), "nothing was changed", fix) {
         Ok(true) => Ok(()),
         Ok(false) => Err(error.into()),

@@ -20,6 +20,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_plugin_host::{Catalog, Found, PluginsError, Selection};
 use hermes_runtime::{CodeFolder, Runtime};
 use serde::Serialize;
@@ -33,6 +34,7 @@ use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
 use crate::text;
+use crate::wording;
 use hermes_app::Home;
 use hermes_config::most_similar;
 
@@ -106,8 +108,8 @@ impl Known {
     fn found(&self, name: &str) -> Result<&Found, Failure> {
         self.catalog.get(name).ok_or_else(|| {
             if let Some(problem) = self.catalog.problem_with(name) {
-                let (why, fix) = problem.error.why_and_fix();
-                return Failure::new(Kind::Plugin, format!("the plugin `{name}` cannot be used"), why, fix);
+                let what = format!("the plugin `{name}` cannot be used");
+                return Diagnostic { what, ..problem.error.diagnose() }.into();
             }
             let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             let why = format!("there are: {}", names.join(", "));
@@ -165,7 +167,7 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
 fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let known = Known::read(console)?;
     for problem in known.catalog.problems() {
-        console.warning(&problem.to_string());
+        console.warning(&told(&problem.error));
     }
     for found in known.catalog.all() {
         for field in &found.manifest.unknown {
@@ -186,13 +188,20 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A problem and its remedy in one line.
+pub(crate) fn told(error: &PluginsError) -> String {
+    format!("{error}; {}", wording::fix(&error.diagnose().fix))
+}
+
 fn look_at(found: &Found, runtime: &Runtime, selection: &Selection) -> Listed {
     let manifest = &found.manifest;
     let (kinds, state, why) = match found.load(runtime, &|_| ControlFlow::Continue(())) {
         Ok(loaded) => (loaded.exports().names(), state(&manifest.name, selection), None),
-        Err(PluginsError::Ungranted { why, .. }) => (Vec::new(), State::Ungranted, Some(why.to_string())),
+        Err(PluginsError::Ungranted { why, .. }) => {
+            (Vec::new(), State::Ungranted, Some(format!("{why}; {}", wording::fix(&why.diagnose().fix))))
+        }
         Err(PluginsError::Load { source, .. }) => (Vec::new(), State::Broken, Some(source.to_string())),
-        Err(error) => (Vec::new(), State::Broken, Some(error.to_string())),
+        Err(error) => (Vec::new(), State::Broken, Some(told(&error))),
     };
     Listed {
         name: manifest.name.clone(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use hermes_conformance::{Check, ConformanceError, Report, Settings, Subject, examine};
+use hermes_conformance::{Check, Report, Settings, Subject, examine};
 
 use super::Code;
 use crate::console::{Console, Tone, print};
@@ -40,7 +40,7 @@ pub(crate) struct TestArguments {
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
     let subject = if arguments.native { Subject::find_native(&arguments.path) } else { Subject::find(&arguments.path) };
-    let subject = subject.map_err(failed)?;
+    let subject = subject?;
     let home = Home::locate()?;
     let code = Code::of(&home)?;
     let settings = Settings {
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
             console.note(what);
         }
     };
-    let report = examine(&subject, &code.runtime(&home), &settings, &progress).map_err(failed)?;
+    let report = examine(&subject, &code.runtime(&home), &settings, &progress)?;
     if arguments.json {
         let value = serde_json::to_value(&report).map_err(|error| {
             Failure::new(Kind::General, "the report cannot be written", error.to_string(), "leave out --json")
@@ -65,11 +65,6 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
         print(&told(&report, arguments, console))?;
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { Kind::General.into() })
-}
-
-fn failed(error: ConformanceError) -> Failure {
-    let kind = if matches!(error, ConformanceError::Config(_)) { Kind::Usage } else { Kind::General };
-    Failure::from_sentence(kind, "the plugin cannot be tested", &error.to_string(), "see docs/writing-a-plugin.md")
 }
 
 fn told(report: &Report, arguments: &TestArguments, console: Console) -> String {

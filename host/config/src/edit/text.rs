@@ -354,7 +354,7 @@ impl<'a> Draft<'a> {
 }
 
 fn not_foreseen() -> Refused {
-    Refused("it stands there in a form that is not foreseen".to_owned())
+    Refused("it is written in a form that cannot be edited".to_owned())
 }
 
 fn tree(text: &str) -> Result<Document, Refused> {

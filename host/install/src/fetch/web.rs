@@ -71,10 +71,10 @@ impl Web {
 }
 
 pub(super) fn failed(url: &Url, error: &reqwest::Error) -> InstallError {
-    let mut why = innermost(error);
-    // What rustls says of an answer in the clear.
+    let why = innermost(error);
+    // rustls reports an unencrypted answer so.
     if url.scheme() == "https" && why.contains("InvalidContentType") {
-        why = "the server does not speak TLS; add --insecure if you trust it and the way to it".to_owned();
+        return InstallError::WithoutTls(url.to_string());
     }
     InstallError::Fetch { from: url.to_string(), why }
 }

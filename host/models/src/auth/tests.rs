@@ -21,6 +21,7 @@ use axum::{
 };
 use futures_util::future::join_all;
 use hermes_conversation::{Role, Shown};
+use hermes_diagnostic::Diagnose as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -245,7 +246,7 @@ async fn a_new_token_that_is_refused_too_ends_the_request_and_no_secret_is_shown
     fixture.rules.newest.store(7, SeqCst);
     let error = ask(&*session).await.unwrap_err();
     assert!(matches!(error, ModelError::Auth { status: 401, .. }), "{error:?}");
-    assert!(error.to_string().contains("the login `work`") && !format!("{error:?}").contains("token-"), "{error:?}");
+    assert!(error.sentence().contains("the login `work`") && !format!("{error:?}").contains("token-"), "{error:?}");
     assert_eq!((fixture.counts(), elsewhere.counts()), ((0, 2, 2), (1, 0, 0)), "refreshed once, sent twice");
 }
 

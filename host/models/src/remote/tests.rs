@@ -8,6 +8,7 @@ use std::{
 };
 
 use hermes_conversation::{Role, Shown};
+use hermes_diagnostic::Diagnose as _;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -334,7 +335,7 @@ async fn what_will_not_pass_is_said_at_once() {
     ] {
         let server = Server::start(vec![answer(status, "", body)]).await;
         let (reply, shown) = ask(&server.provider()).await;
-        let error = reply.unwrap_err().to_string();
+        let error = reply.unwrap_err().sentence();
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("0123456789"), "{error}");
         assert!(shown.is_empty());

@@ -33,10 +33,7 @@ pub struct Auxiliary {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuxiliaryError {
     /// No provider of that name, and no address.
-    #[error(
-        "`{section}.provider` is `{given}`, which is no known provider; choose one of {}, or give `{section}.base_url`",
-        names()
-    )]
+    #[error("`{section}.provider` is `{given}`, which is not a known provider")]
     UnknownProvider {
         /// The section.
         section: String,
@@ -44,7 +41,7 @@ pub enum AuxiliaryError {
         given: String,
     },
     /// `custom` without an address.
-    #[error("`{section}.provider` is `custom`, which has no address of its own; set `{section}.base_url`")]
+    #[error("`{section}.provider` is `custom`, which has no address of its own")]
     NoAddress {
         /// The section.
         section: String,
@@ -59,9 +56,8 @@ pub enum AuxiliaryError {
     },
     /// A wire format that is not spoken.
     #[error(
-        "`{section}.api_mode` is `{given}`, which is {}; choose {}",
-        if *known { "not supported yet" } else { "not known" },
-        ApiMode::names()
+        "`{section}.api_mode` is `{given}`, which is {}",
+        if *known { "not supported yet" } else { "not known" }
     )]
     ApiMode {
         /// The section.
@@ -72,7 +68,7 @@ pub enum AuxiliaryError {
         known: bool,
     },
     /// A place whose models nobody knows.
-    #[error("`{section}` names no model for {place}, which has no usual one; set `{section}.model`")]
+    #[error("`{section}` names no model for {place}, which has no usual one")]
     NoModel {
         /// The section.
         section: String,
@@ -80,10 +76,7 @@ pub enum AuxiliaryError {
         place: String,
     },
     /// A window in which nothing can be summed up.
-    #[error(
-        "`{section}.context_length` is {given}, too small to sum anything up; give at least {LEAST_AUXILIARY_WINDOW}, or \
-         another model"
-    )]
+    #[error("`{section}.context_length` is {given}, too small to sum anything up")]
     SmallWindow {
         /// The section.
         section: String,
@@ -91,19 +84,19 @@ pub enum AuxiliaryError {
         given: u32,
     },
     /// Two credentials for one place.
-    #[error("`{section}` gives a key and a login; remove `{section}.api_key` or `{section}.auth`")]
+    #[error("`{section}` gives a key and a login")]
     KeyAndLogin {
         /// The section.
         section: String,
     },
     /// The key cannot be sent.
-    #[error("the key in {place} holds a blank or a control character; enter it again")]
+    #[error("the key in {place} holds a blank or a control character")]
     BadKey {
         /// Where the key is.
         place: String,
     },
     /// A hosted provider without a key for it.
-    #[error("`{section}` is to be served by {provider}, and there is no key for it; set {}", variables.join(" or "))]
+    #[error("`{section}` uses {provider}, and there is no key for it")]
     MissingKey {
         /// The section.
         section: String,
@@ -113,7 +106,7 @@ pub enum AuxiliaryError {
         variables: &'static [&'static str],
     },
     /// The session's place is asked for, and the session has none.
-    #[error("`{section}` names a model and no place, and the session has none to share; set `{section}.provider`")]
+    #[error("`{section}` names a model but no provider, and the session has no provider to share")]
     NoPlace {
         /// The section.
         section: String,
@@ -126,11 +119,6 @@ impl AuxiliaryError {
     pub fn is_lack(&self) -> bool {
         matches!(self, AuxiliaryError::MissingKey { .. } | AuxiliaryError::NoPlace { .. })
     }
-}
-
-fn names() -> String {
-    let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain(["main", "auto"]).collect();
-    known.join(", ")
 }
 
 impl Route {

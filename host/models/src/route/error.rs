@@ -1,13 +1,12 @@
-//! Why no route can be taken, each with what to set.
+//! Why no route can be taken. `diagnosis.rs` has the remedies.
 
-use super::{OFFLINE, Source};
-use crate::{ApiMode, LEAST_WINDOW, ProviderRow};
+use super::Source;
 
 /// Why no route can be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No provider of that name, and no address.
-    #[error("there is no provider `{given}` ({layer}); choose one of {}, or give model.base_url", names())]
+    #[error("there is no provider `{given}` ({layer})")]
     UnknownProvider {
         /// As written.
         given: String,
@@ -15,7 +14,7 @@ pub enum ResolveError {
         layer: Source,
     },
     /// A hosted provider without a key for it.
-    #[error("{provider} needs a key and there is none; set {}{unsent}", variables.join(" or "))]
+    #[error("{provider} needs a key, and none is set")]
     MissingKey {
         /// The provider.
         provider: String,
@@ -25,22 +24,19 @@ pub enum ResolveError {
         unsent: String,
     },
     /// Several keys, and nothing says which to use.
-    #[error("there are keys for several providers ({}); choose one with --provider or model.provider", variables.join(", "))]
+    #[error("there are keys for several providers ({})", variables.join(", "))]
     SeveralKeys {
         /// The variables that hold them.
         variables: Vec<&'static str>,
     },
     /// A place without a model.
-    #[error("no model is named for {place}; name one with --model or model.default")]
+    #[error("no model is named for {place}")]
     NoModel {
         /// The provider or address.
         place: String,
     },
     /// A model without a place.
-    #[error(
-        "the model `{model}` is named ({layer}) and no provider; choose one with --provider or model.provider, or \
-         set model.base_url"
-    )]
+    #[error("the model `{model}` is named ({layer}) without a provider")]
     NoPlace {
         /// The model.
         model: String,
@@ -48,22 +44,22 @@ pub enum ResolveError {
         layer: Source,
     },
     /// Two credentials for one place.
-    #[error("{layer} gives a key and a login; remove api_key or auth")]
+    #[error("{layer} gives a key and a login")]
     KeyAndLogin {
         /// Which layer gives both.
         layer: Source,
     },
     /// A key without a place.
-    #[error("{place} holds a key and no provider is named; choose one with --provider or model.provider")]
+    #[error("{place} holds a key, but no provider is named")]
     KeyWithoutPlace {
         /// Where the key is.
         place: String,
     },
     /// `custom` without an address.
-    #[error("the provider `custom` needs an address; set --base-url or model.base_url")]
+    #[error("the provider `custom` needs an address")]
     NoAddress,
     /// The offline partner has no address.
-    #[error("the provider `offline` has no address; remove either it or the base_url ({layer})")]
+    #[error("the provider `offline` has no address")]
     OfflineElsewhere {
         /// Which layer names both.
         layer: Source,
@@ -77,16 +73,15 @@ pub enum ResolveError {
         why: String,
     },
     /// The key cannot be sent.
-    #[error("the key in {place} holds a blank or a control character; enter it again")]
+    #[error("the key in {place} holds a blank or a control character")]
     BadKey {
         /// Where the key is.
         place: String,
     },
     /// A wire format that is not spoken.
     #[error(
-        "model.api_mode `{given}` is {}; choose {}",
-        if *known { "not supported yet" } else { "not known" },
-        ApiMode::names()
+        "model.api_mode `{given}` is {}",
+        if *known { "not supported yet" } else { "not known" }
     )]
     ApiMode {
         /// As written.
@@ -95,14 +90,9 @@ pub enum ResolveError {
         known: bool,
     },
     /// A window in which nothing fits.
-    #[error("a context_length of {given} is too small for prompt and tools; give at least {LEAST_WINDOW}")]
+    #[error("a context_length of {given} is too small for prompt and tools")]
     SmallWindow {
         /// As configured.
         given: u32,
     },
-}
-
-fn names() -> String {
-    let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain([OFFLINE]).collect();
-    known.join(", ")
 }

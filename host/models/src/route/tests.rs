@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use hermes_diagnostic::Diagnose as _;
+
 use super::*;
 use crate::Marks;
 
@@ -44,7 +46,7 @@ fn brief(flags: Pairs, env: Pairs, config: Pairs) -> String {
             };
             format!("{} {} @ {url} {key}", route.model.provider, route.model.name)
         }
-        Err(error) => format!("error: {error}"),
+        Err(error) => format!("error: {}", error.sentence()),
     }
 }
 
@@ -147,10 +149,10 @@ fn errors_name_what_to_set() {
         (&[("base_url", "https://openrouter.ai/api/v1"), ("model", "m")], "set OPENROUTER_API_KEY"),
         (&[("base_url", "http://127.0.0.1:8000/v1?key=s")], "no model is named for http://127.0.0.1:8000/v1;"),
         (&[("provider", "ollama")], "no model is named for ollama"),
-        (&[("model", "gpt-4.1")], "`gpt-4.1` is named (config.yaml) and no provider"),
+        (&[("model", "gpt-4.1")], "`gpt-4.1` is named (config.yaml) without a provider"),
         (&[("api_key", "k")], "model.api_key holds a key"),
         (&[("provider", "nope")], "no provider `nope` (config.yaml); choose one of openai, openrouter"),
-        (&[("provider", "custom")], "set --base-url or model.base_url"),
+        (&[("provider", "custom")], "set the address of the API"),
         (&[("base_url", "127.0.0.1:8000"), ("model", "m")], "http://"),
         (&[("base_url", "ftp://x/"), ("model", "m")], "must begin with http"),
         (&[("base_url", "http://me:pw@x/v1"), ("model", "m")], "user name or password"),
@@ -160,7 +162,7 @@ fn errors_name_what_to_set() {
         (&[("api_mode", "smoke_signals")], "not known"),
         (&[("context_length", "1999")], "at least 2000"),
     ] {
-        let error = resolve(&Wanted::default(), &|_| None, &wanted(config)).unwrap_err().to_string();
+        let error = resolve(&Wanted::default(), &|_| None, &wanted(config)).unwrap_err().sentence();
         assert!(error.contains(words), "{config:?}: {error}");
         assert!(!error.contains("pw") && !error.contains("key=s"), "{error}");
     }

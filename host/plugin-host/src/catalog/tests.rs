@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use hermes_diagnostic::Diagnose as _;
 use hermes_runtime::Limit;
 
 use super::*;
@@ -55,7 +56,7 @@ fn whatever_is_changed_in_the_folder_ends_the_grant() {
         fs::write(&path, content).unwrap();
         let error = found.code().unwrap_err();
         assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered(_), .. }), "{file}: {error}");
-        assert!(error.to_string().contains("hermes plugins grant mine"), "{error}");
+        assert!(error.sentence().contains("grant the plugin `mine` its rights"), "{error}");
         fs::remove_file(path).unwrap();
     }
 }
@@ -63,13 +64,13 @@ fn whatever_is_changed_in_the_folder_ends_the_grant() {
 #[test]
 fn what_is_not_granted_does_not_run_and_says_what_to_do() {
     for (place, granted, why) in
-        [("tools/mine", None, "hermes plugins grant mine"), ("elsewhere", Some("{}"), "tools/mine")]
+        [("tools/mine", None, "grant the plugin `mine` its rights"), ("elsewhere", Some("{}"), "tools/mine")]
     {
         let home = tempfile::tempdir().unwrap();
         let catalog = catalog(home.path(), place, granted);
         let found = catalog.get("mine").unwrap();
         assert!(found.permissions().is_empty() && found.limits().is_empty());
-        let error = found.code().unwrap_err().to_string();
+        let error = found.code().unwrap_err().sentence();
         assert!(error.contains(why), "{error}");
     }
     let home = tempfile::tempdir().unwrap();

@@ -129,7 +129,7 @@ impl Right {
     /// What a plugin is told that lacks it.
     pub fn denial(self, plugin: &str) -> String {
         let Definition { name, deed, .. } = self.definition();
-        format!("denied: the plugin may not {deed} (`{name}`); grant it with `hermes plugins grant {plugin}`")
+        format!("denied: the plugin may not {deed} (`{name}`); grant the plugin `{plugin}` its rights")
     }
 
     /// What is said of it in [`Permissions::lines`].

@@ -144,7 +144,7 @@ fn parser_schema_and_table_know_the_same_rights() {
     }
     for right in Right::ALL {
         assert_eq!(Right::named(right.name()), Some(*right));
-        assert!(right.denial("mine").contains("`hermes plugins grant mine`"));
+        assert!(right.denial("mine").contains("grant the plugin `mine` its rights"));
         assert!(!right.lines(&permissions(ALL)).is_empty());
     }
 }

@@ -122,12 +122,12 @@ async fn three_failures_in_a_row_suspend_it_with_one_line_and_a_record() {
     }
     let shown = scene.heard.shown();
     assert_eq!(shown.len(), 1, "{shown:?}");
-    for part in ["3 failures in a row", "unreachable", "`view`", "hermes plugins info mine"] {
+    for part in ["3 failures in a row", "unreachable", "`view`", "record of the plugin `mine`"] {
         assert!(shown[0].contains(part), "{shown:?}");
     }
     for _ in 0..3 {
         let refused = scene.call(RetryPolicy::WRITE, &[]).await.unwrap_err().to_string();
-        assert!(refused.contains("suspended") && refused.contains("hermes plugins info mine"), "{refused}");
+        assert!(refused.contains("suspended") && refused.contains("record of the plugin `mine`"), "{refused}");
     }
     assert_eq!((scene.asked.get(), scene.heard.shown().len(), scene.halt.why()), (3, 1, None));
     let Scene { home, supervisor, .. } = scene;

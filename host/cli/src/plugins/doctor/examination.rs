@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use hermes_agent::approval::ApprovalRules;
 use hermes_agent::left_out;
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_install::State;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
@@ -17,6 +18,7 @@ use crate::launch::Setup;
 use crate::plugins::info::mishap;
 use crate::plugins::switch::Role;
 use crate::plugins::{Missing, missing, variables};
+use crate::wording;
 
 /// Looks at all plugins, in the order in which sessions take them up and the others behind. Nothing is changed.
 pub(crate) async fn examine(
@@ -130,7 +132,7 @@ impl<'a> Look<'a> {
         for found in self.setup.installer().verify(self.catalog).unwrap_or_default() {
             let name = found.name.as_str();
             let runs = self.catalog.get(name).is_some_and(|found| found.code().is_ok());
-            let (why, fix) = found.detail.rsplit_once("; ").unwrap_or((&found.detail, "see `hermes plugins verify`"));
+            let (why, fix) = (&found.detail, wording::fix(&found.fix));
             match found.state {
                 State::Missing => {
                     let finding =
@@ -181,9 +183,9 @@ impl<'a> Look<'a> {
             }
             Ok(_) => {}
         }
-        findings.extend(trial.unexpanded.iter().map(|line| {
-            let (why, fix) = line.rsplit_once("; ").unwrap_or((line, "leave it out of the section"));
-            Finding::problem(Case::Variable, "its section names a variable that it does not get", why, fix)
+        findings.extend(trial.unexpanded.iter().map(|unexpanded| {
+            let Diagnostic { what, why, fix, .. } = unexpanded.diagnose();
+            Finding::problem(Case::Variable, what, why, wording::fix(&fix))
         }));
         findings.extend(self.kind(name, trial));
         findings.extend(self.ungranted(found, trial.exports.tier()));

@@ -1,7 +1,10 @@
 //! What can be found of a plugin, as data.
 
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_plugin_host::{LoadError, PluginsError, Ungranted, Wrong};
 use serde::Serialize;
+
+use crate::wording;
 
 /// A plugin that was looked at, or a name that stands for none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -155,7 +158,7 @@ impl From<&PluginsError> for Finding {
             E::OtherKind { .. } | E::NoLonger { .. } => (Case::OtherKind, "it is not what it is selected for"),
             E::Read { .. } | E::Watch { .. } | E::Folder { .. } => (Case::Unreadable, "it cannot be read"),
         };
-        let (why, fix) = error.why_and_fix();
-        Self::problem(case, what, why, fix)
+        let Diagnostic { why, fix, .. } = error.diagnose();
+        Self::problem(case, what, why, wording::fix(&fix))
     }
 }

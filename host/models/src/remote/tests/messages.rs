@@ -1,5 +1,6 @@
 //! Anthropic's messages against the scripted server.
 
+use hermes_diagnostic::Diagnose as _;
 use serde_json::{Value, json};
 
 use super::*;
@@ -159,13 +160,13 @@ async fn what_will_not_pass_is_said_at_once() {
         ("400 Bad Request", "invalid_request_error", "messages: roles must alternate", "does not accept the request"),
     ] {
         let server = Server::start(vec![answer(status, "", &error(kind, message).to_string())]).await;
-        let error = ask(&provider(&server)).await.0.unwrap_err().to_string();
+        let error = ask(&provider(&server)).await.0.unwrap_err().sentence();
         assert!(error.contains(expected) && !error.contains("0123456789"), "{error}");
         assert_eq!(server.requests().len(), 1, "{message}");
     }
     let chat = r#"{"choices":[{"message":{"content":"hi"}}]}"#;
     let server = Server::start(vec![answer("200 OK", "", chat)]).await;
-    let error = ask(&provider(&server)).await.0.unwrap_err().to_string();
+    let error = ask(&provider(&server)).await.0.unwrap_err().sentence();
     assert!(error.contains("it has no `content`") && error.contains("model.api_mode"), "{error}");
 }
 

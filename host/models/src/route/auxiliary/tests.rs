@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use hermes_diagnostic::Diagnose as _;
+
 use super::super::resolve;
 use super::*;
 
@@ -140,7 +142,7 @@ fn a_known_provider_brings_its_address_its_model_and_its_key() {
         "openai m @ http://oa/v1 oa from OPENAI_API_KEY"
     );
     let missing = of(NONE, env, GATEWAY, &[("provider", "groq")]).1.unwrap_err();
-    assert!(missing.is_lack() && missing.to_string().ends_with("; set GROQ_API_KEY"), "{missing}");
+    assert!(missing.is_lack() && missing.sentence().ends_with("; set GROQ_API_KEY"), "{missing}");
 }
 
 #[test]
@@ -157,7 +159,7 @@ fn a_key_without_a_place_is_sent_nowhere_and_told() {
 fn what_cannot_be_used_names_its_key_and_the_way_out() {
     for (section, words) in [
         (&[("provider", "nobody")][..], "`auxiliary.t.provider` is `nobody`"),
-        (&[("provider", "nobody")], "or give `auxiliary.t.base_url`"),
+        (&[("provider", "nobody")], "or set `auxiliary.t.base_url`"),
         (&[("provider", "offline")], "auxiliary.t.provider"),
         (&[("base_url", "ftp://x")], "`auxiliary.t.base_url` cannot be used: it must begin with http"),
         (&[("base_url", "http://me:pw@x/v1")], "put the key into api_key"),
@@ -168,12 +170,12 @@ fn what_cannot_be_used_names_its_key_and_the_way_out() {
         (&[("base_url", "http://x/v1"), ("api_key", "a b")], "the key in auxiliary.t.api_key holds a blank"),
     ] {
         let error = of(NONE, NONE, GATEWAY, section).1.unwrap_err();
-        assert!(error.to_string().contains(words) && !error.is_lack(), "{section:?}: {error}");
+        assert!(error.sentence().contains(words) && !error.is_lack(), "{section:?}: {error}");
     }
     // The gateway is what `custom` means while the session is there, and only then.
     assert!(of(NONE, NONE, GATEWAY, &[("provider", "custom")]).1.is_ok());
     let elsewhere = of(NONE, &[("GROQ_API_KEY", "k")], &[("provider", "groq")], &[("provider", "custom")]).1;
-    assert!(elsewhere.unwrap_err().to_string().ends_with("set `auxiliary.t.base_url`"));
+    assert!(elsewhere.unwrap_err().sentence().contains("set `auxiliary.t.base_url`"));
     let offline = of(NONE, NONE, NONE, &[("model", "small")]).1.unwrap_err();
     assert!(offline.is_lack(), "{offline}");
 }

@@ -1,0 +1,49 @@
+//! The code and the remedy of each failure of the application.
+
+use std::path::Path;
+
+use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
+
+use crate::{AppError, codes};
+
+impl Diagnose for AppError {
+    fn parts(&self) -> Parts {
+        const HOME: &str = "the home folder cannot be used";
+        let unusable = |file: &Path| format!("{} cannot be used", file.display());
+        match self {
+            Self::Config(error) => (error.code, error.what.clone().into(), error.fix.clone()),
+            Self::Store(error) => error.parts(),
+            Self::Resolve(error) => error.parts(),
+            Self::Model(error) => error.parts(),
+            Self::Plugins(error) => error.parts(),
+            Self::Install(error) => error.parts(),
+            Self::Agent(error) => error.parts(),
+            Self::NoHome => {
+                (codes::HOME, HOME.into(), Fix::words("set HERMES_HOME to a folder for conversations and settings"))
+            }
+            Self::HomePath { .. } => {
+                (codes::HOME, HOME.into(), Fix::words("set HERMES_HOME to a folder by its full path"))
+            }
+            Self::Rule { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
+            Self::CacheTtl { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
+            Self::Clock { .. } => (
+                codes::CLOCK,
+                "the current time is not known".into(),
+                Fix::words("unset it").or("give a moment such as 2026-11-22T10:00:00Z"),
+            ),
+            Self::Prefill { file, .. } => (
+                codes::PREFILL,
+                format!("{} cannot be used as prefill", file.display()).into(),
+                Fix::words(
+                    "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, the user's first, in turn, \
+                     the assistant's last",
+                ),
+            ),
+            Self::NoSessionHere { .. } => (
+                codes::NO_SESSION_HERE,
+                "no conversation can be continued".into(),
+                Fix::words("begin a new session").or(Action::ListSessions),
+            ),
+        }
+    }
+}

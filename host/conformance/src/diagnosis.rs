@@ -1,0 +1,48 @@
+//! The code and the remedy of each failure before an examination.
+
+use hermes_diagnostic::{Diagnose, Fix, Parts};
+
+use crate::ConformanceError;
+
+hermes_diagnostic::codes! {
+    /// The codes of examinations.
+    pub mod codes {
+        MISSING = "test.missing", Category::General, "nothing is at the path";
+        NO_COMPONENT = "test.no-component", Category::General, "the folder has no component";
+        NO_LIBRARY = "test.no-library", Category::General, "the folder has no native library for this machine";
+        SEVERAL = "test.several", Category::General, "the folder has several components";
+        READ = "test.read", Category::General, "a file cannot be read";
+        MANIFEST = "test.manifest", Category::General, "the `plugin.yaml` is invalid";
+        CONFIG = "test.config", Category::Usage, "the configuration is not a JSON object";
+        SURROUNDINGS = "test.surroundings", Category::General, "the environment of the test cannot be set up";
+    }
+}
+
+impl Diagnose for ConformanceError {
+    fn parts(&self) -> Parts {
+        let (code, fix) = match self {
+            Self::Missing(_) => (codes::MISSING, "name a component, a plugin's folder or a Rust project".to_owned()),
+            Self::NoComponent { .. } => {
+                (codes::NO_COMPONENT, "build it with `cargo build --release --target wasm32-wasip2`".to_owned())
+            }
+            Self::NoLibrary { .. } => (
+                codes::NO_LIBRARY,
+                format!(
+                    "name it in plugin.yaml, as `native: {{{}: FILE}}`, and build it with `cargo build --release --features \
+                     native`",
+                    hermes_runtime::TARGET
+                ),
+            ),
+            Self::Several { .. } => {
+                (codes::SEVERAL, "name one in its plugin.yaml, as `component: FILE.wasm`".to_owned())
+            }
+            Self::Read { .. } => (codes::READ, "check its permissions".to_owned()),
+            Self::Manifest { .. } => (codes::MANIFEST, "correct it and try again".to_owned()),
+            Self::Config(_) => (codes::CONFIG, "give one such as '{\"key\": \"value\"}'".to_owned()),
+            Self::Surroundings(_) => {
+                (codes::SURROUNDINGS, "free some space, or set TMPDIR to another folder".to_owned())
+            }
+        };
+        (code, "the plugin cannot be tested".into(), Fix::words(fix))
+    }
+}

@@ -1,0 +1,89 @@
+//! The code and the remedy of each failure of an installation.
+
+use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
+
+use crate::InstallError;
+
+hermes_diagnostic::codes! {
+    /// The codes of installations.
+    pub mod codes {
+        SOURCE = "install.source", Category::Usage, "the source of a plugin cannot be understood";
+        FETCH = "install.fetch", Category::Plugin, "a plugin cannot be fetched";
+        INSECURE = "install.insecure", Category::Plugin, "the address is not encrypted";
+        ARCHIVE = "install.archive", Category::Plugin, "an archive breaks a rule";
+        NO_PLUGIN = "install.no-plugin", Category::Plugin, "the source holds no plugin";
+        MANIFEST = "install.manifest", Category::Plugin, "a `plugin.yaml` is invalid";
+        SIGNATURE = "install.signature", Category::Plugin, "a signature is missing or wrong";
+        KEY = "install.key", Category::Plugin, "the publisher's key has changed";
+        BROKEN = "install.broken", Category::Plugin, "the plugin does not work here";
+        NATIVE = "install.native", Category::Plugin, "the plugin is a native library, which the sandbox cannot contain";
+        NO_LIBRARY = "install.no-library", Category::Plugin, "the plugin has no native library for this machine";
+        INSTALLED = "install.installed", Category::Plugin, "a plugin of this name is installed from another source";
+        UNKNOWN = "install.unknown", Category::General, "no installed plugin has this name";
+        BUNDLED = "install.bundled", Category::Plugin, "the plugin is part of Hermes";
+        OCCUPIED = "install.occupied", Category::Plugin, "a folder of this name exists that `plugins.lock` does not list";
+        NO_PREVIOUS = "install.no-previous", Category::Plugin, "no earlier version was kept";
+        NOT_PINNED = "install.not-pinned", Category::Plugin, "what arrived is not what `plugins.lock` pins";
+        NOT_ASKED = "install.not-asked", Category::Usage, "the plugin does not ask for this right";
+        RACED = "install.raced", Category::Plugin, "another command changed the plugin at the same time";
+        FILE = "install.file", Category::General, "a file or folder cannot be used";
+        DECLINED = "install.declined", Category::General, "the user declined";
+        NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was put in place by hand and has no other source";
+        RENAMED = "install.renamed", Category::Plugin, "the source holds a plugin of another name";
+    }
+}
+
+impl Diagnose for InstallError {
+    fn parts(&self) -> Parts {
+        let (code, fix) = match self {
+            Self::Source { .. } => (
+                codes::SOURCE,
+                Fix::words(
+                    "give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], or \
+                     oci://host/name:tag",
+                ),
+            ),
+            Self::Fetch { .. } => (codes::FETCH, Fix::words("check the address and the connection, and try again")),
+            Self::Insecure(_) => (codes::INSECURE, Fix::words("use https").or(Action::AllowUnencrypted)),
+            Self::WithoutTls(_) => (codes::INSECURE, Fix::words("use another address").or(Action::AllowUnencrypted)),
+            Self::Archive(_) => (codes::ARCHIVE, Fix::words("ask its author for a corrected archive")),
+            Self::NoPlugin { .. } => (codes::NO_PLUGIN, Fix::words("give the folder or file that holds the plugin")),
+            Self::Manifest { .. } => {
+                (codes::MANIFEST, Fix::words("correct plugin.yaml; docs/plugins.md lists its fields"))
+            }
+            Self::Signature(_) => (codes::SIGNATURE, Fix::words("ask its publisher").or(Action::StatePublisherKey)),
+            Self::Key { .. } => (codes::KEY, Fix::words("ask its publisher").or(Action::AcceptPublisherKey)),
+            Self::Broken { .. } => {
+                (codes::BROKEN, Fix::words("install a version that works here").or("ask its author"))
+            }
+            Self::Native(_) => (codes::NATIVE, Fix::words("ask its author for a component").or(Action::ChooseNative)),
+            Self::NoLibrary(_) => (codes::NO_LIBRARY, Action::ChooseComponent.into()),
+            Self::Installed { name, .. } => {
+                (codes::INSTALLED, Fix::from(Action::UpdatePlugin { plugin: name.clone() }).or("remove it first"))
+            }
+            Self::Unusable { problem, .. } => (problem.code, problem.fix.clone()),
+            Self::Unknown { .. } => (codes::UNKNOWN, Action::ListPlugins.into()),
+            Self::Bundled(name) => (
+                codes::BUNDLED,
+                Fix::from(Action::DisablePlugin { plugin: name.clone() }).or(format!(
+                    "set `plugins.settings.{name}.source: installed` to make room for another plugin of its name"
+                )),
+            ),
+            Self::Occupied { name, .. } => {
+                (codes::OCCUPIED, Fix::words("move it away").or(Action::GrantPlugin { plugin: name.clone() }))
+            }
+            Self::NoPrevious(_) => (codes::NO_PREVIOUS, Fix::words("install the version that you want by its source")),
+            Self::NotPinned { .. } => {
+                (codes::NOT_PINNED, Fix::words("install it from its source to accept what is there now"))
+            }
+            Self::NotAsked { .. } => (codes::NOT_ASKED, Fix::words("name rights that it asks for")),
+            Self::Raced(_) => (codes::RACED, Fix::words("look at its state and try again")),
+            Self::Lock(error) => {
+                let (code, _, fix) = error.parts();
+                (code, fix)
+            }
+            Self::File { .. } => (codes::FILE, Fix::words("check its permissions and the free space")),
+        };
+        (code, "nothing was changed".into(), fix)
+    }
+}

@@ -1,0 +1,145 @@
+//! The code and the remedy of each failure of a plugin.
+
+use std::path::Path;
+
+use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
+
+use crate::catalog::Ungranted;
+use crate::lock::LockError;
+use crate::manifest::Wrong;
+use crate::settings::PreferredSource;
+use crate::{LoadError, PluginsError, Unexpanded, WhyUnexpanded};
+
+hermes_diagnostic::codes! {
+    /// The codes of plugins.
+    pub mod codes {
+        MISSING = "plugin.missing", Category::Plugin, "the selected plugin does not exist";
+        OTHER_KIND = "plugin.other-kind", Category::Plugin, "the selected plugin is of another kind";
+        NO_LONGER = "plugin.no-longer", Category::Plugin, "a newer version of a plugin is of another kind";
+        LOAD = "plugin.load", Category::Plugin, "the plugin does not load";
+        NO_MANIFEST = "plugin.no-manifest", Category::Plugin, "a folder has no `plugin.yaml`";
+        UNBUILT = "plugin.unbuilt", Category::Plugin, "a plugin's folder has no component";
+        COMPONENT = "plugin.component", Category::Plugin, "a plugin's folder has several components";
+        OTHER_MACHINE = "plugin.other-machine", Category::Plugin, "the plugin's native libraries are for other machines";
+        UNGRANTED = "plugin.ungranted", Category::Plugin, "the plugin was not granted the right to run";
+        REVOKED = "plugin.revoked", Category::Plugin, "the plugin's grant was revoked";
+        NATIVE = "plugin.native", Category::Plugin, "the plugin was not granted the right to run native code";
+        ELSEWHERE = "plugin.elsewhere", Category::Plugin, "`plugins.lock` grants the plugin in another folder";
+        ALTERED = "plugin.altered", Category::Plugin, "the plugin was changed since it was granted";
+        CLAIMS = "plugin.claims", Category::Plugin, "the manifest claims a kind that the component does not export";
+        CONFIGURATION = "plugin.configuration", Category::Plugin, "the plugin's section does not fit its schema";
+        LOCK = "plugin.lock", Category::Configuration, "`plugins.lock` cannot be used";
+        READ = "plugin.read", Category::Plugin, "a file of a plugin cannot be read";
+        MANIFEST = "plugin.manifest", Category::Plugin, "a `plugin.yaml` is invalid";
+        CONTRACT = "plugin.contract", Category::Plugin, "the plugin is for another version of the contract";
+        TWICE = "plugin.twice", Category::Plugin, "two plugins have the same name";
+        SOURCE = "plugin.source", Category::Plugin, "no plugin comes from the source that the configuration names";
+        VARIABLE = "plugin.variable", Category::Plugin, "a plugin's section names a variable that it does not get";
+        WATCH = "plugin.watch", Category::Plugin, "the folder of plugins cannot be watched";
+        FOLDER = "plugin.folder", Category::Plugin, "a folder that the plugin asks for cannot be opened";
+    }
+}
+
+impl Diagnose for PluginsError {
+    #[allow(clippy::too_many_lines)]
+    fn parts(&self) -> Parts {
+        let (code, fix) = match self {
+            Self::Missing { kind, found, folder, .. } => (codes::MISSING, choose(kind, found, folder)),
+            Self::OtherKind { kind, found, folder, .. } => (codes::OTHER_KIND, choose(kind, found, folder)),
+            Self::NoLonger { .. } => {
+                (codes::NO_LONGER, Fix::words("correct or remove the plugin").or(Action::ListPlugins))
+            }
+            Self::Load { name, source: LoadError::Version { .. }, .. } => (
+                codes::CONTRACT,
+                Fix::words("install a version that works here").or(Action::DisablePlugin { plugin: name.clone() }),
+            ),
+            Self::Load { name, .. } => (
+                codes::LOAD,
+                Fix::words("install a version that works here").or(Action::DisablePlugin { plugin: name.clone() }),
+            ),
+            Self::NoManifest { .. } => (codes::NO_MANIFEST, Fix::words("put one there").or("move the folder away")),
+            Self::Unbuilt { .. } => {
+                (codes::UNBUILT, Fix::words("build it and put the .wasm file beside its plugin.yaml"))
+            }
+            Self::Component { .. } => {
+                (codes::COMPONENT, Fix::words("name one in its plugin.yaml, as `component: FILE.wasm`"))
+            }
+            Self::OtherMachine { .. } => (codes::OTHER_MACHINE, Fix::words("ask its author for a component")),
+            Self::Ungranted { why, .. } => {
+                let (code, _, fix) = why.parts();
+                (code, fix)
+            }
+            Self::Claims { .. } => (codes::CLAIMS, Fix::words("correct `provides` in its plugin.yaml")),
+            Self::Configuration { .. } => (codes::CONFIGURATION, Fix::words("correct it in config.yaml")),
+            Self::Lock(error) => return error.parts(),
+            Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
+            Self::Manifest { path, source } => match source.why {
+                Wrong::Contract { .. } => {
+                    (codes::CONTRACT, Fix::words("update Hermes or the plugin, whichever is older"))
+                }
+                _ => (
+                    codes::MANIFEST,
+                    Fix::words(format!("correct {}; docs/plugins.md lists its fields", path.display())),
+                ),
+            },
+            Self::Twice { name, is_bundled, .. } => {
+                let fix = Fix::words("rename or remove it");
+                let installed = format!("set `plugins.settings.{name}.source: installed` to use it");
+                (codes::TWICE, if *is_bundled { fix.or(installed) } else { fix })
+            }
+            Self::Source { wanted: PreferredSource::Installed, .. } => {
+                (codes::SOURCE, Fix::words("install one").or("leave the key out"))
+            }
+            Self::Source { .. } => (codes::SOURCE, Fix::words("leave the key out")),
+            Self::Unusable { problem, .. } => (problem.code, problem.fix.clone()),
+            Self::Watch { .. } => (codes::WATCH, Fix::words("raise the system's limit of file watches")),
+            Self::Folder { .. } => (codes::FOLDER, Fix::words("create the folder and check its permissions")),
+        };
+        (code, "the plugins of the session are not available".into(), fix)
+    }
+}
+
+/// The plugins that could be selected instead.
+fn choose(kind: &str, found: &[String], folder: &Path) -> Fix {
+    let setting = if kind == "context engine" { "context.engine" } else { "memory.provider" };
+    if found.is_empty() {
+        return Fix::words(format!("install one into {}", folder.display()));
+    }
+    Fix::words(format!("set {setting} to one of: {}; others go into {}", found.join(", "), folder.display()))
+}
+
+impl Diagnose for Ungranted {
+    fn parts(&self) -> Parts {
+        let grant = |plugin: &String| Action::GrantPlugin { plugin: plugin.clone() };
+        let (code, fix) = match self {
+            Self::Unknown(name) => (codes::UNGRANTED, Fix::from(grant(name))),
+            Self::Revoked(name) => (codes::REVOKED, grant(name).into()),
+            Self::Native(name) => (codes::NATIVE, Action::GrantNative { plugin: name.clone() }.into()),
+            Self::Elsewhere { .. } => (codes::ELSEWHERE, Fix::words("remove one of the two")),
+            Self::Altered(name) => (codes::ALTERED, Fix::words("install it again from its source").or(grant(name))),
+        };
+        (code, "the plugin cannot run".into(), fix)
+    }
+}
+
+impl Diagnose for LockError {
+    fn parts(&self) -> Parts {
+        let fix = match self {
+            Self::File { .. } => Fix::words("check the permissions of the file and its folder"),
+            Self::Damaged { .. } => Fix::words("restore it from a copy").or("move it away and grant the plugins again"),
+            Self::Newer { .. } => Fix::words("update Hermes"),
+        };
+        (codes::LOCK, "no installed plugin can run".into(), fix)
+    }
+}
+
+impl Diagnose for Unexpanded {
+    fn parts(&self) -> Parts {
+        let fix = match self.why {
+            WhyUnexpanded::Unset => Fix::words("set it in the environment or in .env"),
+            WhyUnexpanded::Secret => Fix::words("leave it out of the section"),
+            WhyUnexpanded::Denied => Action::GrantPlugin { plugin: self.plugin.clone() }.into(),
+        };
+        (codes::VARIABLE, "its section names a variable that it does not get".into(), fix)
+    }
+}

@@ -1,0 +1,115 @@
+//! The code and the remedy of each rule that a store enforces.
+
+use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
+
+use crate::{SessionError, StoreError};
+
+hermes_diagnostic::codes! {
+    /// The codes of the rules about sessions.
+    pub mod codes {
+        UNKNOWN_SESSION = "store.unknown-session", Category::General, "no session has this id or title";
+        AMBIGUOUS_SESSION = "store.ambiguous-session", Category::General, "several sessions begin with this id";
+        IN_USE = "store.in-use", Category::InUse, "another process is working on the session";
+        HAS_CHILDREN = "store.has-children", Category::General, "other sessions continue the one to be deleted";
+        NO_SUCH_MESSAGE = "store.no-such-message", Category::General, "the message is not part of the session";
+        NOT_FROM_USER = "store.not-from-user", Category::Store, "a rewind has to begin at a message of the user";
+        NOTHING_REWOUND = "store.nothing-rewound", Category::Store, "there is no rewind to undo";
+        NEWER_MESSAGES = "store.newer-messages", Category::Store, "messages were added since the rewind";
+        SUMMARY_CHANGED = "store.summary-changed", Category::Store, "a summary key was used for another text";
+        SYSTEM_MESSAGE = "store.system-message", Category::Store, "a system message cannot be part of a conversation";
+        TITLE_TOO_LONG = "store.title-too-long", Category::General, "a title is too long";
+        TITLE_TAKEN = "store.title-taken", Category::General, "another session has the title";
+        WORKSPACE_NAME = "store.workspace-name", Category::Store, "the path of the workspace is not valid Unicode";
+    }
+}
+
+impl Diagnose for StoreError {
+    fn parts(&self) -> Parts {
+        match self {
+            Self::Session(error) => error.parts(),
+            Self::Unusable(error) | Self::Failed(error) => error.parts(),
+        }
+    }
+}
+
+impl Diagnose for SessionError {
+    fn parts(&self) -> Parts {
+        const OPEN: &str = "the session cannot be opened";
+        const STORE: &str = "the conversations cannot be stored";
+        const REWIND: &str = "the session cannot be rewound";
+        const TITLE: &str = "the session cannot have this title";
+        let (code, what, fix) = match self {
+            Self::UnknownSession(_) => (codes::UNKNOWN_SESSION, OPEN, Action::ListSessions.into()),
+            Self::AmbiguousSession { .. } => (codes::AMBIGUOUS_SESSION, OPEN, Fix::words("give more of the id")),
+            Self::InUse { .. } => (codes::IN_USE, OPEN, Fix::words("end that process first").or(Action::BranchSession)),
+            Self::HasChildren { .. } => (
+                codes::HAS_CHILDREN,
+                "the session cannot be deleted",
+                Fix::words("keep it").or(Action::DeleteWithChildren),
+            ),
+            Self::NoSuchMessage { session, .. } => (
+                codes::NO_SUCH_MESSAGE,
+                "the message cannot be found",
+                Action::ShowSession { session: session.to_string() }.into(),
+            ),
+            Self::NotTheUsers { .. } => {
+                (codes::NOT_FROM_USER, REWIND, Fix::words("take back a message of the user, with all that follows it"))
+            }
+            Self::NothingRewound(_) => (
+                codes::NOTHING_REWOUND,
+                "the rewind cannot be undone",
+                Fix::words("continue with the conversation as it is"),
+            ),
+            Self::SaidSince { .. } => {
+                (codes::NEWER_MESSAGES, "the rewind cannot be undone", Fix::words("take the newer messages back first"))
+            }
+            Self::SummaryChanged { .. } => {
+                (codes::SUMMARY_CHANGED, STORE, Fix::words("use a new key for a new summary"))
+            }
+            Self::SystemMessage => {
+                (codes::SYSTEM_MESSAGE, STORE, Fix::words("leave out system messages, which belong to the prompt"))
+            }
+            Self::TitleTooLong { .. } => (codes::TITLE_TOO_LONG, TITLE, Fix::words("choose a shorter title")),
+            Self::TitleTaken { .. } => (codes::TITLE_TAKEN, TITLE, Fix::words("choose the free title or another")),
+            Self::WorkspaceName(_) => (
+                codes::WORKSPACE_NAME,
+                "the session cannot be stored",
+                Fix::words("start from a folder whose name is valid Unicode"),
+            ),
+        };
+        (code, what.into(), fix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::{MessageId, SessionId};
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let text = || "fix; mallory".to_owned();
+        let session = || SessionId("s".into());
+        let errors = [
+            SessionError::UnknownSession(text()),
+            SessionError::AmbiguousSession { prefix: text(), candidates: vec![session()] },
+            SessionError::InUse { session: session(), pid: Some(7) },
+            SessionError::HasChildren { session: session(), children: vec![session()] },
+            SessionError::NoSuchMessage { session: session(), message: MessageId(1) },
+            SessionError::NotTheUsers { session: session(), message: MessageId(1) },
+            SessionError::NothingRewound(session()),
+            SessionError::SaidSince { session: session(), message: MessageId(1) },
+            SessionError::SummaryChanged { session: session(), key: text() },
+            SessionError::SystemMessage,
+            SessionError::TitleTooLong { length: 300, most: 200 },
+            SessionError::TitleTaken { title: text(), holder: session(), free: text() },
+            SessionError::WorkspaceName("/home/ada; mallory/x".into()),
+        ];
+        let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
+        for diagnostic in diagnostics {
+            assert!(!diagnostic.fix.to_string().contains("mallory"), "{diagnostic:?}");
+        }
+    }
+}
