@@ -1,6 +1,7 @@
-//! What several tests share: long texts, the ledger, the scripted engine, a working day.
+//! What several tests share: long texts, the ledger, the scripted engine, a working day, the store of an older version.
 
 pub(crate) mod journal;
 pub(crate) mod ledger;
 pub(crate) mod planner;
+pub(crate) mod released;
 pub(crate) mod workday;

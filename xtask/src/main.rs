@@ -5,6 +5,7 @@
 
 mod cargo;
 mod checks;
+mod compare;
 mod demo;
 mod fuzz;
 mod guests;
@@ -41,7 +42,9 @@ usage: cargo xtask COMMAND
   bench assembly
                 measure the assembly of a request at 10, 1,000 and 10,000 messages
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
-                measure appending and searching in small and large stores";
+                measure appending and searching in small and large stores
+  bench compare --base REVISION [--rounds N]
+                run these benchmarks for an earlier commit and for this checkout in turns (5 rounds), and print ratios";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -70,6 +73,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
+        ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),
         ["bench", "engines", options @ ..] => {
             print!("{}", guests::build(&repository)?);
             measured(&repository, "hermes-lab", "engines", options)

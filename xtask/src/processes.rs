@@ -16,9 +16,23 @@ pub(crate) struct Run {
 
 /// Runs a command to its end; an error, with what it wrote to stderr, unless it succeeds.
 pub(crate) fn measure(command: &mut Command) -> Result<Run> {
+    run(command.stdout(Stdio::null()))
+}
+
+/// Does the same, and returns what the command wrote to stdout.
+pub(crate) fn output(command: &mut Command) -> Result<(Run, String)> {
+    let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
+    let run = run(command.stdout(file.try_clone()?))?;
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok((run, text))
+}
+
+fn run(command: &mut Command) -> Result<Run> {
     let mut errors = tempfile::tempfile().context("cannot make a temporary file")?;
     let program = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.try_clone()?);
+    command.stdin(Stdio::null()).stderr(errors.try_clone()?);
     let started = Instant::now();
     let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
     let (status, peak) = wait(child).with_context(|| format!("cannot wait for {program}"))?;

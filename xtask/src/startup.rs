@@ -58,14 +58,14 @@ impl Options {
 }
 
 /// A program with a home of its own, so that neither finds what the other left.
-struct Contender {
+pub(crate) struct Contender {
     name: &'static str,
     program: Vec<String>,
     home: tempfile::TempDir,
 }
 
 impl Contender {
-    fn new(name: &'static str, program: Vec<String>, server: &Responder) -> Result<Self> {
+    pub(crate) fn new(name: &'static str, program: Vec<String>, server: &Responder) -> Result<Self> {
         let home = tempfile::tempdir().context("cannot make a temporary folder")?;
         let config = format!(
             "model:\n  provider: custom\n  default: bench\n  base_url: {}\n  api_key: not-a-key\n  context_length: 128000\n",
@@ -76,10 +76,10 @@ impl Contender {
         Ok(Self { name, program, home })
     }
 
-    fn run(&self, case: &Case) -> Result<Run> {
-        let (program, arguments) = self.program.split_first().context("the command is empty")?;
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<Run> {
+        let (program, first) = self.program.split_first().context("the command is empty")?;
         let mut command = Command::new(program);
-        command.args(arguments).args(case.arguments).current_dir(self.home.path().join("workspace"));
+        command.args(first).args(arguments).current_dir(self.home.path().join("workspace"));
         command.env_clear().env("HOME", self.home.path()).env("HERMES_HOME", self.home.path());
         for kept in ["PATH", "SYSTEMROOT", "TMPDIR"] {
             if let Some(value) = std::env::var_os(kept) {
@@ -106,7 +106,7 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
     for round in 0..=options.runs {
         for (contender, measured) in contenders.iter().zip(&mut measured) {
             for (case, measured) in CASES.iter().zip(measured) {
-                let run = contender.run(case)?;
+                let run = contender.run(case.arguments)?;
                 if round > 0 {
                     measured.push(run);
                 }

@@ -13,7 +13,10 @@ use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 use serde_json::{Value, json};
 
-/// Finds one message, and tells in its text what was asked.
+/// How long the search for `hang` takes: twice as long as the call may.
+const HANG: Duration = Duration::from_secs(6);
+
+/// Finds one message, and repeats in its excerpt what was asked.
 struct Finder;
 
 #[async_trait]
@@ -35,7 +38,7 @@ impl History for Finder {
     }
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         if query.text == "hang" {
-            std::thread::sleep(Duration::from_secs(2));
+            std::thread::sleep(HANG);
         }
         let excerpt = format!("{:?} {} {}", query.matching, query.text, query.limit);
         Ok(vec![HistoryHit { id: MessageId(7), session: "s".into(), excerpt, score: 0.5 }])
@@ -130,7 +133,7 @@ async fn a_call_that_nobody_waits_for_stops_its_statement() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_search_reaches_the_conversation_as_it_was_asked_and_takes_no_longer_than_the_call() {
     let home = tempfile::tempdir().unwrap();
-    let clerk = recipe(home.path(), None);
+    let clerk = patient_recipe(home.path(), None, HANG / 2);
     for (matching, told) in [("any", Matching::Any), ("all", Matching::All), ("phrase", Matching::Phrase)] {
         let asked = json!({ "text": "a OR b", "matching": matching, "limit": 1000 });
         let excerpt = format!("{told:?} a OR b 100");
@@ -142,7 +145,7 @@ async fn a_search_reaches_the_conversation_as_it_was_asked_and_takes_no_longer_t
         matches!(&answer, Ok(told) if told["message"].as_str().is_some_and(|told| told.contains("time is up"))),
         "{answer:?}"
     );
-    assert!(begin.elapsed() < Duration::from_secs(2), "it waited for the search");
+    assert!(begin.elapsed() < HANG, "it waited for the search");
 }
 
 /// What a query costs through the boundary. Run with `--ignored --nocapture`.
