@@ -95,8 +95,8 @@ fn generated_conversations_lose_nothing_through_the_bundled_engine() {
     assert!(proof["counts"]["publications"].as_u64().unwrap() > 20, "{proof}");
 }
 
-/// One percent of what `cargo xtask verify` tries.
-const GENERATED: u64 = 10_000;
+/// A small part of what `cargo xtask verify` runs.
+const GENERATED: u64 = 1_000;
 
 fn assert_nothing_is_lost(engine: &str) {
     let home = Home::new();
@@ -111,11 +111,11 @@ fn assert_nothing_is_lost(engine: &str) {
 }
 
 #[test]
-fn ten_thousand_conversations_lose_nothing_through_the_compressor() {
+fn a_thousand_conversations_lose_nothing_through_the_compressor() {
     assert_nothing_is_lost("compressor");
 }
 
 #[test]
-fn ten_thousand_conversations_lose_nothing_through_lossless() {
+fn a_thousand_conversations_lose_nothing_through_lossless() {
     assert_nothing_is_lost("lossless");
 }
