@@ -22,10 +22,11 @@ struct Prefilled {
 
 /// Reads the variables, then the configuration.
 pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemeral, AppError> {
-    let system = environment.var(SYSTEM).or_else(|| config.text("prompt.ephemeral_system_prompt"));
+    let prompt = &config.settings().prompt;
+    let system = environment.var(SYSTEM).or_else(|| prompt.ephemeral_system_prompt.clone());
     // A path in the configuration is relative to the file, whatever folder the program is started in.
     let beside = config.file().parent().unwrap_or(Path::new(""));
-    let configured = || config.text("prompt.prefill_messages_file").map(|file| beside.join(file));
+    let configured = || prompt.prefill_messages_file.as_ref().map(|file| beside.join(file));
     let file = environment.var(PREFILL).map(PathBuf::from).or_else(configured);
     let prefill = file.map_or_else(|| Ok(Vec::new()), |file| prefill(&file))?;
     Ok(Ephemeral { system: system.unwrap_or_default().trim().to_owned(), prefill })

@@ -2,6 +2,7 @@
 
 use hermes_agent::approval::ApprovalRules;
 use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, Settings, TaskModels};
+use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
@@ -101,47 +102,42 @@ impl Setup {
     }
 
     fn configured(&self) -> Wanted {
+        let model = self.config.settings().model.clone();
         Wanted {
-            provider: self.config.text("model.provider"),
-            model: self.config.text("model.default"),
-            base_url: self.config.text("model.base_url"),
-            api_key: self.config.text("model.api_key"),
-            auth: self.config.text("model.auth"),
-            context_length: self.config.count("model.context_length"),
-            api_mode: self.config.text("model.api_mode"),
+            provider: model.provider,
+            model: model.default,
+            base_url: model.base_url,
+            api_key: model.api_key,
+            auth: model.auth,
+            context_length: model.context_length.map(Whole::get),
+            api_mode: model.api_mode,
         }
     }
 
     /// The plugins that sessions use.
     pub fn selection(&self, flags: &ModelChoice) -> Selection {
-        let config = &self.config;
-        let engine = flags.engine.clone().or_else(|| config.text("context.engine"));
-        let engine = engine.unwrap_or_else(|| Selection::ENGINE.to_owned());
-        let mut entries = config.entries();
-        let defaults = |section: &str, names: &[&'static str]| -> Vec<(&'static str, Value)> {
-            let given = |name: &&'static str| Some((*name, config.given(&format!("{section}.{name}"))?.clone()));
-            names.iter().filter_map(given).collect()
-        };
-        let compression = ["threshold", "target_ratio", "protect_first_n", "protect_last_n"];
-        fill(&mut entries, &engine, defaults("compression", &compression));
-        fill(&mut entries, Selection::MEMORY, defaults("memory", &["memory_char_limit", "user_char_limit"]));
+        let settings = self.config.settings();
+        let engine = flags.engine.clone().unwrap_or_else(|| settings.context.engine.clone());
+        let mut entries = settings.plugins.entries.0.clone();
+        fill(&mut entries, &engine, for_engine(&settings.compression));
+        fill(&mut entries, Selection::MEMORY, for_memory(&settings.memory));
         Selection {
             engine,
-            memory: config.text("memory.provider"),
-            enabled: config.texts("plugins.enabled"),
-            disabled: config.texts("plugins.disabled"),
+            memory: settings.memory.provider.clone(),
+            enabled: settings.plugins.enabled.clone(),
+            disabled: settings.plugins.disabled.clone(),
             entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
             variables: {
                 let environment = self.environment.clone();
                 Variables::new(move |name| environment.var(name))
             },
-            settings: config.plugin_settings(),
+            settings: settings.plugins.host_settings(),
         }
     }
 
     /// The installer of plugins for this home.
     pub fn installer(&self) -> Installer {
-        let settings = self.config.plugin_settings();
+        let settings = self.config.settings().plugins.host_settings();
         let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
         // Its name is free if the user wants an installed plugin in its place.
         let is_fixed =
@@ -156,27 +152,26 @@ impl Setup {
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
         }
-        Catalog::find(BUNDLED, &self.home.plugins(), &self.config.plugin_settings())
+        Catalog::find(BUNDLED, &self.home.plugins(), &self.config.settings().plugins.host_settings())
     }
 
     pub(crate) fn settings(&self, platform: &str, one_shot: bool, auxiliary: &Auxiliary) -> Result<Settings, AppError> {
-        let config = &self.config;
-        let hint = config.platform_hint(platform);
+        let settings = self.config.settings();
+        let hint = settings.platform_hints.get(platform).and_then(Option::as_ref).map(Hint::parts).unwrap_or_default();
         Ok(Settings {
-            max_turns: config.count("agent.max_turns").unwrap_or(u32::MAX),
-            compression: config.flag("compression.enabled"),
+            max_turns: settings.agent.max_turns.get(),
+            compression: settings.compression.enabled,
             platform: platform.to_owned(),
             one_shot,
             auxiliary_models: connected(auxiliary, &self.logins)?,
             prompt: PromptSettings {
-                system_message: config.text("prompt.system_message"),
-                platform_hint: hint
-                    .map_or_else(PlatformHint::default, |(replace, append)| PlatformHint { replace, append }),
-                environment_hint: config.text("agent.environment_hint"),
-                context_files: config.flag("prompt.context_files"),
-                context_file_max_chars: config.count("context_file_max_chars").map(|most| most as usize),
+                system_message: settings.prompt.system_message.clone(),
+                platform_hint: PlatformHint { replace: hint.replace, append: hint.append },
+                environment_hint: settings.agent.environment_hint.clone(),
+                context_files: settings.prompt.context_files,
+                context_file_max_chars: settings.context_file_max_chars.map(|most| most.get() as usize),
             },
-            ephemeral: ephemeral::read(config, &self.environment)?,
+            ephemeral: ephemeral::read(&self.config, &self.environment)?,
             cache_ttl: self.cache_ttl()?,
             clock: self.clock()?,
         })
@@ -188,16 +183,14 @@ impl Setup {
     ///
     /// When an entry below `approvals` is not a rule.
     pub fn approval_rules(&self) -> Result<ApprovalRules, AppError> {
-        let config = &self.config;
-        let rules = ApprovalRules::parse(&config.texts("approvals.allow"), &config.texts("approvals.deny"));
-        rules.map_err(|source| AppError::Rule { file: config.file().to_owned(), source })
+        let approvals = &self.config.settings().approvals;
+        let rules = ApprovalRules::parse(&approvals.allow, &approvals.deny);
+        rules.map_err(|source| AppError::Rule { file: self.config.file().to_owned(), source })
     }
 
     fn cache_ttl(&self) -> Result<Ttl, AppError> {
-        let given = self.config.text("prompt_caching.cache_ttl");
-        given
-            .map_or(Ok(Ttl::default()), |given| given.parse())
-            .map_err(|source: UnknownTtl| AppError::CacheTtl { file: self.config.file().to_owned(), source })
+        let given = &self.config.settings().prompt_caching.cache_ttl;
+        given.parse().map_err(|source: UnknownTtl| AppError::CacheTtl { file: self.config.file().to_owned(), source })
     }
 
     /// `HERMES_CLOCK` replaces the current time, for tests of what a new day changes.
@@ -234,6 +227,25 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
         models.set(&task.name, served);
     }
     Ok(models)
+}
+
+/// The values below `compression` that the engine gets.
+fn for_engine(given: &CompressionSection) -> Vec<(&'static str, Value)> {
+    let share = |share: Option<Share>| share.map(|share| Value::from(share.get()));
+    let number = |number: Option<Whole<0>>| number.map(|number| Value::from(number.get()));
+    let values = [
+        ("threshold", share(given.threshold)),
+        ("target_ratio", share(given.target_ratio)),
+        ("protect_first_n", number(given.protect_first_n)),
+        ("protect_last_n", number(given.protect_last_n)),
+    ];
+    values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The values below `memory` that the built-in memory gets.
+fn for_memory(given: &MemorySection) -> Vec<(&'static str, Value)> {
+    let values = [("memory_char_limit", given.memory_char_limit), ("user_char_limit", given.user_char_limit)];
+    values.into_iter().filter_map(|(name, value)| Some((name, value?.get().into()))).collect()
 }
 
 /// Adds the host's settings for a plugin to the plugin's own section, which takes precedence.

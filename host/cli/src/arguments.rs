@@ -354,17 +354,19 @@ pub(crate) enum PluginsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Where the file is
+    /// Print the path of the file
     Path,
-    /// All that is in force, keys redacted
+    /// Print the JSON Schema of the file, for editors
+    Schema,
+    /// Print all values in force, with keys redacted
     Show {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// One value or section
+    /// Print one value or section
     Get {
-        /// Such as model.default
+        /// Its dotted key, such as model.default
         key: String,
     },
 }

@@ -38,7 +38,7 @@ struct Chat {
 pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
-    let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
+    let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
     let person = approval::at_terminal(console, ctrl_c.switch());
     let launcher = launch::launcher(setup, &session.model, false, verbose, console)?.asking(person.is_some());
     let launcher = Arc::new(launcher);

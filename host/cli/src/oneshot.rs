@@ -53,7 +53,7 @@ pub(crate) async fn query(
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
     let text = prompt(Some(text), None)?;
-    let show = Show::Turn { reasoning: setup.config.flag("display.show_reasoning") };
+    let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
     let say = Command::Say { text, attached: Vec::new() };
     turn(setup, say, show, session, verbose, console, &ctrl_c).await
 }

@@ -12,14 +12,16 @@ use hermes_app::Home;
 use hermes_config::nearest;
 
 pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode, Failure> {
-    if let ConfigCommand::Path = command {
-        // Also for a file that is broken: whoever asks wants to mend it.
-        return printed(&format!("{}\n", Home::locate()?.config().display()));
+    // Both work also while the file is broken: they help to correct it.
+    match command {
+        ConfigCommand::Path => return printed(&format!("{}\n", Home::locate()?.config().display())),
+        ConfigCommand::Schema => return printed(&format!("{:#}\n", hermes_config::schema())),
+        ConfigCommand::Show { .. } | ConfigCommand::Get { .. } => {}
     }
     let setup = launch::setup(console)?;
     let config = &setup.config;
     match command {
-        ConfigCommand::Path => Ok(ExitCode::SUCCESS),
+        ConfigCommand::Path | ConfigCommand::Schema => Ok(ExitCode::SUCCESS),
         ConfigCommand::Show { json: true } => printed(&format!("{:#}\n", config.shown())),
         ConfigCommand::Show { json: false } => {
             let there = if config.exists() { "" } else { " (there is none; these are the defaults)" };

@@ -6,8 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary};
-use serde_json::Value;
 
+use crate::settings::{FallbackSection, TaskSection, Whole};
 use crate::{Config, codes};
 use hermes_diagnostic::{Diagnose as _, Diagnostic, Fix};
 
@@ -77,31 +77,32 @@ impl Auxiliary {
     ) -> Result<Self, Diagnostic> {
         let mut notices = Vec::new();
         let mut tasks = Vec::new();
-        for name in config.tasks() {
+        let sections = &config.settings().auxiliary;
+        for (name, section) in &sections.tasks {
             let resolve = |section: &Section| resolve_auxiliary(section, session, variable, model);
-            tasks.push(Task::read(config, name, session, &resolve, &mut notices)?);
+            tasks.push(Task::read(config, name, section, session, &resolve, &mut notices)?);
         }
-        let transient_retries = config.count("auxiliary.transient_retries").unwrap_or_default();
-        Ok(Self { tasks, transient_retries, notices })
+        Ok(Self { tasks, transient_retries: sections.transient_retries.get(), notices })
     }
 }
 
 impl Task {
     fn read(
         config: &Config,
-        name: String,
+        name: &str,
+        given: &TaskSection,
         session: &Route,
         resolve: &dyn Fn(&Section) -> Result<Route, AuxiliaryError>,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Diagnostic> {
         let section = format!("auxiliary.{name}");
         let mut task = Self {
-            timeout: Duration::from_secs(config.count(&format!("{section}.timeout")).unwrap_or(u32::MAX).into()),
+            timeout: Duration::from_secs(given.timeout.get().into()),
             candidates: Vec::new(),
             missing: None,
-            name,
+            name: name.to_owned(),
         };
-        let own = own_section(config, &section);
+        let own = own_section(given, &section);
         let says_nothing = own.wanted == Wanted::default() && own.key_env.is_none();
         let mut first_lack = None;
         if says_nothing {
@@ -116,7 +117,7 @@ impl Task {
                 Err(mistake) => return Err(refusal(config, &mistake)),
             }
         }
-        for entry in chain(config, &section) {
+        for entry in chain(given, &section) {
             match resolve(&entry) {
                 Ok(route) => {
                     notices.extend(route.notes.iter().cloned().map(Notice::from));
@@ -149,48 +150,39 @@ impl Task {
     }
 }
 
-fn own_section(config: &Config, section: &str) -> Section {
-    let text = |name: &str| config.text(&format!("{section}.{name}"));
+fn own_section(given: &TaskSection, section: &str) -> Section {
+    let given = given.clone();
     Section {
         section: section.to_owned(),
         wanted: Wanted {
-            provider: text("provider").filter(|provider| !provider.eq_ignore_ascii_case("auto")),
-            model: text("model"),
-            base_url: text("base_url"),
-            api_key: text("api_key"),
-            auth: text("auth"),
-            context_length: config.count(&format!("{section}.context_length")),
-            api_mode: text("api_mode"),
+            provider: given.provider.filter(|provider| !provider.eq_ignore_ascii_case("auto")),
+            model: given.model,
+            base_url: given.base_url,
+            api_key: given.api_key,
+            auth: given.auth,
+            context_length: given.context_length.map(Whole::get),
+            api_mode: given.api_mode,
         },
-        key_env: text("key_env"),
+        key_env: given.key_env,
     }
 }
 
-/// The entries of a chain; their shape was checked when the file was read.
-fn chain(config: &Config, section: &str) -> Vec<Section> {
-    let path = format!("{section}.fallback_chain");
-    let entries = match config.value(&path) {
-        Some(Value::Array(entries)) => entries,
-        _ => Vec::new(),
+/// The entries of the fallback chain.
+fn chain(given: &TaskSection, section: &str) -> Vec<Section> {
+    let entry = |(number, entry): (usize, FallbackSection)| Section {
+        section: format!("{section}.fallback_chain[{number}]"),
+        wanted: Wanted {
+            provider: entry.provider,
+            model: entry.model,
+            base_url: entry.base_url,
+            api_key: entry.api_key,
+            auth: entry.auth,
+            context_length: entry.context_length.map(Whole::get),
+            api_mode: entry.api_mode,
+        },
+        key_env: entry.key_env,
     };
-    let entry = |(number, entry): (usize, &Value)| {
-        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
-        let window = entry.get("context_length").and_then(Value::as_u64);
-        Section {
-            section: format!("{path}[{number}]"),
-            wanted: Wanted {
-                provider: text("provider"),
-                model: text("model"),
-                base_url: text("base_url"),
-                api_key: text("api_key"),
-                auth: text("auth"),
-                context_length: window.map(|window| u32::try_from(window).unwrap_or(u32::MAX)),
-                api_mode: text("api_mode"),
-            },
-            key_env: text("key_env"),
-        }
-    };
-    entries.iter().enumerate().map(entry).collect()
+    given.fallback_chain.iter().cloned().enumerate().map(entry).collect()
 }
 
 /// Says that a candidate is left out.
@@ -218,11 +210,11 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         let config = Config::parse(yaml, Path::new("/h/config.yaml"), &variable).unwrap();
-        let text = |name: &str| config.text(&format!("model.{name}"));
+        let section = config.settings().model.clone();
         let model = Wanted {
-            provider: text("provider"),
-            model: text("default"),
-            base_url: text("base_url"),
+            provider: section.provider,
+            model: section.default,
+            base_url: section.base_url,
             ..Wanted::default()
         };
         let session = hermes_models::resolve(&Wanted::default(), &variable, &model).unwrap();

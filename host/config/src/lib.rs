@@ -1,4 +1,4 @@
-//! Configuration: `config.yaml` with its positions, `.env`, and how secrets are hidden when either is shown.
+//! Configuration: the typed settings of `config.yaml` with their JSON Schema, edits of the file, `.env`, and redaction.
 //!
 //! This crate reads, checks and edits files. It starts nothing and prints nothing.
 
@@ -9,8 +9,10 @@ mod config;
 mod edit;
 mod environment;
 mod keys;
+mod reader;
 mod redaction;
 mod schema;
+pub mod settings;
 mod tree;
 
 pub use auxiliary::{Auxiliary, Candidate, Notice, Task};
@@ -20,6 +22,7 @@ pub use environment::Environment;
 pub use keys::{most_similar, nearest, similarity};
 pub use redaction::{redacted, redacted_text};
 pub use schema::schema;
+pub use settings::Settings;
 
 hermes_diagnostic::codes! {
     /// The codes of configuration.

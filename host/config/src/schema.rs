@@ -1,134 +1,171 @@
-//! The JSON Schema of `config.yaml`, for editors and other front ends. It is built from the same table as the checks, and
-//! published as `docs/schema/config.schema.json`.
+//! The JSON Schema of `config.yaml`, generated from [`Settings`].
+//!
+//! There are two forms. [`TYPES`] describes the types alone; the reader and the table of keys walk it. [`schema`] is the
+//! published form: it also allows what the reader accepts besides, such as empty values and variables.
 
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::keys::{CHAIN, KEYS, Wants};
+use crate::settings::Settings;
 
-/// The JSON Schema of `config.yaml`. It marks unknown keys as errors, which Hermes itself only warns about.
+/// The schema of the types.
+pub(crate) static TYPES: LazyLock<Value> = LazyLock::new(|| {
+    let mut generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    generator.meta_schema = None;
+    let mut schema = generator.into_generator().into_root_schema_for::<Settings>().to_value();
+    tidy(&mut schema);
+    let model = &mut schema["properties"]["model"];
+    let description = model.as_object_mut().and_then(|model| model.remove("description"));
+    *model = json!({ "description": description, "anyOf": [{ "type": "string" }, model.take()] });
+    schema
+});
+
+/// The JSON Schema of `config.yaml`, for editors and other programs. It marks unknown keys as errors; Hermes itself only
+/// warns of them.
 pub fn schema() -> Value {
-    let mut root = section();
-    for key in KEYS {
-        let mut property = of(key.wants);
-        if let Some(property) = property.as_object_mut() {
-            property.insert("description".to_owned(), key.meaning.into());
-            if let Ok(default) = serde_json::from_str::<Value>(key.default) {
-                property.insert("default".to_owned(), default);
-            }
-            if !key.works {
-                property.insert("deprecated".to_owned(), true.into());
-            }
-        }
-        insert(&mut root, &key.path.split('.').collect::<Vec<_>>(), property);
-    }
-    let model = root["properties"]["model"].take();
-    root["properties"]["model"] =
-        json!({ "description": "the session's model: its name, or a section", "anyOf": [{ "type": "string" }, model] });
-    let Value::Object(root) = root else { return root };
+    let mut types = TYPES.clone();
+    published(&mut types);
     let head =
         [("$schema", json!("https://json-schema.org/draft/2020-12/schema")), ("title", json!("config.yaml of Hermes"))];
+    let Value::Object(types) = types else { return types };
     let head = head.into_iter().map(|(name, value)| (name.to_owned(), value));
-    head.chain(root).collect::<Map<_, _>>().into()
+    let types = types.into_iter().filter(|(name, _)| name != "title" && name != "$schema");
+    head.chain(types).collect::<Map<_, _>>().into()
 }
 
-fn section() -> Value {
-    json!({ "type": ["object", "null"], "properties": {}, "additionalProperties": false })
-}
-
-/// Puts a property at its path. A name in angle brackets stands for any name.
-fn insert(section: &mut Value, path: &[&str], property: Value) {
-    let Some((name, rest)) = path.split_first() else { return };
-    let place =
-        if name.starts_with('<') { &mut section["additionalProperties"] } else { &mut section["properties"][*name] };
-    if rest.is_empty() {
-        *place = property;
-        return;
-    }
-    if !place.is_object() {
-        *place = self::section();
-    }
-    insert(place, rest, property);
-}
-
-fn of(wants: Wants) -> Value {
-    // The text of a variable may be a number or true or false.
-    let or_variable =
-        |own: Value| json!({ "anyOf": [own, { "type": "null" }, { "type": "string", "pattern": r"\$\{\w+\}" }] });
-    let chain =
-        || -> Map<String, Value> { CHAIN.iter().map(|(name, wants)| ((*name).to_owned(), of(*wants))).collect() };
-    match wants {
-        Wants::Text => json!({ "type": ["string", "null"] }),
-        Wants::Flag => or_variable(json!({ "type": "boolean" })),
-        Wants::Count(least) => or_variable(json!({ "type": "integer", "minimum": least })),
-        Wants::Between(least, most) => or_variable(json!({ "type": "integer", "minimum": least, "maximum": most })),
-        Wants::Share => or_variable(json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 })),
-        Wants::Texts => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
-        Wants::Sections => {
-            json!({ "type": ["object", "null"], "additionalProperties": { "type": ["object", "null"] } })
+/// Takes out what the generator adds for optional values: the type null, and defaults that are null or whole sections.
+fn tidy(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    members.remove("title");
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = &types[..] {
+            let only = only.clone();
+            members.insert("type".to_owned(), only);
         }
-        Wants::Hints => json!({
-            "type": ["object", "null"],
-            "additionalProperties": { "anyOf": [
-                { "type": ["string", "null"] },
-                {
-                    "type": "object",
-                    "properties": { "replace": { "type": ["string", "null"] }, "append": { "type": ["string", "null"] } },
-                    "additionalProperties": false,
-                },
-            ] },
-        }),
-        Wants::Chain => json!({
-            "type": ["array", "null"],
-            "items": { "type": "object", "properties": chain(), "additionalProperties": false },
-        }),
-        Wants::Anything => json!({}),
+    }
+    if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
+        variants.retain(|variant| variant["type"] != "null");
+        if let [Value::Object(only)] = &variants[..] {
+            let only = only.clone();
+            members.remove("anyOf");
+            for (name, value) in only {
+                members.entry(name).or_insert(value);
+            }
+        }
+    }
+    if members.get("default").is_some_and(Value::is_null) || members.contains_key("properties") {
+        members.remove("default");
+    }
+    for_each_subschema(members, &tidy);
+}
+
+/// Adds what the reader accepts besides the types, and takes out what only the table of keys needs.
+fn published(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    for_each_subschema(members, &published);
+    members.remove("x-name");
+    if members.remove("x-no-effect").is_some() {
+        members.insert("deprecated".to_owned(), true.into());
+    }
+    if members.contains_key("properties") && !members.contains_key("additionalProperties") {
+        members.insert("additionalProperties".to_owned(), false.into());
+    }
+    match members.get("type").and_then(Value::as_str) {
+        // The value of a variable may be a number, or true or false.
+        Some("integer" | "number" | "boolean") => {
+            let kept = ["description", "default"];
+            let (outer, own): (Map<_, _>, Map<_, _>) =
+                std::mem::take(members).into_iter().partition(|(name, _)| kept.contains(&name.as_str()));
+            *members = outer;
+            let variable = json!({ "type": "string", "pattern": r"\$\{\w+\}" });
+            members.insert("anyOf".to_owned(), json!([own, variable, { "type": "null" }]));
+        }
+        // An empty value leaves the default in force.
+        Some(name) => {
+            let types = json!([name, "null"]);
+            members.insert("type".to_owned(), types);
+        }
+        None => {}
+    }
+}
+
+fn for_each_subschema(members: &mut Map<String, Value>, change: &dyn Fn(&mut Value)) {
+    for (name, member) in members.iter_mut() {
+        match (name.as_str(), member) {
+            ("properties", Value::Object(properties)) => properties.values_mut().for_each(change),
+            ("additionalProperties" | "items", inner) => change(inner),
+            ("anyOf", Value::Array(variants)) => variants.iter_mut().for_each(change),
+            _ => {}
+        }
+    }
+}
+
+/// The part of a schema that describes a section with fixed names.
+pub(crate) fn section(schema: &Value) -> Option<&Value> {
+    let variants = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    std::iter::once(schema).chain(variants).find(|schema| schema.get("properties").is_some())
+}
+
+/// The schema of a member of a section.
+pub(crate) fn member<'a>(schema: &'a Value, name: &str) -> &'a Value {
+    let section = section(schema).unwrap_or(schema);
+    let own = section.get("properties").and_then(|properties| properties.get(name));
+    own.or_else(|| section.get("additionalProperties")).unwrap_or(&Value::Null)
+}
+
+/// The names in a section; one in angle brackets stands for any name.
+pub(crate) fn names(schema: &Value) -> Vec<&str> {
+    let Some(section) = section(schema) else { return Vec::new() };
+    let any = section.get("x-name").and_then(Value::as_str);
+    let own = section.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    any.into_iter().chain(own.map(String::as_str)).collect()
+}
+
+/// Whether a value is one text.
+pub(crate) fn is_text(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "string")
+}
+
+/// Whether a value is a number.
+pub(crate) fn is_numeric(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number")
+}
+
+/// Whether setting a key changes nothing in this version.
+pub(crate) fn has_no_effect(schema: &Value) -> bool {
+    schema.get("x-no-effect").is_some()
+}
+
+/// What a value must be, for messages and for the table of keys: `a list of strings`.
+pub(crate) fn describe(schema: &Value) -> String {
+    if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {
+        return variants.iter().map(describe).collect::<Vec<_>>().join(" or ");
+    }
+    let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => "a string".to_owned(),
+        Some("boolean") => "true or false".to_owned(),
+        Some("integer") => match (bound("minimum"), bound("maximum")) {
+            (Some(least), Some(most)) => format!("a whole number from {least} to {most}"),
+            (least, _) => format!("a whole number, at least {}", least.unwrap_or_default()),
+        },
+        Some("number") => "a number above 0 and up to 1".to_owned(),
+        Some("array") => match schema.get("items") {
+            Some(items) if is_text(items) => "a list of strings".to_owned(),
+            _ => "a list of sections".to_owned(),
+        },
+        Some("object") => match (names(schema), schema.get("additionalProperties")) {
+            (names, _) if !names.is_empty() => format!("a section with {}", names.join(", ")),
+            (_, Some(own)) if own.get("anyOf").is_some() => "a string or a section for each name".to_owned(),
+            (_, Some(own)) if own.is_object() => "a section for each name".to_owned(),
+            _ => "a section".to_owned(),
+        },
+        _ => "anything".to_owned(),
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::Config;
-
-    #[test]
-    fn the_published_schema_is_current() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/config.schema.json");
-        let current = format!("{:#}\n", schema());
-        if std::env::var_os("UPDATE_SCHEMA").is_some() {
-            std::fs::write(&file, &current).unwrap();
-        }
-        let published = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(published == current, "run this test with UPDATE_SCHEMA=1 to write {}", file.display());
-    }
-
-    #[test]
-    fn the_schema_and_the_checks_agree() {
-        let validator = jsonschema::validator_for(&schema()).unwrap();
-        for (text, fits) in [
-            ("model: name\n", true),
-            ("model: {default: name, context_length: 12000, api_key: '${KEY}'}\n", true),
-            ("model: {context_length: '${WINDOW}'}\n", true),
-            ("model:\ncompression: {enabled: true, threshold: 0.5}\n", true),
-            ("plugins: {enabled: [a], entries: {a: {b: 1}, c: }}\n", true),
-            ("auxiliary: {transient_retries: 2, any: {timeout: 5, fallback_chain: [{model: x}]}}\n", true),
-            ("platform_hints: {cli: more, serve: {replace: x}}\n", true),
-            ("model: {context_length: 10}\n", false),
-            ("compression: {threshold: 50}\n", false),
-            ("plugins: {enabled: a}\n", false),
-            ("auxiliary: {transient_retries: 7}\n", false),
-            ("auxiliary: {any: {fallback_chain: x}}\n", false),
-            ("platform_hints: {cli: 3}\n", false),
-            ("agent: {max_turns: 0}\n", false),
-        ] {
-            let value: Value = serde_saphyr::from_str(text).unwrap();
-            assert_eq!(validator.is_valid(&value), fits, "{text}");
-            let variable = |name: &str| (name == "WINDOW").then(|| "12000".to_owned());
-            assert_eq!(Config::parse(text, Path::new("config.yaml"), &variable).is_ok(), fits, "{text}");
-        }
-        let unknown: Value = serde_saphyr::from_str("modle: x\n").unwrap();
-        assert!(!validator.is_valid(&unknown));
-    }
-}
+mod tests;

@@ -1,9 +1,10 @@
-//! YAML as a tree whose every node knows its line: what checks need to point at the place that is wrong.
+//! YAML as a tree in which every node has its position, so that an error can point at it.
 
 use std::fmt;
 
+use hermes_plugin_host::expand;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 use serde_saphyr::{Spanned, UserMessageFormatter};
 
 /// Line and column, both from 1; 0 where unknown.
@@ -13,16 +14,16 @@ pub(crate) struct Place {
     pub(crate) column: u64,
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) place: Place,
     pub(crate) content: Content,
-    /// Whether it held a `${VARIABLE}`: what it is then depends on the variable's text.
+    /// Whether a `${VARIABLE}` was replaced in it. The text may then be a number, or true or false.
     pub(crate) expanded: bool,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     Nothing,
@@ -40,23 +41,23 @@ impl Content {
             Content::Nothing => "empty",
             Content::Flag(_) => "true or false",
             Content::Number(_) => "a number",
-            Content::Text(_) => "a text",
+            Content::Text(_) => "a string",
             Content::List(_) => "a list",
-            Content::Section(_) => "a section of its own",
+            Content::Section(_) => "a section",
         }
     }
 }
 
-/// Why a file is no YAML.
+/// Why a file is not valid YAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct SyntaxError {
     pub(crate) place: Option<Place>,
     pub(crate) why: String,
 }
 
 impl Node {
-    /// The one document of a file; nothing for an empty file.
-    pub(crate) fn parse(text: &str) -> Result<Self, Broken> {
+    /// Parses the only document of a file. An empty file is [`Content::Nothing`].
+    pub(crate) fn parse(text: &str) -> Result<Self, SyntaxError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match serde_saphyr::from_str::<Option<Spanned<Raw>>>(text) {
             Ok(None) => Ok(Self { place: Place::default(), content: Content::Nothing, expanded: false }),
@@ -65,15 +66,18 @@ impl Node {
         }
     }
 
-    /// Replaces `${NAME}` in texts by what `variable` answers; names without an answer stay and are handed back.
+    /// Replaces `${NAME}` in texts by what `variable` returns. Names without a value stay and are added to `unresolved`.
     pub(crate) fn expand(&mut self, variable: &dyn Fn(&str) -> Option<String>, unresolved: &mut Vec<(Place, String)>) {
         match &mut self.content {
             Content::Text(text) => {
-                let (expanded, changed) = expand(text, variable, |name| unresolved.push((self.place, name.to_owned())));
-                if changed {
-                    *text = expanded;
-                    self.expanded = true;
-                }
+                *text = expand(text, |name| {
+                    let value = variable(name);
+                    match value {
+                        Some(_) => self.expanded = true,
+                        None => unresolved.push((self.place, name.to_owned())),
+                    }
+                    value
+                });
             }
             Content::List(items) => items.iter_mut().for_each(|item| item.expand(variable, unresolved)),
             Content::Section(entries) => {
@@ -83,7 +87,7 @@ impl Node {
         }
     }
 
-    /// As [`Node::expand`], but for what stands at a path: somebody else has a say there.
+    /// Like [`Node::expand`], but leaves the node at `path` as it is.
     pub(crate) fn expand_outside(
         &mut self,
         path: &[&str],
@@ -100,67 +104,19 @@ impl Node {
             }
         }
     }
-
-    /// Without places.
-    pub(crate) fn value(&self) -> Value {
-        match &self.content {
-            Content::Nothing => Value::Null,
-            Content::Flag(flag) => Value::Bool(*flag),
-            Content::Number(number) => Value::Number(number.clone()),
-            Content::Text(text) => Value::String(text.clone()),
-            Content::List(items) => items.iter().map(Node::value).collect(),
-            Content::Section(entries) => {
-                entries.iter().map(|(name, _, node)| (name.clone(), node.value())).collect::<Map<_, _>>().into()
-            }
-        }
-    }
 }
 
-fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>, mut unresolved: impl FnMut(&str)) -> (String, bool) {
-    let mut expanded = String::new();
-    let mut changed = false;
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let (before, opened) = rest.split_at(start);
-        expanded.push_str(before);
-        let named = opened[2..].split_once('}').filter(|(name, _)| is_name(name));
-        let Some((name, after)) = named else {
-            expanded.push_str("${");
-            rest = &opened[2..];
-            continue;
-        };
-        match variable(name) {
-            Some(value) => {
-                expanded.push_str(&value);
-                changed = true;
-            }
-            None => {
-                expanded.push_str(&opened[..name.len() + 3]);
-                unresolved(name);
-            }
-        }
-        rest = after;
-    }
-    expanded.push_str(rest);
-    (expanded, changed)
-}
-
-fn is_name(name: &str) -> bool {
-    let plain = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    !name.is_empty() && name.chars().all(plain) && !name.starts_with(|character: char| character.is_ascii_digit())
-}
-
-fn broken(error: &serde_saphyr::Error) -> Broken {
+fn broken(error: &serde_saphyr::Error) -> SyntaxError {
     let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
     let text = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-    // The place is said once, in front.
+    // The diagnostic already names the position.
     let text = text.split(" at line ").next().unwrap_or(&text);
     let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Broken { place, why }
+    SyntaxError { place, why }
 }
 
-/// A tab in an indentation is the commonest slip; the parser reports what it interrupts, which stands above it.
-fn tab(text: &str, broken: Broken) -> Broken {
+/// Points at a tab in an indentation, the most common mistake: the parser reports the line above it.
+fn tab(text: &str, broken: SyntaxError) -> SyntaxError {
     let from = broken.place.map_or(1, |place| place.line).max(1);
     let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let found = (1u64..)
@@ -168,9 +124,9 @@ fn tab(text: &str, broken: Broken) -> Broken {
         .skip_while(|(number, _)| *number < from)
         .find_map(|(line, content)| Some((line, content[..indentation(content)].find('\t')?)));
     match found {
-        Some((line, before)) if broken.why.contains("tab") => Broken {
+        Some((line, before)) if broken.why.contains("tab") => SyntaxError {
             place: Some(Place { line, column: u64::try_from(before).map_or(1, |before| before + 1) }),
-            why: "the line is indented with a tab, and YAML wants blanks".to_owned(),
+            why: "the line is indented with a tab; YAML wants spaces".to_owned(),
         },
         _ => broken,
     }
@@ -181,7 +137,7 @@ fn node(raw: Spanned<Raw>) -> Node {
     Node { place, content: raw.value.0, expanded: false }
 }
 
-/// What the deserialiser finds, before its place is attached.
+/// A value before its position is attached.
 struct Raw(Content);
 
 impl<'de> Deserialize<'de> for Raw {
@@ -256,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_node_knows_its_place() {
+    fn every_node_has_its_position() {
         let root = Node::parse("model:\n  default: x\n  context_length: 12000\nplugins: {enabled: [a, b]}\n").unwrap();
         let Content::Section(top) = root.content else { panic!("{root:?}") };
         assert_eq!((top[0].0.as_str(), top[0].1), ("model", Place { line: 1, column: 1 }));
@@ -264,11 +220,13 @@ mod tests {
         assert_eq!(model[1].1, Place { line: 3, column: 3 });
         assert_eq!(model[1].2.place, Place { line: 3, column: 19 });
         assert_eq!(model[1].2.content, Content::Number(12_000.into()));
-        assert_eq!(top[1].2.value(), serde_json::json!({"enabled": ["a", "b"]}));
+        let Content::Section(plugins) = &top[1].2.content else { panic!("{top:?}") };
+        let Content::List(enabled) = &plugins[0].2.content else { panic!("{plugins:?}") };
+        assert_eq!(enabled[1].content, Content::Text("b".to_owned()));
     }
 
     #[test]
-    fn what_is_no_yaml_is_told_with_its_line() {
+    fn a_syntax_error_has_its_line() {
         for (text, line) in [
             ("model: [a\n", 2),
             ("model:\n  default: a\n bad: b\n", 3),
@@ -286,37 +244,11 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_is_found_where_it_stands() {
+    fn a_tab_in_an_indentation_is_found() {
         for (text, line, column) in [("a:\n  b: c\n\td: e\n", 3, 1), ("a:\n  b: 1\n  \tc: 2\n", 3, 3)] {
             let broken = Node::parse(text).unwrap_err();
             assert_eq!(broken.place, Some(Place { line, column }), "{text:?}: {broken:?}");
             assert!(broken.why.contains("tab"), "{broken:?}");
-        }
-    }
-
-    #[test]
-    fn what_belongs_to_somebody_else_is_not_expanded() {
-        let mut root = Node::parse("a: {b: {c: '${KEY}'}, d: '${KEY}'}\nb: '${KEY}'\n").unwrap();
-        root.expand_outside(&["a", "b"], &|_| Some("value".to_owned()), &mut Vec::new());
-        let expected = serde_json::json!({"a": {"b": {"c": "${KEY}"}, "d": "value"}, "b": "value"});
-        assert_eq!(root.value(), expected);
-    }
-
-    #[test]
-    fn variables_are_put_into_texts_and_what_is_unknown_stays() {
-        let variable = |name: &str| (name == "KEY").then(|| "value".to_owned());
-        for (text, expected, missing) in [
-            ("${KEY}", "value", &[][..]),
-            ("a ${KEY} b ${KEY}", "a value b value", &[]),
-            ("${NONE}/${KEY}", "${NONE}/value", &["NONE"]),
-            ("$KEY ${not a name} ${", "$KEY ${not a name} ${", &[]),
-        ] {
-            let mut unresolved = Vec::new();
-            let (expanded, _) = expand(text, &variable, |name| unresolved.push(name.to_owned()));
-            assert_eq!(
-                (expanded.as_str(), &unresolved[..]),
-                (expected, &missing.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()[..])
-            );
         }
     }
 }

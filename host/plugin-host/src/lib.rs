@@ -12,6 +12,7 @@ mod component;
 mod diagnosis;
 pub mod digest;
 mod error;
+mod expansion;
 mod flood;
 mod generations;
 #[cfg(any(test, fuzzing))]
@@ -39,6 +40,7 @@ pub use catalog::{
 pub use diagnosis::codes;
 pub use digest::Digest;
 pub use error::PluginsError;
+pub use expansion::expand;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind, Image,

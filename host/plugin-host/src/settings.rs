@@ -1,22 +1,22 @@
-//! What the user sets for one plugin, in `plugins.settings.<name>`: how much it may use, and what comes of its failures.
+//! The user's settings for one plugin, in `plugins.settings.<name>`: its limits, and what follows from its failures.
 //!
-//! Not to be confused with `plugins.entries.<name>`, which is the plugin's own and handed to it as it stands.
+//! `plugins.entries.<name>` is something else: the plugin's own configuration, which the host passes to it unchanged.
 
 use std::fmt;
 
 use hermes_runtime::LimitSet;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// What the user set for a plugin.
+/// The user's settings for a plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginSettings {
     /// Limits that differ from what was granted and from the defaults.
     pub limits: LimitSet,
-    /// What happens when it has failed too often in a row.
+    /// What happens when the plugin has failed too often in a row.
     pub on_failure: OnFailure,
-    /// Where it is taken from, and from nowhere else; a bundled one goes before an installed one where nothing is said.
+    /// The only place where the plugin is taken from. By default, a bundled plugin goes before an installed one.
     pub source: Option<PreferredSource>,
 }
 
@@ -47,20 +47,31 @@ pub enum OnFailure {
     /// with an error, and a tool that a hook should have seen does not run.
     #[default]
     Fallback,
-    /// It is off: as above, and its hooks stand in nobody's way.
+    /// The plugin is off: as above, and its hooks are skipped.
     Disable,
     /// The turn ends with an error.
     Stop,
 }
 
 impl PluginSettings {
-    /// Reads a section of the configuration.
-    ///
-    /// # Errors
-    ///
-    /// What does not fit, in words that name the key below `plugins.settings`.
-    pub fn read(plugin: &str, section: &Value) -> Result<Self, String> {
-        Self::deserialize(section).map_err(|error| format!("`plugins.settings.{plugin}`: {error}"))
+    /// The JSON Schema of a section.
+    pub fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "limits": LimitSet::schema(),
+                "on_failure": {
+                    "enum": [OnFailure::Fallback, OnFailure::Disable, OnFailure::Stop],
+                    "default": OnFailure::default(),
+                    "description": "What happens when the plugin has failed too often in a row.",
+                },
+                "source": {
+                    "enum": [PreferredSource::Bundled, PreferredSource::Installed],
+                    "description": "Where the plugin is taken from. The default is a bundled plugin before an installed one.",
+                },
+            },
+            "additionalProperties": false,
+        })
     }
 }
 
@@ -73,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_may_set_some_of_it() {
-        let set = PluginSettings::read("mine", &json!({"limits": {"memory": "512MiB"}, "on_failure": "stop"})).unwrap();
+    fn a_section_may_set_some_keys_only() {
+        let set = PluginSettings::deserialize(json!({"limits": {"memory": "512MiB"}, "on_failure": "stop"})).unwrap();
         assert_eq!((set.limits.get(Limit::Memory), set.on_failure), (Some(512 << 20), OnFailure::Stop));
-        assert_eq!(PluginSettings::read("mine", &json!({})).unwrap(), PluginSettings::default());
+        assert_eq!(PluginSettings::deserialize(json!({})).unwrap(), PluginSettings::default());
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_plugin_and_key() {
+    fn an_error_names_what_does_not_fit() {
         for (section, part) in [
             (json!({"limits": {"memroy": 1}}), "memroy"),
             (json!({"limits": {"cpu": 5}}), "`cpu`"),
@@ -88,8 +99,8 @@ mod tests {
             (json!({"limit": {}}), "limit"),
             (json!({"source": "elsewhere"}), "elsewhere"),
         ] {
-            let why = PluginSettings::read("mine", &section).unwrap_err();
-            assert!(why.contains("plugins.settings.mine") && why.contains(part), "{why}");
+            let why = PluginSettings::deserialize(section).unwrap_err().to_string();
+            assert!(why.contains(part), "{why}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::expansion::expand;
 use crate::permission::Permissions;
 
 /// Looks variables up: in the environment, else in `.env`.
@@ -68,29 +69,14 @@ impl Variables {
     }
 
     fn text(&self, permissions: &Permissions, text: &str, left: &mut BTreeSet<String>) -> String {
-        let mut expanded = String::new();
-        let mut rest = text;
-        while let Some((before, opened)) = rest.split_once("${") {
-            expanded.push_str(before);
-            let is_name = |name: &str| crate::permission::EnvironmentName::new(name).is_some();
-            let Some((name, after)) = opened.split_once('}').filter(|(name, _)| is_name(name)) else {
-                expanded.push_str("${");
-                rest = opened;
-                continue;
-            };
+        expand(text, |name| {
             let granted = permissions.env.iter().any(|granted| granted.as_str() == name);
-            // What a variable holds is not looked into again.
-            match self.get(name).filter(|_| granted) {
-                Some(value) => expanded.push_str(&value),
-                None => {
-                    expanded.push_str(&format!("${{{name}}}"));
-                    left.insert(name.to_owned());
-                }
+            let value = self.get(name).filter(|_| granted);
+            if value.is_none() {
+                left.insert(name.to_owned());
             }
-            rest = after;
-        }
-        expanded.push_str(rest);
-        expanded
+            value
+        })
     }
 }
 

@@ -65,17 +65,20 @@ pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitC
 /// The configuration without the plugin.
 fn without(name: &str, setup: &Setup) -> Result<Edit, Failure> {
     let mut edit = Edit::of(&setup.home.config())?;
-    let config = &setup.config;
+    let settings = setup.config.settings();
     for section in ["plugins.entries", "plugins.settings"] {
         edit.remove(&format!("{section}.{name}"))?;
     }
-    for list in ["plugins.enabled", "plugins.disabled"] {
-        if config.texts(list).iter().any(|item| item == name) {
+    for (list, items) in
+        [("plugins.enabled", &settings.plugins.enabled), ("plugins.disabled", &settings.plugins.disabled)]
+    {
+        if items.iter().any(|item| item == name) {
             edit.take(list, name)?;
         }
     }
-    for key in ["context.engine", "memory.provider"] {
-        if config.text(key).as_deref() == Some(name) {
+    let engine = Some(settings.context.engine.as_str());
+    for (key, value) in [("context.engine", engine), ("memory.provider", settings.memory.provider.as_deref())] {
+        if value == Some(name) {
             edit.remove(key)?;
         }
     }

@@ -1,0 +1,209 @@
+//! The types of `config.yaml`: every key with its type, its default and its description.
+//!
+//! The reader, the JSON Schema, `hermes config` and the table in `docs/configuration.md` all follow from these types. The
+//! descriptions are sentences that users read.
+
+mod auxiliary;
+mod values;
+
+use std::collections::{BTreeMap, HashMap};
+
+use hermes_plugin_host::PluginSettings;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use auxiliary::{AuxiliarySection, FallbackSection, TaskSection};
+pub use values::{Entries, Hint, HintParts, PluginSection, Share, Whole};
+
+/// Everything that `config.yaml` may set. A key that the file leaves out has its default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Settings {
+    /// The session's model: its name, or a section.
+    pub model: ModelSection,
+    /// The context engine.
+    pub context: ContextSection,
+    /// When and how much the engine compacts.
+    pub compression: CompressionSection,
+    /// Memory providers.
+    pub memory: MemorySection,
+    /// Which plugins run, and with which settings.
+    pub plugins: PluginsSection,
+    /// What plugins may do without asking.
+    pub approvals: ApprovalsSection,
+    /// The models that serve tasks of plugins.
+    pub auxiliary: AuxiliarySection,
+    /// The system prompt.
+    pub prompt: PromptSection,
+    /// The providers' prompt caches.
+    pub prompt_caching: PromptCachingSection,
+    /// Most characters of a project file in the system prompt. The default is 6 % of the window, from 20,000 to 500,000.
+    pub context_file_max_chars: Option<Whole<1000>>,
+    /// For each platform (`cli`, `serve`, `cron`): text appended to the built-in hint, or `replace:` and `append:`.
+    pub platform_hints: BTreeMap<String, Option<Hint>>,
+    /// The agent loop.
+    pub agent: AgentSection,
+    /// What the terminal shows.
+    pub display: DisplaySection,
+}
+
+/// `model`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ModelSection {
+    /// A known provider, `custom` with a `base_url`, or `offline`.
+    pub provider: Option<String>,
+    /// The model's name as the provider knows it. `model: NAME` is short for it.
+    pub default: Option<String>,
+    /// Base URL of an OpenAI-compatible API, often ending in /v1.
+    pub base_url: Option<String>,
+    /// The key for that address, preferably as a variable such as `${NAME}`.
+    pub api_key: Option<String>,
+    /// Instead of a key: the name of a login in `auth.json`. Hermes refreshes its token when it expires.
+    pub auth: Option<String>,
+    /// The model's window in tokens, if the built-in table is wrong.
+    pub context_length: Option<Whole<2000>>,
+    /// The wire format: `chat_completions` or `anthropic_messages`. The default is the provider's.
+    pub api_mode: Option<String>,
+}
+
+/// `context`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ContextSection {
+    /// The plugin that compacts conversations.
+    pub engine: String,
+}
+
+impl Default for ContextSection {
+    fn default() -> Self {
+        Self { engine: hermes_plugin_host::Selection::ENGINE.to_owned() }
+    }
+}
+
+/// `compression`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CompressionSection {
+    /// Whether the engine is used at all, also by `/compress`. The host folds a full window by rule in any case.
+    pub enabled: bool,
+    /// Share of the window, minus the reserve for the reply, at which the engine compacts. This key and the next three are passed to the engine, which has defaults of its own.
+    pub threshold: Option<Share>,
+    /// Share of the threshold's tokens for the newest messages, which stay in full.
+    pub target_ratio: Option<Share>,
+    /// Number of first messages that the first compaction keeps in full.
+    pub protect_first_n: Option<Whole<0>>,
+    /// Number of newest messages that stay in full, as far as room allows.
+    pub protect_last_n: Option<Whole<0>>,
+}
+
+impl Default for CompressionSection {
+    fn default() -> Self {
+        Self { enabled: true, threshold: None, target_ratio: None, protect_first_n: None, protect_last_n: None }
+    }
+}
+
+/// `memory`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MemorySection {
+    /// A memory provider in addition to the built-in memory.
+    pub provider: Option<String>,
+    /// Most characters in MEMORY.md.
+    // The default is that of the plugin `builtin`, which gets only what the user sets.
+    #[schemars(extend("default" = 2200))]
+    pub memory_char_limit: Option<Whole<1>>,
+    /// Most characters in USER.md.
+    #[schemars(extend("default" = 1375))]
+    pub user_char_limit: Option<Whole<1>>,
+}
+
+/// `plugins`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PluginsSection {
+    /// Plugins to enable in addition to the default ones.
+    pub enabled: Vec<String>,
+    /// Plugins to disable, including default ones.
+    pub disabled: Vec<String>,
+    /// A section for each plugin, passed to the plugin unchanged.
+    pub entries: Entries,
+    /// The host's settings for each plugin: `limits`, `on_failure`, `source`. See plugins-limits.md, and plugins.md for `source`.
+    pub settings: BTreeMap<String, Option<PluginSection>>,
+}
+
+impl PluginsSection {
+    /// The host's settings for the plugins that have some.
+    pub fn host_settings(&self) -> HashMap<String, PluginSettings> {
+        let set = self.settings.iter().filter_map(|(name, section)| Some((name, section.as_ref()?)));
+        set.map(|(name, section)| (name.clone(), section.settings().clone())).collect()
+    }
+}
+
+/// `approvals`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ApprovalsSection {
+    /// What plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`.
+    pub allow: Vec<String>,
+    /// What plugins may never do, in the same form. It overrides everything else.
+    pub deny: Vec<String>,
+}
+
+/// `prompt`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PromptSection {
+    /// Your own text for the system prompt of new sessions.
+    pub system_message: Option<String>,
+    /// Whether the system prompt includes project files such as AGENTS.md.
+    pub context_files: bool,
+    /// Text appended to the system prompt of each request, but never stored.
+    pub ephemeral_system_prompt: Option<String>,
+    /// A JSON file of messages (`role`, `content`) sent before every conversation, but never stored. Its path is relative to this file.
+    pub prefill_messages_file: Option<String>,
+}
+
+impl Default for PromptSection {
+    fn default() -> Self {
+        Self { system_message: None, context_files: true, ephemeral_system_prompt: None, prefill_messages_file: None }
+    }
+}
+
+/// `prompt_caching`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PromptCachingSection {
+    /// How long providers should cache a prefix: `5m` or `1h`.
+    pub cache_ttl: String,
+}
+
+impl Default for PromptCachingSection {
+    fn default() -> Self {
+        Self { cache_ttl: "5m".to_owned() }
+    }
+}
+
+/// `agent`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AgentSection {
+    /// Your description of the machine, for the system prompt.
+    pub environment_hint: Option<String>,
+    /// Most requests to the model for one message of yours.
+    pub max_turns: Whole<1>,
+}
+
+impl Default for AgentSection {
+    fn default() -> Self {
+        Self { environment_hint: None, max_turns: const { Whole::new(90) } }
+    }
+}
+
+/// `display`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DisplaySection {
+    /// Whether the chat shows the model's reasoning.
+    pub show_reasoning: bool,
+}
