@@ -51,6 +51,11 @@ impl Console {
         Self { screen, stderr: false, colour: false }
     }
 
+    #[cfg(test)]
+    pub(crate) fn coloured() -> Self {
+        Self { screen: true, stderr: false, colour: true }
+    }
+
     /// Whether a line on standard error can be written over.
     pub(crate) fn steers_stderr(self) -> bool {
         self.stderr && self.colour

@@ -15,6 +15,7 @@ use crate::console::{Console, Tone, print};
 use crate::failure::Failure;
 use crate::launch;
 use crate::sessions::local;
+use crate::table::{Align, Table};
 use crate::text::{counted, grouped, line, shortened};
 
 /// Columns of the bar.
@@ -209,19 +210,21 @@ fn covers_of(covers: &[MessageRange]) -> String {
 }
 
 fn list(rows: &[Row], console: Console) -> String {
-    let widest = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0);
-    let (messages, tokens) = (widest(|row| &row.messages).max(8), widest(|row| &row.tokens).max(6));
-    let head = format!("{:<messages$}  {:>tokens$}  what is sent\n", "messages", "tokens");
-    let mut told = console.paint(Tone::Faint, &head);
+    let mut table = Table::new(&[Align::Left, Align::Right, Align::Left]);
+    table.head(["messages", "tokens", "what is sent"]);
+    for Row { messages, what, tokens } in rows {
+        table.row([messages, tokens, what].map(|cell| (Tone::Plain, cell.clone())));
+    }
+    let mut lines = table.lines(console).into_iter();
+    let mut told = lines.next().unwrap_or_default();
     let left_out = rows.len().saturating_sub(MOST_LINES);
-    for (at, row) in rows.iter().enumerate() {
+    for (at, line) in lines.enumerate() {
         let skipped = MOST_LINES / 2..MOST_LINES / 2 + left_out;
         if left_out > 0 && at == skipped.start {
             told.push_str(&console.paint(Tone::Faint, &format!("… {left_out} more; --json has them all\n")));
         }
         if left_out == 0 || !skipped.contains(&at) {
-            let Row { messages: ids, what, tokens: count } = row;
-            told.push_str(&format!("{ids:<messages$}  {count:>tokens$}  {what}\n"));
+            told.push_str(&line);
         }
     }
     if rows.iter().any(|row| row.messages.ends_with('*')) {

@@ -8,6 +8,7 @@ use hermes_agent::approval::KeptError;
 use hermes_agent::{AgentError, CommandError, Problem};
 use hermes_app::AppError;
 use hermes_conformance::ConformanceError;
+use hermes_conversation::one_line;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
 use hermes_models::{ModelError, ResolveError};
@@ -89,10 +90,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 impl From<Category> for Kind {
     fn from(category: Category) -> Self {

@@ -30,6 +30,7 @@ mod settings;
 mod signals;
 mod slash;
 mod status;
+mod table;
 mod text;
 mod wording;
 

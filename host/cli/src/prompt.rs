@@ -13,7 +13,8 @@ use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Launcher};
-use crate::text::grouped;
+use crate::table::{Align, Table};
+use crate::text::{self, grouped};
 
 /// Columns of a bar.
 const WIDTH: usize = 24;
@@ -133,30 +134,22 @@ fn rows(prompt: &SystemPrompt, tools: &str) -> Vec<(String, String, u32)> {
 fn table(prompt: &SystemPrompt, tools: &str, console: Console) -> String {
     let rows = rows(prompt, tools);
     let total: u32 = rows.iter().map(|(_, _, tokens)| tokens).sum();
-    let widest = rows.iter().map(|(_, name, _)| name.chars().count()).max().unwrap_or(0).clamp(5, 40);
-    let mut told = String::new();
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Right, Align::Right]);
     let mut before = String::new();
     for (tier, name, tokens) in rows {
-        let shown = if tier == before { "" } else { &tier };
+        let shown = if tier == before { String::new() } else { tier.clone() };
         let share = f64::from(tokens) / f64::from(total.max(1));
-        told.push_str(&format!(
-            "{}  {:<widest$}  {}  {:>7}  {:>5.1}%\n",
-            console.paint(Tone::Good, &format!("{shown:<8}")),
-            console.shown(&name),
-            console.paint(Tone::Faint, &bars::bar(share, WIDTH)),
-            grouped(u64::from(tokens)),
-            share * 100.0
-        ));
+        table.row([
+            (Tone::Good, shown),
+            (Tone::Plain, text::line(&name)),
+            (Tone::Faint, bars::bar(share, WIDTH)),
+            (Tone::Plain, grouped(u64::from(tokens))),
+            (Tone::Plain, format!("{:.1}%", share * 100.0)),
+        ]);
         before = tier;
     }
-    told.push_str(&format!(
-        "{:<8}  {:<widest$}  {}  {:>7} tokens (estimate)\n",
-        "",
-        "",
-        " ".repeat(WIDTH),
-        grouped(u64::from(total))
-    ));
-    told
+    table.row(["", "", "", &grouped(u64::from(total)), "tokens"].map(|cell| (Tone::Plain, cell.to_owned())));
+    format!("{} (estimate)\n", table.text(console).trim_end())
 }
 
 fn as_json(prompt: &SystemPrompt, tools: &str) -> Value {

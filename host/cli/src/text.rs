@@ -1,75 +1,60 @@
-//! Texts of others, made fit for a terminal; and small matters of wording.
+//! Foreign texts made safe for a terminal, and formats of numbers and times.
 
+use hermes_conversation::one_line;
 use serde_json::Value;
 
-/// Takes escape sequences and control characters out of a text that arrives in pieces. Line feeds and tabs stay.
-#[derive(Debug, Default)]
+/// Removes escape sequences and control characters from a text that arrives in pieces. Line feeds and tabs stay.
+#[derive(Default)]
 pub(crate) struct Cleaner {
-    state: State,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
-    #[default]
-    Text,
-    /// Behind ESC.
-    Escape,
-    /// In a control sequence, up to its final byte.
-    Sequence,
-    /// In a string for the terminal, such as a title, up to its terminator.
-    Command,
-    /// Behind an ESC in such a string.
-    CommandEscape,
+    parser: vte::Parser,
 }
 
 impl Cleaner {
-    /// What may be shown of the next piece.
+    /// The next piece without what would control the terminal.
     pub(crate) fn clean(&mut self, piece: &str) -> String {
-        let mut shown = String::with_capacity(piece.len());
+        let mut shown = Shown(String::with_capacity(piece.len()));
         for character in piece.chars() {
-            self.take(character, &mut shown);
-        }
-        shown
-    }
-
-    fn take(&mut self, character: char, shown: &mut String) {
-        // A line ends whatever was begun, or one character could hide all that follows.
-        if character == '\n' {
-            self.state = State::Text;
-            shown.push('\n');
-            return;
-        }
-        self.state = match (self.state, character) {
-            (State::Command, '\u{1b}') => State::CommandEscape,
-            (State::Command, '\u{7}' | '\u{9c}') | (State::CommandEscape, '\\') => State::Text,
-            (State::Command | State::CommandEscape, _) => State::Command,
-            (_, '\u{1b}') => State::Escape,
-            (_, '\u{9b}') | (State::Escape, '[') => State::Sequence,
-            (_, '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}') | (State::Escape, 'P' | 'X' | ']' | '^' | '_') => {
-                State::Command
-            }
-            (State::Escape, ' '..='/') => State::Escape,
-            (State::Escape, '0'..='~') => State::Text,
-            (State::Sequence, ' '..='?') => State::Sequence,
-            (State::Sequence, '@'..='~') => State::Text,
-            (_, other) => {
-                if other == '\t' || !other.is_control() {
-                    shown.push(other);
+            let mut bytes = [0; 4];
+            match character {
+                // A line feed ends an unfinished sequence. Otherwise one character could hide everything after it.
+                '\n' => {
+                    self.parser = vte::Parser::default();
+                    shown.0.push('\n');
                 }
-                State::Text
+                // A control character of the second set is short for ESC and a letter.
+                '\u{80}'..='\u{9f}' => self.parser.advance(&mut shown, &[0x1b, character as u8 - 0x40]),
+                _ => self.parser.advance(&mut shown, character.encode_utf8(&mut bytes).as_bytes()),
             }
-        };
+        }
+        shown.0
     }
 }
 
-/// A text on one line, without anything that steers a terminal or turns the direction of writing.
+/// Collects what the parser prints. All other actions of a terminal are ignored.
+struct Shown(String);
+
+impl vte::Perform for Shown {
+    fn print(&mut self, character: char) {
+        if !character.is_control() {
+            self.0.push(character);
+        }
+    }
+
+    fn execute(&mut self, byte: u8) {
+        if byte == b'\t' {
+            self.0.push('\t');
+        }
+    }
+}
+
+/// A text on one line, without anything that controls the terminal or changes the direction of writing.
 pub(crate) fn line(text: &str) -> String {
     let clean = Cleaner::default().clean(text);
-    let plain: String = clean.chars().filter(|character| !turns_direction(*character)).collect();
-    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    let plain: String = clean.chars().filter(|character| !changes_direction(*character)).collect();
+    one_line(&plain)
 }
 
-fn turns_direction(character: char) -> bool {
+fn changes_direction(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
@@ -88,7 +73,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} {unit}") } else { format!("{size:.1} {unit}") }
 }
 
-/// At most so many characters, the last of them `…` where some are missing.
+/// At most `most` characters; the last is `…` if the text was cut.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -96,7 +81,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The arguments of a call in few words: its plain values in order.
+/// The arguments of a call on one short line: its texts and numbers in order.
 pub(crate) fn arguments(json: &str) -> String {
     const MOST_EACH: usize = 40;
     const MOST: usize = 60;
@@ -160,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_steers_a_terminal_is_left() {
+    fn escape_sequences_and_control_characters_are_removed() {
         for (text, shown) in [
             ("plain\ttext\nnext", "plain\ttext\nnext"),
             ("a\u{1b}[31mred\u{1b}[0m", "ared"),
@@ -179,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_cut_in_two_is_still_one() {
+    fn a_sequence_in_two_pieces_is_removed() {
         let text = "a\u{1b}[1;31mb\u{1b}]0;t\u{1b}\\c";
         for (cut, _) in text.char_indices() {
             let mut cleaner = Cleaner::default();
@@ -189,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_on_one_short_line() {
+    fn a_call_is_shown_on_one_short_line() {
         for (name, json, failure, told) in [
             ("read_file", r#"{"path":"notes.txt"}"#, None, "· read_file notes.txt … 12 ms"),
             (
@@ -210,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_in_groups() {
+    fn digits_are_grouped() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([counted(1, "message"), counted(1_200, "message")], ["1 message", "1,200 messages"]);
     }

@@ -1,7 +1,7 @@
-//! Changes of `config.yaml` that leave everything else as it is: comments, order, quotes.
+//! Changes of `config.yaml` that keep everything else: comments, order, quotes.
 //!
-//! A change is made in the text and then read back: unless the file then says exactly what it said before and the change,
-//! nothing is written, and the user is told what to write by hand.
+//! A changed text is read again before it is saved. If anything but the change differs, nothing is written, and the error
+//! says what to write by hand.
 
 #[cfg(test)]
 mod invariants;
@@ -18,7 +18,7 @@ use hermes_diagnostic::Diagnostic;
 
 use crate::codes;
 
-/// A file that is being changed. Nothing is written before [`Edit::save`].
+/// A file with unsaved changes. Nothing is written before [`Edit::save`].
 #[derive(Debug, Clone)]
 pub struct Edit {
     file: PathBuf,
@@ -27,9 +27,9 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Of this file; one that is not there is empty.
+    /// Opens a file. A missing file is empty.
     pub fn of(file: &Path) -> Result<Self, Diagnostic> {
-        // A link stays one: what it leads to is changed.
+        // A symbolic link stays a link: its target is changed.
         let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
@@ -47,21 +47,21 @@ impl Edit {
         Ok(Self { file, before: text.clone(), text })
     }
 
-    /// Gives a key this value, such as `plugins.entries.mine`.
+    /// Sets a key, such as `plugins.entries.mine`, to a value.
     pub fn set(&mut self, key: &str, value: &Value) -> Result<(), Diagnostic> {
         let changed = text::set(&self.text, &names(key), value);
         self.text = changed.map_err(|refused| self.refusal(refused, key, Some(value)))?;
         Ok(())
     }
 
-    /// Takes a key away, with the sections that would be empty without it.
+    /// Removes a key, and the sections that would be empty without it.
     pub fn remove(&mut self, key: &str) -> Result<(), Diagnostic> {
         let changed = text::remove(&self.text, &names(key));
         self.text = changed.map_err(|refused| self.refusal(refused, key, None))?;
         Ok(())
     }
 
-    /// Puts a text into a list, unless it is there.
+    /// Adds a text to a list, unless the list has it.
     pub fn add(&mut self, key: &str, item: &str) -> Result<(), Diagnostic> {
         let path = names(key);
         self.text = text::add(&self.text, &path, item).map_err(|refused| {
@@ -72,7 +72,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Takes a text out of a list; a list that would be empty goes with it.
+    /// Removes a text from a list, and the list if it would be empty.
     pub fn take(&mut self, key: &str, item: &str) -> Result<(), Diagnostic> {
         let path = names(key);
         self.text = text::take(&self.text, &path, item).map_err(|refused| {
@@ -83,17 +83,17 @@ impl Edit {
         Ok(())
     }
 
-    /// Whether there is anything to write.
+    /// Whether there is something to save.
     pub fn is_changed(&self) -> bool {
         self.text != self.before
     }
 
-    /// The file, and its text before and after: for whoever writes it together with something else.
+    /// The file, and its text before and after, for a caller that saves it together with other files.
     pub fn parts(&self) -> (&Path, &str, &str) {
         (&self.file, &self.before, &self.text)
     }
 
-    /// Writes the file at once, as a whole; readers see the old one or the new one.
+    /// Replaces the file as a whole: readers see the old one or the new one.
     pub fn save(self) -> Result<(), Diagnostic> {
         if !self.is_changed() {
             return Ok(());
@@ -101,7 +101,7 @@ impl Edit {
         let write = || -> std::io::Result<()> {
             let folder = self.file.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(folder)?;
-            // The file may hold keys, so a new one is for its owner alone.
+            // The file may contain keys, so only its owner may read a new one.
             hermes_private_files::write_whole(&self.file, self.text.as_bytes())
         };
         write().map_err(|error| {
@@ -110,7 +110,7 @@ impl Edit {
                 codes::NOT_SAVED,
                 what,
                 error.to_string(),
-                "see that the folder can be written and has room",
+                "make sure that the folder is writable and has room",
             )
         })
     }
@@ -118,8 +118,8 @@ impl Edit {
     fn refusal(&self, Refused(why): Refused, key: &str, value: Option<&Value>) -> Diagnostic {
         let what = format!("{} was left as it is", self.file.display());
         let by_hand = match value {
-            Some(value) => format!("write `{key}: {value}` into it by hand, each name before a dot as a section"),
-            None => format!("take `{key}` out of it by hand"),
+            Some(value) => format!("write `{key}: {value}` into it by hand, with a section for each name before a dot"),
+            None => format!("remove `{key}` from it by hand"),
         };
         Diagnostic::new(codes::NOT_EDITABLE, what, format!("`{key}` cannot be changed safely: {why}"), by_hand)
     }

@@ -1,10 +1,12 @@
-//! Variables: those of the process, and those of `.env` in the home folder where the process has none.
+//! Variables: those of the process first, then those of `.env` in the home folder.
+//!
+//! The environment of the process is never changed. `docs/dependencies.md` says why dotenvy does not parse the file.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Where every variable is looked up.
+/// The variables of the process and of `.env`.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     from_file: HashMap<String, String>,
@@ -12,7 +14,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads `.env`; a file that is not there says nothing.
+    /// Reads `.env`. A missing file sets nothing.
     pub fn read(dotenv: &Path) -> Self {
         match std::fs::read_to_string(dotenv) {
             Ok(text) => Self::parse(&text, dotenv),
@@ -31,11 +33,11 @@ impl Environment {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            // The line itself may hold a key, so it is never quoted.
+            // A message never quotes the line, since it may contain a key.
             match assignment(line) {
                 Some((name, value)) => drop(environment.from_file.insert(name.to_owned(), value)),
                 None => environment.warnings.push(format!(
-                    "{}:{}: the line is no KEY=VALUE and is not used",
+                    "{}:{}: the line is not KEY=VALUE and is ignored",
                     file.display(),
                     number + 1
                 )),
@@ -44,13 +46,13 @@ impl Environment {
         environment
     }
 
-    /// A variable that holds something.
+    /// The value of a variable, unless it is empty.
     pub fn var(&self, name: &str) -> Option<String> {
         let own = std::env::var(name).ok().filter(|value| !value.is_empty());
         own.or_else(|| self.from_file.get(name).filter(|value| !value.is_empty()).cloned())
     }
 
-    /// What the user should know of the file.
+    /// What the user should correct in the file.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -67,7 +69,8 @@ fn assignment(line: &str) -> Option<(&str, String)> {
     Some((name, unquoted(value)?))
 }
 
-/// Single quotes keep everything, double quotes know `\n`, `\"`, `\\` and `\$`; without quotes ` #` begins a comment.
+/// In single quotes, everything is literal. In double quotes, `\n`, `\"`, `\\` and `\$` are escapes. Without quotes, ` #`
+/// begins a comment.
 fn unquoted(value: &str) -> Option<String> {
     let after = |rest: &str| rest.trim_start().is_empty() || rest.trim_start().starts_with('#');
     if let Some(rest) = value.strip_prefix('\'') {
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_is_told_by_its_number_and_not_quoted() {
+    fn an_invalid_line_is_named_by_its_number_and_not_quoted() {
         let text = "\u{feff}A=1\nsk-secret-without-a-name\nB='open\n9A=x\n";
         let environment = Environment::parse(text, Path::new(".env"));
         assert_eq!(environment.warnings().len(), 3);
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_goes_before_the_file() {
+    fn variables_of_the_process_take_precedence() {
         let environment = Environment::parse("PATH=from-file\nHERMES_T_GAP=filled\n", Path::new(".env"));
         assert_ne!(environment.var("PATH").as_deref(), Some("from-file"));
         assert_eq!(environment.var("HERMES_T_GAP").as_deref(), Some("filled"));

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hermes_conversation::one_line_within;
 use serde_json::Value;
 
 use crate::ModelError;
@@ -184,25 +185,9 @@ pub(crate) fn retry_after(header: impl Fn(&str) -> Option<String>) -> Option<Dur
     Some(Duration::from_secs_f64(seconds.min(LONGEST_WAIT.as_secs_f64())))
 }
 
-/// A server's words on one line of bounded length, without what would steer a terminal.
+/// A server's text on one line of bounded length, without control characters.
 pub(crate) fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for word in text.split(|character: char| character.is_whitespace() || character.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if line.len() > LONGEST_MESSAGE {
-            let end = (0..=LONGEST_MESSAGE).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
-            line.truncate(end);
-            line.push('…');
-            break;
-        }
-    }
-    line
+    one_line_within(text, LONGEST_MESSAGE)
 }
 
 fn as_text(value: &Value) -> Option<String> {

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use hermes_conversation::one_line;
+
 /// A skill in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillEntry {
@@ -55,10 +57,6 @@ pub(crate) fn in_order(skills: &[SkillEntry]) -> Vec<&SkillEntry> {
 fn category(skill: &SkillEntry) -> String {
     let category = one_line(&skill.category);
     if category.is_empty() { GENERAL.to_owned() } else { category }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn cut(text: &str) -> String {

@@ -13,6 +13,7 @@ mod tests;
 use std::cell::RefCell;
 use std::sync::mpsc as blocking;
 
+use hermes_conversation::one_line_within;
 use hermes_plugin_abi::{Answer, Function, Import, RErr, ROk, RSlice, RStr};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +21,9 @@ use tokio::sync::mpsc;
 
 use crate::context::Context;
 use crate::limits::Limit;
+
+/// Most bytes of the message of a panic.
+const MOST_PANIC: usize = 1 << 10;
 pub(crate) use library::{Library, Tables};
 
 /// What this program is built for: the name by which a manifest lists a library that it can load.
@@ -99,7 +103,7 @@ impl Guest {
                     let _ = reply.send(answer);
                 }
                 News::Answers(answer) => {
-                    let bytes = answer.map_err(|words| wasmtime::Error::msg(one_line(&words)))?;
+                    let bytes = answer.map_err(|words| wasmtime::Error::msg(one_line_within(&words, MOST_PANIC)))?;
                     self.hold_to_output(bytes.len())?;
                     return postcard::from_bytes(&bytes).map_err(|error| {
                         wasmtime::Error::msg(format!("its answer does not fit the contract: {error}"))
@@ -117,13 +121,6 @@ impl Guest {
         }
         Ok(())
     }
-}
-
-/// A panic's words, as long as a line for people has room for.
-fn one_line(words: &str) -> String {
-    const MOST: usize = 1 << 10;
-    let line = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    line[..line.floor_char_boundary(MOST)].to_owned()
 }
 
 thread_local! {

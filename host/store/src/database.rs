@@ -2,11 +2,12 @@
 //!
 //! Nothing in this process may open it as a plain file: closing that would release SQLite's locks on it.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use backon::{BlockingRetryable as _, ConstantBuilder};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -24,12 +25,12 @@ const NEW_NAME: &str = "state.db.new";
 pub(crate) const CREATION_LOCK: &str = "state.lock";
 pub(crate) const LOCKS: &str = "locks";
 
-/// How often work is tried while others write. With [`wait_for_writer`] and the pauses between, about nine seconds.
-const TRIES: u32 = 15;
-/// Milliseconds between two tries: drawn anew each time, so that no two writers keep meeting.
-const PAUSE: std::ops::RangeInclusive<u32> = 20..=150;
-/// Creating takes a few milliseconds, of which most is spent in `fsync`.
-const CREATION_TRIES: u32 = 120;
+/// Number of retries while others write. With [`wait_for_writer`] and the pauses between, about nine seconds.
+const RETRIES: usize = 14;
+/// The shortest pause between two tries.
+const PAUSE: Duration = Duration::from_millis(60);
+/// Longest wait for another process that creates the database. Creating takes a few milliseconds, most of them in `fsync`.
+const CREATION_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Statements that are prepared once: more than there are on the way of a turn.
 const STATEMENTS: usize = 64;
@@ -279,35 +280,21 @@ fn fill(path: &Path) -> rusqlite::Result<()> {
 /// Waits for the lock that allows creating the database. Dropping the file releases it.
 pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
     let file = private::open_file(path).map_err(|error| StoreError::file(path, error))?;
-    for _ in 0..CREATION_TRIES {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => pause(),
-            Err(TryLockError::Error(error)) => return Err(StoreError::file(path, error)),
-        }
+    match private::lock_within(&file, CREATION_PATIENCE) {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(StoreError::Busy { path: path.to_owned() }),
+        Err(error) => Err(StoreError::file(path, error)),
     }
-    Err(StoreError::Busy { path: path.to_owned() })
 }
 
-/// Tries again, after a pause, while another connection is in the way.
+/// Tries again, after a pause, while another connection blocks the work.
 fn patiently<T>(
     connection: &mut Connection,
     mut work: impl FnMut(&mut Connection) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    for _ in 1..TRIES {
-        match work(connection) {
-            Err(fault) if fault.is_busy() => pause(),
-            done => return done,
-        }
-    }
-    work(connection)
-}
-
-fn pause() {
-    let span = PAUSE.end() - PAUSE.start() + 1;
-    // Without randomness, the middle will do: it is about manners, not safety.
-    let drawn = getrandom::u32().map_or(span / 2, |random| random % span);
-    std::thread::sleep(Duration::from_millis(u64::from(PAUSE.start() + drawn)));
+    // Each pause is drawn anew, between once and twice this length, so that two writers do not keep meeting.
+    let pauses = ConstantBuilder::new().with_delay(PAUSE).with_jitter().with_max_times(RETRIES);
+    (|| work(connection)).retry(pauses).when(Fault::is_busy).call()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{Known, Listed, look_at};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
+use crate::table::{Align, Table};
 use crate::text;
 
 pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<ExitCode, Failure> {
@@ -177,25 +178,24 @@ pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
         print(&format!("{:#}\n", Value::Object(all.collect())))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let head = format!(
-        "{:<14} {:>9} {:>10} {:>9} {:>11} {:>15} {:>9} {:>8}\n",
-        "plugin", "calls", "time", "peak", "host calls", "tokens in/out", "sent", "failures"
-    );
-    let line = |(name, record): &(String, Record)| {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[Left, Right, Right, Right, Right, Right, Right, Right]);
+    table.head(["plugin", "calls", "time", "peak", "host calls", "tokens in/out", "sent", "failures"]);
+    for (name, record) in &records {
         let used = &record.figures;
-        format!(
-            "{name:<14} {:>9} {:>9.1}s {:>9} {:>11} {:>15} {:>9} {:>8}\n",
+        let cells = [
+            name.clone(),
             text::grouped(used.calls),
-            used.micros as f64 / 1e6,
+            format!("{:.1}s", used.micros as f64 / 1e6),
             text::bytes(used.memory_peak),
             text::grouped(used.host_calls),
             format!("{}/{}", text::grouped(used.tokens_in), text::grouped(used.tokens_out)),
             text::bytes(used.bytes_out),
             text::grouped(record.failures),
-        )
-    };
-    let lines: String = records.iter().map(line).collect();
-    print(&format!("{}{lines}", console.paint(Tone::Faint, &head)))?;
+        ];
+        table.row(cells.map(|cell| (Tone::Plain, cell)));
+    }
+    print(&table.text(console))?;
     Ok(ExitCode::SUCCESS)
 }
 

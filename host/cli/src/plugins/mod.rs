@@ -33,6 +33,7 @@ use crate::compile;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
+use crate::table::{Align, Table};
 use crate::text;
 use crate::wording;
 use hermes_app::Home;
@@ -183,7 +184,7 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
         let value = serde_json::json!(listed);
         print(&format!("{value:#}\n"))?;
     } else {
-        print(&listed.iter().map(|plugin| line(plugin, console)).collect::<String>())?;
+        print(&table(&listed, console))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -274,17 +275,27 @@ fn missing(selection: &Selection, catalog: &Catalog) -> Vec<Missing> {
         .collect()
 }
 
-fn line(plugin: &Listed, console: Console) -> String {
-    let tone = match plugin.state {
-        State::Broken | State::Ungranted => Tone::Bad,
-        State::Off => Tone::Faint,
-        State::Engine | State::Memory | State::Enabled => Tone::Good,
-    };
-    let state = console.paint(tone, &format!("{:<9}", plugin.state.word()));
-    let kinds = if plugin.kinds.is_empty() { "-".to_owned() } else { plugin.kinds.join(", ") };
-    let told = plugin.why.as_deref().unwrap_or(&plugin.description);
-    let (name, version) = (&plugin.name, &plugin.version);
-    format!("{state} {name:<14} {version:<8} {kinds:<24} {:<8}  {}\n", text::line(&plugin.source), text::line(told))
+fn table(plugins: &[Listed], console: Console) -> String {
+    let mut table = Table::new(&[Align::Left; 6]);
+    for plugin in plugins {
+        let tone = match plugin.state {
+            State::Broken | State::Ungranted => Tone::Bad,
+            State::Off => Tone::Faint,
+            State::Engine | State::Memory | State::Enabled => Tone::Good,
+        };
+        let kinds = if plugin.kinds.is_empty() { "-".to_owned() } else { plugin.kinds.join(", ") };
+        let about = plugin.why.as_deref().unwrap_or(&plugin.description);
+        let plain = |text: &str| (Tone::Plain, text::line(text));
+        table.row([
+            (tone, plugin.state.word().to_owned()),
+            plain(&plugin.name),
+            plain(&plugin.version),
+            plain(&kinds),
+            plain(&plugin.source),
+            plain(about),
+        ]);
+    }
+    table.text(console)
 }
 
 /// Where compiled code goes for a command that must not make anything in the home: its folder if that is there, else

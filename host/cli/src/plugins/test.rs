@@ -10,6 +10,7 @@ use hermes_conformance::{Check, Report, Settings, Subject, examine};
 use super::Code;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
+use crate::table::{Align, Table};
 use crate::text;
 use hermes_app::Home;
 
@@ -78,11 +79,14 @@ fn told(report: &Report, arguments: &TestArguments, console: Console) -> String 
         out.push_str(&line(check, arguments, console));
     }
     if !report.calls.is_empty() {
-        out.push_str("\ncalls                 count     median    slowest\n");
-    }
-    for calls in &report.calls {
-        let (median, slowest) = (time(calls.median_us), time(calls.slowest_us));
-        out.push_str(&format!("  {:<16} {:>8} {median:>10} {slowest:>10}\n", calls.call, calls.count));
+        let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right]);
+        table.head(["calls", "count", "median", "slowest"]);
+        for calls in &report.calls {
+            let (median, slowest) = (time(calls.median_us), time(calls.slowest_us));
+            let cells = [calls.call.to_string(), calls.count.to_string(), median, slowest];
+            table.row(cells.map(|cell| (Tone::Plain, cell)));
+        }
+        out.push_str(&format!("\n{}", table.text(console)));
     }
     if let Some(memory) = report.memory {
         let (enough, limit) = (memory.enough_mib, memory.limit_mib);

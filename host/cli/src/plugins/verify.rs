@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::table::{Align, Table};
 use crate::text;
 use crate::wording;
 
@@ -23,13 +24,13 @@ pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
     } else if findings.is_empty() {
         console.note("no plugin is installed");
     } else {
-        let line = |found: &hermes_install::Finding| {
+        let mut table = Table::new(&[Align::Left; 4]);
+        for found in &findings {
             let (word, tone) = word(found.state);
-            let word = console.paint(tone, &format!("{word:<10}"));
-            let line = format!("{word} {:<14} {:<8} {}", found.name, found.version, text::line(&told(found)));
-            format!("{}\n", line.trim_end())
-        };
-        print(&findings.iter().map(line).collect::<String>())?;
+            let plain = |text: &dyn std::fmt::Display| (Tone::Plain, text::line(&text.to_string()));
+            table.row([(tone, word.to_owned()), plain(&found.name), plain(&found.version), plain(&told(found))]);
+        }
+        print(&table.text(console))?;
     }
     let well =
         findings.iter().all(|found| matches!(found.state, State::Ok | State::Revoked)) && catalog.problems().is_empty();

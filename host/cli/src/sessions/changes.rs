@@ -11,10 +11,12 @@ use jiff::civil;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::{failed, local, now, printed, printed_json, to_change, to_read, with_session};
+use super::{failed, now, printed, printed_json, to_change, to_read, with_session};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
+use crate::sessions::listing;
+use crate::table::Table;
 use crate::text;
 
 /// How what cannot be undone is agreed to.
@@ -183,20 +185,14 @@ fn filter(arguments: &PruneArguments) -> Result<PruneFilter, Failure> {
     })
 }
 
-/// What is to go, a line each.
+/// The sessions that will be removed, one on each line.
 fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, Failure> {
-    let mut listed = String::new();
+    let mut table = Table::new(listing::COLUMNS);
     for summary in store.sessions().map_err(failed)?.iter().filter(|summary| ids.contains(&summary.id)) {
         let title = summary.title.as_deref().unwrap_or(&summary.preview);
-        listed.push_str(&format!(
-            "{}  {}  {:>12}  {}\n",
-            console.paint(Tone::Warning, summary.id.as_str()),
-            local(summary.updated_at),
-            text::counted(summary.message_count, "message"),
-            console.shown(&text::line(title)),
-        ));
+        table.row(listing::row(summary, Tone::Warning, text::line(title)));
     }
-    Ok(listed)
+    Ok(table.text(console))
 }
 
 /// Asks where somebody can be asked.

@@ -11,6 +11,7 @@ use super::{failed, local, printed, printed_json, to_read, with_session};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
+use crate::table::{Align, Table};
 use crate::text;
 
 /// Which sessions, and how they are shown.
@@ -50,7 +51,7 @@ pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -
     if sessions.is_empty() {
         console.note("there are no conversations yet");
     }
-    printed(&sessions.iter().map(|session| listed(session, console)).collect::<String>())
+    printed(&table(&sessions, console))
 }
 
 pub(super) fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
@@ -83,22 +84,31 @@ fn drop_none(fields: &mut Map<String, Value>, names: &[&str]) {
     fields.retain(|name, value| !(value.is_null() && names.contains(&name.as_str())));
 }
 
-fn listed(session: &SessionSummary, console: Console) -> String {
-    let title = session.title.as_deref().unwrap_or(&session.preview);
-    let title = if title.is_empty() { "(nothing said yet)" } else { title };
-    let messages = text::counted(session.message_count, "message");
-    let from = session.parent.as_ref().map(|parent| match parent.kind {
-        ParentKind::Delegate => format!("task of {} · ", parent.id),
-        ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
-    });
-    format!(
-        "{}  {}  {:>12}  {}{}\n",
-        console.paint(Tone::Good, session.id.as_str()),
-        local(session.updated_at),
-        messages,
-        from.unwrap_or_default(),
-        console.shown(&text::line(title)),
-    )
+fn table(sessions: &[SessionSummary], console: Console) -> String {
+    let mut table = Table::new(COLUMNS);
+    for session in sessions {
+        let title = session.title.as_deref().unwrap_or(&session.preview);
+        let title = if title.is_empty() { "(nothing said yet)" } else { title };
+        let from = session.parent.as_ref().map(|parent| match parent.kind {
+            ParentKind::Delegate => format!("task of {} · ", parent.id),
+            ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
+        });
+        let title = format!("{}{}", from.unwrap_or_default(), text::line(title));
+        table.row(row(session, Tone::Good, title));
+    }
+    table.text(console)
+}
+
+/// The columns of a list of sessions: id, time, number of messages, title.
+pub(super) const COLUMNS: &[Align] = &[Align::Left, Align::Left, Align::Right, Align::Left];
+
+pub(super) fn row(session: &SessionSummary, tone: Tone, title: String) -> [(Tone, String); 4] {
+    [
+        (tone, session.id.to_string()),
+        (Tone::Plain, local(session.updated_at)),
+        (Tone::Plain, text::counted(session.message_count, "message")),
+        (Tone::Plain, title),
+    ]
 }
 
 /// Engines that made a view before the one that is at work now, each once; the host's own rule is none.

@@ -1,27 +1,28 @@
-//! Changes in the text of a YAML file: from a text to a text. Each is made in more than one way, and the first that is
-//! right is taken: the file is read again, and has to say what it said and the change, and all comments have to be there.
+//! Changes in the text of a YAML file: from a text to a text. `yamlpath` finds the positions of keys and values.
+//!
+//! A change has several candidates. Each candidate is read again; it must differ from the old file by exactly the change,
+//! with all comments kept. The first candidate that passes is used.
 
 use std::ops::Range;
 
-use serde_json::{Map, Value};
-use yamlpatch::{Op, Patch};
+use serde_json::{Map, Value, json};
 use yamlpath::{Component, Document, Route};
 
 /// Why a text could not be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) String);
 
-/// Gives a key this value.
+/// Sets a key to a value.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, Refused> {
     guarded(text, |text| with_value(text, path, value))
 }
 
-/// Takes a key away, with the sections that would be empty without it.
+/// Removes a key, and the sections that would be empty without it.
 pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, Refused> {
     guarded(text, |text| without_key(text, path))
 }
 
-/// Puts a text into a list, unless it is there.
+/// Adds a text to a list, unless the list has it.
 pub(crate) fn add(text: &str, path: &[&str], item: &str) -> Result<String, Refused> {
     let mut wanted = list(text, path);
     if wanted.iter().any(|known| known == item) {
@@ -31,7 +32,7 @@ pub(crate) fn add(text: &str, path: &[&str], item: &str) -> Result<String, Refus
     guarded(text, |text| with_item(text, path, item)).or_else(|_| set(text, path, &wanted.into()))
 }
 
-/// Takes a text out of a list; a list that would be empty goes with it.
+/// Removes a text from a list, and the list if it would be empty.
 pub(crate) fn take(text: &str, path: &[&str], item: &str) -> Result<String, Refused> {
     let mut text = text.to_owned();
     loop {
@@ -45,7 +46,7 @@ pub(crate) fn take(text: &str, path: &[&str], item: &str) -> Result<String, Refu
     }
 }
 
-/// What the text says; an empty one says nothing.
+/// The value of the whole text. An empty text is an empty section.
 pub(crate) fn read(text: &str) -> Result<Value, Refused> {
     let value: Value = serde_saphyr::from_str(text).map_err(|error| Refused(error.to_string()))?;
     Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
@@ -60,8 +61,8 @@ pub(crate) fn list(text: &str, path: &[&str]) -> Vec<Value> {
     value.as_ref().and_then(|value| at(value, path)).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// A change by a parser that counts a mark of the byte order to the first key, and relies on its own tree: a text that it
-/// does not foresee is nothing to crash for.
+/// Runs a change without the byte order mark, which the parser would take for a part of the first key. The parser panics
+/// on some texts; a panic becomes a refusal.
 fn guarded(
     text: &str,
     change: impl FnOnce(&str) -> Result<String, Refused> + std::panic::UnwindSafe,
@@ -85,13 +86,13 @@ fn with_value(text: &str, path: &[&str], value: &Value) -> Result<String, Refuse
             *place = Value::Object(Map::new());
         }
         let Value::Object(section) = place else {
-            return Err(Refused(format!("what stands before `{name}` is no section")));
+            return Err(Refused(format!("the value before `{name}` is not a section")));
         };
         place = section.entry(*name).or_insert(Value::Null);
     }
     *place = value.clone();
 
-    // The deepest section that is there takes what is left of the path.
+    // The deepest existing section gets the rest of the path.
     let depth = (0..=path.len()).rev().find(|depth| at(&said, &path[..*depth]).is_some()).unwrap_or(0);
     let nested = |depth: usize| {
         let wrapped = |value, name: &&str| Value::Object(Map::from_iter([((*name).to_owned(), value)]));
@@ -105,17 +106,14 @@ fn with_value(text: &str, path: &[&str], value: &Value) -> Result<String, Refuse
             let mut all = known.clone();
             all.insert(path[depth].to_owned(), value.clone());
             let tries = [draft.with_key(added, known, &value), draft.rewritten(&path[..depth], &all.into())];
-            let right = tries.into_iter().flatten().find_map(|after| draft.held(after, &nothing).ok());
-            let add = Op::Add { key: path[depth].to_owned(), value: yaml(&value)? };
-            right.map_or_else(|| draft.patched(route(&path[..depth]), add, &nothing), Ok)
+            draft.first_held(tries, &nothing)
         }
-        _ if depth == 0 => draft.held(draft.with_first(&nested(0)).ok_or_else(not_foreseen)?, &nothing),
+        _ if depth == 0 => draft.held(draft.with_first(&nested(0)).ok_or_else(unsupported_form)?, &nothing),
         _ => {
             let (there, value) = (&path[..depth], nested(depth));
             let gone = draft.lines(there).or_else(|| draft.value(&route(there))).unwrap_or(nothing);
             let tries = [draft.filled(there, &value), draft.replaced(there, &value)];
-            let right = tries.into_iter().flatten().find_map(|after| draft.held(after, &gone).ok());
-            right.map_or_else(|| draft.patched(route(there), Op::Replace(yaml(&value)?), &gone), Ok)
+            draft.first_held(tries, &gone)
         }
     }
 }
@@ -131,26 +129,30 @@ fn without_key(text: &str, path: &[&str]) -> Result<String, Refused> {
         depth -= 1;
     }
     let path = &path[..depth];
-    let (name, section) = path.split_last().ok_or_else(not_foreseen)?;
+    let (name, section) = path.split_last().ok_or_else(unsupported_form)?;
     let place = section.iter().try_fold(&mut wanted, |value, name| value.get_mut(name));
-    place.and_then(Value::as_object_mut).map(|section| section.shift_remove(*name));
+    let left = place.and_then(Value::as_object_mut).map(|section| {
+        section.shift_remove(*name);
+        Value::Object(section.clone())
+    });
 
     let draft = Draft::new(text, &wanted)?;
     let gone = draft.lines(path).or_else(|| draft.value(&route(path))).unwrap_or(0..0);
-    let own = draft.lines(path).map(|lines| draft.without(lines)).ok_or_else(not_foreseen);
-    own.and_then(|after| draft.held(after, &gone)).or_else(|_| draft.patched(route(path), Op::Remove, &gone))
+    let own = draft.lines(path).map(|lines| draft.without(lines));
+    let in_braces = left.and_then(|left| draft.rewritten(section, &left));
+    draft.first_held([own, in_braces], &gone)
 }
 
 fn with_item(text: &str, path: &[&str], item: &str) -> Result<String, Refused> {
     let mut wanted = read(text)?;
     let place = path.iter().try_fold(&mut wanted, |value, name| value.get_mut(name));
     let items = place.and_then(Value::as_array_mut).filter(|items| !items.is_empty());
-    let items = items.ok_or_else(|| Refused("it is no list yet".to_owned()))?;
+    let items = items.ok_or_else(|| Refused("it is not a list yet".to_owned()))?;
     let last = items.len() - 1;
     items.push(Value::from(item));
 
     let draft = Draft::new(text, &wanted)?;
-    let (_, margin, end) = draft.item(path, last).ok_or_else(not_foreseen)?;
+    let (_, margin, end) = draft.item(path, last).ok_or_else(unsupported_form)?;
     draft.held(draft.spliced(end..end, &format!("{}{margin}- {}", draft.newline(), flow(&item.into())?)), &(0..0))
 }
 
@@ -161,14 +163,14 @@ fn without_item(text: &str, path: &[&str], index: usize) -> Result<String, Refus
         items.remove(index);
     }
     let draft = Draft::new(text, &wanted)?;
-    let (start, _, end) = draft.item(path, index).ok_or_else(not_foreseen)?;
+    let (start, _, end) = draft.item(path, index).ok_or_else(unsupported_form)?;
     draft.held(draft.without(start..end), &(start..end))
 }
 
 /// A part of the text, in bytes.
 type Span = Range<usize>;
 
-/// A text, its tree, and what it is to say.
+/// A text, its syntax tree, and the value that it must have after the change.
 struct Draft<'a> {
     text: &'a str,
     document: Document,
@@ -180,7 +182,7 @@ impl<'a> Draft<'a> {
         Ok(Self { text, document: tree(text)?, wanted })
     }
 
-    /// The text after a change, if it says what is wanted and has all comments but those in the part that goes.
+    /// Accepts a text that has the wanted value and all comments outside of the removed part `gone`.
     fn held(&self, after: String, gone: &Span) -> Result<String, Refused> {
         if read(&after)? != *self.wanted {
             return Err(Refused("the change would alter something else".to_owned()));
@@ -195,28 +197,31 @@ impl<'a> Draft<'a> {
         Ok(after)
     }
 
-    /// What one of the library's operations makes of it.
-    fn patched(&self, route: Route<'_>, operation: Op<'_>, gone: &Span) -> Result<String, Refused> {
-        // It looks for the end of a line.
-        let end = if self.text.ends_with('\n') { "" } else { "\n" };
-        let document = tree(&format!("{}{end}", self.text))?;
-        let patched = yamlpatch::apply_yaml_patches(&document, &[Patch { route, operation }]);
-        self.held(patched.map_err(|error| Refused(error.to_string()))?.source().to_owned(), gone)
+    /// The first attempt that [`Draft::held`] accepts.
+    fn first_held<const N: usize>(&self, attempts: [Option<String>; N], gone: &Span) -> Result<String, Refused> {
+        let mut refused = unsupported_form();
+        for after in attempts.into_iter().flatten() {
+            match self.held(after, gone) {
+                Ok(after) => return Ok(after),
+                Err(why) => refused = why,
+            }
+        }
+        Err(refused)
     }
 
-    /// With something else in the place of a part.
+    /// The text with a part replaced.
     fn spliced(&self, span: Span, by: &str) -> String {
         format!("{}{by}{}", &self.text[..span.start], &self.text[span.end..])
     }
 
-    /// Without these lines.
+    /// The text without these lines.
     fn without(&self, lines: Span) -> String {
         let after = &self.text[lines.end..];
         let end = if after.starts_with("\r\n") { 2 } else { after.len().min(1) };
         self.spliced(lines.start..lines.end + end, "")
     }
 
-    /// A text that says nothing yet gets its first key behind its comments.
+    /// A text without a value, with its first key after the comments.
     fn with_first(&self, said: &Value) -> Option<String> {
         let (name, value) = said.as_object()?.iter().next()?;
         let added = self.block("", name, value)?;
@@ -226,12 +231,12 @@ impl<'a> Draft<'a> {
         Some(format!("{}{added}{newline}", self.text))
     }
 
-    /// With a key more in a section that has some, on lines of its own below all of them.
+    /// A section with one more key, on lines of its own below the others.
     fn with_key(&self, path: &[&str], known: &Map<String, Value>, value: &Value) -> Option<String> {
         let (name, section) = path.split_last()?;
         let mut place = None;
         for key in known.keys() {
-            // Keys that another section lends it have no lines here.
+            // Keys merged from another section have no lines here.
             let path: Vec<&str> = section.iter().copied().chain([key.as_str()]).collect();
             if let (Some((_, margin)), Some(lines)) = (self.key(&path), self.lines(&path)) {
                 place = place.max(Some((lines.end, margin)));
@@ -241,7 +246,7 @@ impl<'a> Draft<'a> {
         Some(self.spliced(end..end, &self.block(margin, name, value)?))
     }
 
-    /// With another section for a key: below it, and what stands behind the key on its line stays.
+    /// A key with another section below it. A comment on the key's line stays.
     fn filled(&self, path: &[&str], value: &Value) -> Option<String> {
         let (colon, margin, known) = self.entry(path)?;
         let members = value.as_object().filter(|members| !members.is_empty())?;
@@ -257,7 +262,7 @@ impl<'a> Draft<'a> {
         Some(self.spliced(colon..end, &format!("{}{}", rest.trim_end(), below?)))
     }
 
-    /// With another value on the line of the key, and all that stands around it.
+    /// A key with another value on its line. Everything around the value stays.
     fn replaced(&self, path: &[&str], value: &Value) -> Option<String> {
         let value_on_line = flow(value).ok()?;
         let Some((colon, _, known)) = self.entry(path) else { return self.rewritten(path, value) };
@@ -273,7 +278,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// With another value for what stands on one line or in braces.
+    /// Another value in place of one that is on one line or in braces.
     fn rewritten(&self, path: &[&str], value: &Value) -> Option<String> {
         let known = self.value(&route(path))?;
         let is_short = !self.text[known.clone()].contains('\n') || self.text[known.clone()].starts_with('{');
@@ -287,7 +292,7 @@ impl<'a> Draft<'a> {
         Some((colon, margin, self.value(&route(path)).filter(|known| known.start >= colon)))
     }
 
-    /// Lines with a key and its value, each behind the end of the line before.
+    /// The lines of a key and its value. Each begins with the line end of the line before.
     fn block(&self, margin: &str, name: &str, value: &Value) -> Option<String> {
         let key = format!("{}{margin}{}:", self.newline(), flow(&name.into()).ok()?);
         let Some(members) = value.as_object().filter(|members| !members.is_empty()) else {
@@ -298,11 +303,11 @@ impl<'a> Draft<'a> {
         Some(key + &below?)
     }
 
-    /// What stands behind a key, or in a list at a place; nothing, where there is no value.
+    /// The span of the value of a key, or of an item of a list.
     fn value(&self, route: &Route<'_>) -> Option<Span> {
         let (start, end) = self.document.query_exact(route).ok().flatten()?.location.byte_span;
         let mut end = start + self.text.get(start..end)?.trim_end().len();
-        // The tree counts comments that follow to what they follow.
+        // The tree includes following comments in the value.
         loop {
             let line = self.line(end);
             let last = self.text[line..end].trim_start();
@@ -314,7 +319,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A key, and the margin before it, if nothing else stands there.
+    /// The span of a key, and the margin before it if the margin is only spaces.
     fn key(&self, path: &[&str]) -> Option<(Span, &'a str)> {
         let (start, end) = self.document.query_key_only(&route(path)).ok()?.location.byte_span;
         let margin = self.text.get(self.line(start)..start)?;
@@ -336,25 +341,25 @@ impl<'a> Draft<'a> {
         margin.bytes().all(|byte| byte == b' ').then_some((line, margin, self.end_of_line(value.end)))
     }
 
-    /// Where the line begins.
+    /// The start of the line.
     fn line(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |end| end + 1)
     }
 
-    /// Where the line ends, before what ends it.
+    /// The end of the line, before its line end.
     fn end_of_line(&self, at: usize) -> usize {
         let line = self.text[at..].split('\n').next().unwrap_or_default();
         at + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
-    /// What ends a line here.
+    /// The line end of this file.
     fn newline(&self) -> &'static str {
         if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
 }
 
-fn not_foreseen() -> Refused {
-    Refused("it is written in a form that cannot be edited".to_owned())
+fn unsupported_form() -> Refused {
+    Refused("its form cannot be edited".to_owned())
 }
 
 fn tree(text: &str) -> Result<Document, Refused> {
@@ -365,7 +370,7 @@ fn route<'a>(path: &[&'a str]) -> Route<'a> {
     Route::from(path.iter().map(|name| Component::from(*name)).collect::<Vec<_>>())
 }
 
-/// Each with its place.
+/// All comments with their positions.
 fn comments<'a>(text: &'a str, document: &Document) -> Vec<(usize, &'a str)> {
     let mut comments = Vec::new();
     let mut end = 0;
@@ -379,10 +384,6 @@ fn comments<'a>(text: &'a str, document: &Document) -> Vec<(usize, &'a str)> {
     comments
 }
 
-fn yaml(value: &Value) -> Result<yaml_serde::Value, Refused> {
-    yaml_serde::to_value(value).map_err(|error| Refused(error.to_string()))
-}
-
 /// A value on one line.
 fn flow(value: &Value) -> Result<String, Refused> {
     Ok(match value {
@@ -392,13 +393,15 @@ fn flow(value: &Value) -> Result<String, Refused> {
                 all.iter().map(|(name, value)| Ok(format!("{}: {}", flow(&name.as_str().into())?, flow(value)?)));
             format!("{{{}}}", entries.collect::<Result<Vec<_>, _>>()?.join(", "))
         }
-        word => {
-            let text = yaml_serde::to_string(word).map_err(|error| Refused(error.to_string()))?;
-            let text = text.trim_end();
-            // One writes a word bare that the other reads as something else, such as `y`, and some words take several
-            // lines; in quotes, as JSON has them, each is one.
-            let is_read = serde_saphyr::from_str::<Value>(text).is_ok_and(|read| read == *word);
-            if is_read && !text.contains('\n') { text.to_owned() } else { word.to_string() }
-        }
+        Value::String(text) if is_plain(text) => text.clone(),
+        // In quotes, as JSON writes it, any text is one line.
+        word => word.to_string(),
     })
+}
+
+/// Whether a text keeps its meaning without quotes, also between braces. `y`, for example, would become true.
+fn is_plain(text: &str) -> bool {
+    let is_usual = |character: char| character.is_alphanumeric() || "_-./+@ ".contains(character);
+    let is_read = || serde_saphyr::from_str::<Value>(&format!("[{text}]")).is_ok_and(|read| read == json!([text]));
+    text.chars().all(is_usual) && is_read()
 }

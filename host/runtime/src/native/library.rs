@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use hermes_conversation::one_line;
 use hermes_plugin_abi as abi;
 
 use crate::error::LoadError;
@@ -108,7 +109,7 @@ fn header(path: &Path) -> Result<&'static abi::LibHeader, LoadError> {
     // SAFETY: opening a library runs what it initialises itself with. The user has granted these very bytes as native
     // code, which is the right to do anything in this process.
     let library = unsafe { libloading::Library::new(path) }
-        .map_err(|error| unfit(format!("the system does not open it: {}", one_line(&error))))?;
+        .map_err(|error| unfit(format!("the system does not open it: {}", cause(&error))))?;
     // SAFETY: a library that has this symbol says that it is such a header, the first bytes of which are compared with
     // a magic number before anything else of it is read.
     let header = match unsafe { library.get::<abi::AbiHeaderRef>(abi::SYMBOL) } {
@@ -127,7 +128,7 @@ fn header(path: &Path) -> Result<&'static abi::LibHeader, LoadError> {
     })
 }
 
-fn one_line(error: &libloading::Error) -> String {
+fn cause(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    cause.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&cause)
 }
