@@ -1,4 +1,5 @@
-//! Random kills and random changes, with a fixed seed. The number of steps is set by the environment.
+//! Random kills, random changes and migrations that are cut off, with a fixed seed. The number of steps is set by the environment.
 
+mod migration;
 pub(crate) mod random_kills;
 mod unrest;

@@ -2,6 +2,7 @@
 
 pub(crate) mod journal;
 pub(crate) mod ledger;
+pub(crate) mod old_store;
 pub(crate) mod planner;
 pub(crate) mod released;
 pub(crate) mod workday;

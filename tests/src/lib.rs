@@ -19,7 +19,7 @@ pub mod wire;
 
 pub use billing::{Bill, BreakpointCache, ImplicitCache};
 pub use home::{Home, KEY, Snapshot, renamed, staged_guest};
-pub use process::{Hermes, Output, Running};
+pub use process::{Hermes, Output, Running, binary};
 pub use reply::{Call, Reply};
 pub use request::{Request, unmarked};
 pub use server::{Server, dead_endpoint};

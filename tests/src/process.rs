@@ -305,8 +305,8 @@ impl Capture {
     }
 }
 
-/// `$HERMES_BIN`, or the binary beside this test's folder.
-pub(crate) fn binary() -> PathBuf {
+/// The binary under test: `$HERMES_BIN`, or the one beside this test's folder.
+pub fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("HERMES_BIN") {
         return binary.into();
     }

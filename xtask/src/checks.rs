@@ -18,6 +18,33 @@ pub(crate) fn chaos(repository: &Repository, steps: &str) -> Result<()> {
     must(tests)
 }
 
+/// Messages of the store that [`migration`] migrates.
+const MIGRATED: &str = "1000000";
+/// How often [`migration`] kills the process.
+const KILLS: &str = "50";
+
+/// Runs the test of the migration with a large store.
+pub(crate) fn migration(repository: &Repository, options: &[&str]) -> Result<()> {
+    let (messages, old) = match options {
+        [] => (MIGRATED, None),
+        ["--old", old] => (MIGRATED, Some(old)),
+        [messages] => (*messages, None),
+        [messages, "--old", old] => (*messages, Some(old)),
+        _ => bail!("usage: cargo xtask chaos migration [MESSAGES] [--old BINARY]"),
+    };
+    messages.parse::<u32>().with_context(|| format!("`{messages}` is not a number of messages"))?;
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Dev)?;
+    let mut tests = repository.cargo();
+    tests.args(["test", "--workspace", "--test", "it", "--", "--nocapture", "chaos::migration::"]);
+    tests.env("HERMES_BIN", binary).env("HERMES_MIGRATION_MESSAGES", messages).env("HERMES_MIGRATION_KILLS", KILLS);
+    if let Some(old) = old {
+        let old = std::path::absolute(old).with_context(|| format!("{old} is not a path"))?;
+        tests.env("HERMES_MIGRATION_OLD", old);
+    }
+    must(tests)
+}
+
 /// The bundled engines.
 const ENGINES: [&str; 2] = ["lossless", "compressor"];
 

@@ -28,6 +28,9 @@ usage: cargo xtask COMMAND
                 is not installed
   examples      build the engines of sdk/examples in C and Python, and test them; needs their compilers
   verify [N]    run N generated conversations through each engine and check that nothing is lost (1000000)
+  chaos migration [MESSAGES] [--old BINARY]
+                migrate a store of an older version with so many messages (1000000): kill the process at 50 moments, fill the
+                disk, hold the store; BINARY, of commit 4403e97, then holds it in the middle of a turn
   chaos [N]     N turns with random restarts, kills, forks and switches of engine and model (2000)
   fuzz [TARGET…] [--seconds N]
                 fuzz each target for N seconds (600); needs cargo-fuzz
@@ -69,6 +72,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["verify", conversations] => checks::verify(&repository, conversations),
         ["examples"] => checks::examples(&repository),
         ["chaos"] => checks::chaos(&repository, "2000"),
+        ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
         ["chaos", steps] => checks::chaos(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["lint"] => checks::lint(&repository),
