@@ -13,7 +13,7 @@ use crate::problem::Problem;
 pub enum Command {
     /// Begins a turn with what the user says.
     Say {
-        /// The user's words.
+        /// The user's words; empty only beside attachments.
         text: String,
         /// Pictures and files beside the words.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,7 +110,7 @@ pub enum CommandError {
     /// Nothing runs that could be stopped.
     #[error("there is nothing to stop")]
     NothingRuns,
-    /// The message has no text.
+    /// The message has neither text nor attachments.
     #[error("the message is empty")]
     EmptyMessage,
     /// The session has no message yet.

@@ -231,7 +231,8 @@ pub(crate) fn result(
     let (each, all) = shares(window);
     let budget = each.min(all / u32::try_from(of.max(1)).unwrap_or(u32::MAX)).max(100);
     let mut draft = Draft::result(call, answer.content.clone(), now);
-    if !answer.images.is_empty() {
+    // A message without a list of parts cannot say that its tool failed.
+    if answer.failed || !answer.images.is_empty() {
         let text = (!answer.content.is_empty()).then(|| Part::text(answer.content.clone()));
         draft = draft.with_parts(vec![Part::ToolResult(ToolResult {
             call_id: call.id.clone(),
@@ -291,6 +292,19 @@ mod tests {
         let sent = draft.text_sent();
         assert!(tokens::of_text(sent) <= 1_800, "{}", tokens::of_text(sent));
         assert!(sent.starts_with("line 0\n") && sent.ends_with("line 19999\n") && sent.contains("left out"));
+    }
+
+    #[test]
+    fn a_failure_is_stored_with_its_result_also_without_images() {
+        let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
+        let answer = |failed| Answer { content: "no such file".to_owned(), images: Vec::new(), failed, elapsed_ms: 1 };
+        let failed = result(&call, &answer(true), 1, 12_000, Some("[hint]".to_owned()), 7);
+        let [Part::ToolResult(stored)] = failed.parts.as_slice() else { panic!("{failed:?}") };
+        assert!(stored.failed);
+        let done = result(&call, &answer(false), 1, 12_000, Some("[hint]".to_owned()), 7);
+        assert_eq!(done.parts, []);
+        // Apart from that the messages are equal.
+        assert_eq!(Draft { parts: Vec::new(), ..failed }, done);
     }
 
     #[test]

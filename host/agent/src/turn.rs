@@ -78,7 +78,9 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     let room = live.room_for_messages(host);
     // A summary of all that was said before has to stand beside it.
     let room = room - room / 4;
-    let parts = std::iter::once(Part::text(text)).chain(attached).collect();
+    let is_silent = text.trim().is_empty();
+    let words = (!is_silent).then(|| Part::text(text));
+    let parts = words.into_iter().chain(attached).collect();
     let mut draft = Draft::of_parts(Role::User, parts, live.log.clock.now());
     let size = tokens::of_draft(&draft);
     if size > room {
@@ -87,7 +89,9 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
-    let (recalled, failed) = memory::recall(&live.plugged.memories, &query).await;
+    // Without words there is nothing to look for.
+    let memories = if is_silent { &[] } else { live.plugged.memories.as_slice() };
+    let (recalled, failed) = memory::recall(memories, &query).await;
     // That one is suspended was told when it happened.
     for error in failed.into_iter().filter(|error| !matches!(error.cause, Cause::Suspended { .. })) {
         live.plugged.notices.notice(format!("{error}; the turn goes on without it"));
@@ -95,7 +99,7 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     draft.sent = memory::with_recollections(text, &recalled, budget);
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
     // An engine that is still at a plan would answer too late, and that is not its fault.
-    let quotes = if live.compaction.compactor.is_proposing() {
+    let quotes = if is_silent || live.compaction.compactor.is_proposing() {
         Vec::new()
     } else {
         let quotes = live.compaction.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);

@@ -37,7 +37,7 @@ pub(crate) async fn answer(
         true => Some(read_stdin(console).await?),
         false => None,
     };
-    let text = prompt(asked, piped.as_deref())?;
+    let text = prompt(asked, piped.as_deref(), !images.is_empty())?;
     let images = images.iter().map(|file| picture(file)).collect::<Result<Vec<_>, _>>()?;
     let say = Command::Say { text, attached: images };
     turn(setup, say, Show::Answer, session, verbose, console, &ctrl_c).await
@@ -52,7 +52,7 @@ pub(crate) async fn query(
 ) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
-    let text = prompt(Some(text), None)?;
+    let text = prompt(Some(text), None, false)?;
     let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
     let say = Command::Say { text, attached: Vec::new() };
     turn(setup, say, show, session, verbose, console, &ctrl_c).await
@@ -126,13 +126,14 @@ pub(crate) fn out_of_budget(steps: u32) -> Failure {
     )
 }
 
-/// The message: what was asked, and behind a blank line what was piped in.
-fn prompt(asked: Option<&str>, piped: Option<&str>) -> Result<String, Failure> {
+/// The message: what was asked, then a blank line and what was piped in. Only a message with images may be empty.
+fn prompt(asked: Option<&str>, piped: Option<&str>, has_images: bool) -> Result<String, Failure> {
     let said = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(str::to_owned);
     let piped = said(piped.map(|text| text.trim_end_matches(['\n', '\r'])));
     match (said(asked), piped) {
         (Some(asked), Some(piped)) => Ok(format!("{asked}\n\n{piped}")),
         (Some(text), None) | (None, Some(text)) => Ok(text),
+        (None, None) if has_images => Ok(String::new()),
         (None, None) => Err(Failure::new(
             Kind::Usage,
             "there is nothing to answer",
@@ -193,10 +194,11 @@ mod tests {
             (None, Some("only this\n"), "only this"),
             (Some(""), Some("only this"), "only this"),
         ] {
-            assert_eq!(prompt(asked, piped).unwrap(), text);
+            assert_eq!(prompt(asked, piped, false).unwrap(), text);
         }
         for (asked, piped) in [(None, None), (Some(" "), None), (None, Some("\n"))] {
-            assert_eq!(prompt(asked, piped).unwrap_err().kind, Kind::Usage);
+            assert_eq!(prompt(asked, piped, false).unwrap_err().kind, Kind::Usage);
+            assert_eq!(prompt(asked, piped, true).unwrap(), "");
         }
     }
 }

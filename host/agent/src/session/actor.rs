@@ -85,7 +85,9 @@ impl Actor {
         inbox.status = core.status();
         let stop = CancellationToken::new();
         match command {
-            Command::Say { text, .. } if text.trim().is_empty() => answer(reply, Err(CommandError::EmptyMessage)),
+            Command::Say { text, attached } if text.trim().is_empty() && attached.is_empty() => {
+                answer(reply, Err(CommandError::EmptyMessage));
+            }
             Command::Say { text, attached } => {
                 answer(reply, Ok(Accepted::default()));
                 let end = inbox.attend(&stop, name, core.turn(&text, attached, &stop)).await;
