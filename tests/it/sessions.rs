@@ -1,7 +1,8 @@
-//! Turns, crashes, resuming, branching, and the sessions of older versions.
+//! Turns, crashes, resuming, branching, pictures, and the sessions of older versions.
 
 mod branches;
 mod crash;
 mod damaged;
+mod pictures;
 mod released;
 mod turns;

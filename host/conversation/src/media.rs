@@ -10,6 +10,9 @@ use crate::part::Bytes;
 /// Bytes that one picture or file may have: 20 MB.
 pub const MOST_BYTES: usize = 20_000_000;
 
+/// The types of pictures that models read.
+pub(crate) const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+
 /// The hash of a blob's bytes, in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -174,6 +177,11 @@ fn bare(name: Option<&str>) -> Option<String> {
     let name = name?.rsplit(['/', '\\']).next()?;
     let plain: String = name.chars().filter(|character| !character.is_control()).take(200).collect();
     (!plain.is_empty()).then_some(plain)
+}
+
+/// The type of a picture by its first bytes.
+pub(crate) fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    sniff(bytes).map(|(media_type, _)| media_type)
 }
 
 /// The type of a picture by its first bytes, and its size in pixels where that is found.

@@ -1,9 +1,11 @@
 //! The bytes of pictures and files: each once, under the hash of its content, as long as a message names it.
 
+pub(crate) mod references;
+
 use std::sync::Arc;
 
 use hermes_conversation::media::{Blob, MOST_BYTES};
-use hermes_conversation::{BlobId, Draft, Media};
+use hermes_conversation::{BlobId, Draft, Media, Part};
 use hermes_session_store::MOST_IN_A_MESSAGE;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -14,7 +16,7 @@ use crate::{Store, StoreError};
 pub const MOST_IN_A_STORE: u64 = 2 << 30;
 
 impl Store {
-    /// The bytes of a blob; none where no message names it any more, or where damage took it.
+    /// The bytes of a blob; `None` if no message names it any more, or if its bytes are damaged.
     pub fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, StoreError> {
         self.read(|connection| read(connection, id))
     }
@@ -32,12 +34,30 @@ impl Store {
 pub(crate) fn read(connection: &Connection, id: &BlobId) -> Result<Option<Arc<[u8]>>, Fault> {
     let mut statement = connection.prepare_cached("SELECT bytes FROM blobs WHERE hash = ?1")?;
     let bytes: Option<Vec<u8>> = statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
-    Ok(bytes.map(Arc::from))
+    Ok(bytes.filter(|bytes| is_intact(id, bytes)).map(Arc::from))
 }
 
-/// Checks the blobs of a message before anything of it is stored.
+/// Whether the bytes are those that the hash names.
+fn is_intact(id: &BlobId, bytes: &[u8]) -> bool {
+    BlobId::of(bytes) == *id
+}
+
+/// The size of a stored blob.
+pub(crate) fn size(connection: &Connection, id: &BlobId) -> Result<Option<u64>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT size FROM blobs WHERE hash = ?1")?;
+    let size: Option<i64> = statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    Ok(size.map(i64::cast_unsigned))
+}
+
+/// Bytes of all blobs.
+pub(crate) fn used(connection: &Connection) -> Result<u64, Fault> {
+    let mut statement = connection.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs")?;
+    Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
+}
+
+/// Checks the parts and blobs of a message before anything of it is stored.
 pub(crate) fn check(draft: &Draft) -> Result<(), StoreError> {
-    let mut total = 0;
+    let mut total: u64 = 0;
     for blob in draft.media().filter_map(Media::blob) {
         if blob.size == 0 {
             return Err(StoreError::EmptyBlob);
@@ -45,7 +65,7 @@ pub(crate) fn check(draft: &Draft) -> Result<(), StoreError> {
         if blob.size > MOST_BYTES as u64 {
             return Err(StoreError::BlobTooLarge { size: blob.size, most: MOST_BYTES as u64 });
         }
-        total += blob.size;
+        total = total.saturating_add(blob.size);
         if let Some(bytes) = &blob.bytes
             && (bytes.0.len() as u64 != blob.size || BlobId::of(&bytes.0) != blob.hash)
         {
@@ -55,7 +75,7 @@ pub(crate) fn check(draft: &Draft) -> Result<(), StoreError> {
     if total > MOST_IN_A_MESSAGE {
         return Err(StoreError::BlobTooLarge { size: total, most: MOST_IN_A_MESSAGE });
     }
-    Ok(())
+    Ok(draft.check_parts()?)
 }
 
 /// Stores the blobs of a message with it.
@@ -71,16 +91,13 @@ pub(crate) fn put(connection: &Connection, message: i64, draft: &Draft) -> Resul
 }
 
 fn put_one(connection: &Connection, blob: &Blob, media_type: &str) -> Result<(), Fault> {
-    let known: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ?1)")?
-        .query_row([blob.hash.as_str()], |row| row.get(0))?;
-    if known {
-        return Ok(());
+    match size(connection, &blob.hash)? {
+        Some(size) if size == blob.size => return Ok(()),
+        Some(_) => return Err(StoreError::BlobChanged(blob.hash.clone()).into()),
+        None => {}
     }
     let Some(bytes) = &blob.bytes else { return Err(StoreError::NoSuchBlob(blob.hash.clone()).into()) };
-    let used: i64 =
-        connection.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs")?.query_row([], |row| row.get(0))?;
-    let used = used.cast_unsigned();
+    let used = used(connection)?;
     if used + blob.size > MOST_IN_A_STORE {
         return Err(StoreError::BlobQuota { size: blob.size, used, most: MOST_IN_A_STORE }.into());
     }
@@ -97,20 +114,40 @@ pub(crate) fn stripped(draft: &Draft) -> Draft {
     draft
 }
 
-/// The same message with the bytes, for an export. Bytes that damage took are left out.
+/// Puts the bytes into a message, for an export. A picture or file whose bytes are lost becomes the words that requests
+/// contain in its place: an import refuses a name without bytes.
 pub(crate) fn filled(connection: &Connection, draft: &mut Draft) -> Result<(), Fault> {
+    let mut lost = false;
     for media in draft.media_mut() {
         if let Some(id) = media.blob().map(|blob| blob.hash.clone()) {
-            media.set_bytes(read(connection, &id)?);
+            let bytes = read(connection, &id)?;
+            lost |= bytes.is_none();
+            media.set_bytes(bytes);
         }
     }
+    if lost {
+        let mut parts = draft.parts.clone();
+        name_lost(&mut parts);
+        *draft = draft.clone().with_parts(parts);
+    }
     Ok(())
+}
+
+fn name_lost(parts: &mut [Part]) {
+    for part in parts {
+        if let Part::ToolResult(result) = part {
+            name_lost(&mut result.parts);
+        }
+        if part.media().and_then(Media::blob).is_some_and(|blob| blob.bytes.is_none()) {
+            *part = Part::text(part.mention().unwrap_or_default());
+        }
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_conversation::{Part, Role, SessionId, ToolResult};
+    use hermes_conversation::{Role, SessionId, ToolResult};
 
     use super::*;
     use crate::testing::{new_session, store};

@@ -16,7 +16,7 @@ use crate::header::{self, APPLICATION_ID, Standing};
 use crate::maintenance::{LAST_RESORT, Maintenance};
 use crate::migration::{self, MIGRATIONS};
 use crate::queue::{Queue, wait_for_writer};
-use crate::{SCHEMA_VERSION, StoreError, search};
+use crate::{SCHEMA_VERSION, StoreError, older, search};
 use hermes_private_files as private;
 
 pub(crate) const NAME: &str = "state.db";
@@ -67,6 +67,7 @@ impl Store {
             create(home, &path)?;
         }
         let mut connection = match connect(&path) {
+            Err(error @ StoreError::DiskFull { .. }) => return Err(error),
             Err(error) if beside_is_missing(&error, &path) => return Err(StoreError::ReadOnly { path }),
             connection => connection.map_err(|error| about_log(error, &path))?,
         };
@@ -86,13 +87,18 @@ impl Store {
 
     /// Opens what is there for reading; none where there is no store. Nothing is created.
     ///
-    /// A store of an older version is brought up to date first, since that is what this version reads. The search may
-    /// lack messages then: [`Store::missing_in_search`].
+    /// A store of an older version is migrated first. If that is impossible at the moment (a read-only or full disk, a lock that
+    /// another process keeps), the version before this one is read as it is. The search may lack messages of an
+    /// older store: [`Store::missing_in_search`].
     pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
         let path = home.join(NAME);
         match header::inspect(&path)? {
             Standing::Absent => return Ok(None),
-            Standing::Ours { version } if version < SCHEMA_VERSION => return Self::up_to_date(home).map(Some),
+            Standing::Ours { version } if version < SCHEMA_VERSION => match Self::up_to_date(home) {
+                Err(StoreError::ReadOnly { .. } | StoreError::DiskFull { .. } | StoreError::Busy { .. })
+                    if version == older::BEFORE_PARTS => {}
+                migrated => return migrated.map(Some),
+            },
             Standing::Ours { .. } => {}
         }
         // A connection that could write removes the files beside the database again when it is the last;
@@ -103,7 +109,13 @@ impl Store {
             }
             connection => connection.map_err(|error| about_log(error, &path))?,
         };
-        connection.pragma_update(None, "query_only", true).map_err(|error| StoreError::sqlite(&path, error))?;
+        let prepared = migration::version(&connection).and_then(|version| {
+            if version == older::BEFORE_PARTS {
+                older::adapt(&connection)?;
+            }
+            connection.pragma_update(None, "query_only", true)
+        });
+        prepared.map_err(|error| StoreError::sqlite(&path, error))?;
         Ok(Some(Self::new(home, path, connection)))
     }
 
@@ -188,7 +200,7 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// A connection where nothing can be written, neither to the database nor beside it.
-fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
     let connection = header::connect_immutable(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     search::register(&connection)?;
@@ -212,10 +224,12 @@ fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault>
     Ok(connection)
 }
 
-/// Whether reading failed because the folder may not be written and so the log's files could not be made.
+/// Whether reading failed because the files of the log cannot be created: the folder is read-only, or the disk is full. The
+/// database can be read without them if its log is missing or empty.
 fn beside_is_missing(error: &StoreError, path: &Path) -> bool {
-    matches!(error, StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. })
-        && !header::beside(path, "-wal").exists()
+    let cannot =
+        matches!(error, StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. } | StoreError::DiskFull { .. });
+    cannot && !fs::metadata(header::beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// A process was ended here, and its log cannot be read without a file that cannot be made either.

@@ -31,6 +31,7 @@ hermes_diagnostic::codes! {
         BLOB_QUOTA = "store.blob-quota", Category::Store, "the pictures and files of all sessions take too much space";
         BLOB_CHANGED = "store.blob-changed", Category::Store, "the content of a picture or file has changed";
         NO_SUCH_BLOB = "store.no-such-blob", Category::Store, "the content of a picture or file is missing";
+        PARTS = "store.parts", Category::Store, "a message has parts that it cannot have";
     }
 }
 
@@ -98,6 +99,7 @@ impl Diagnose for StoreError {
             }
             Self::BlobChanged(_) => (codes::BLOB_CHANGED, STORE, Action::CheckStore.into()),
             Self::NoSuchBlob(_) => (codes::NO_SUCH_BLOB, STORE, Fix::words("add the picture or file again")),
+            Self::Parts(_) => (codes::PARTS, STORE, Fix::words("update Hermes, or the program that made the message")),
         };
         (code, what.into(), fix)
     }
@@ -144,6 +146,7 @@ mod tests {
             StoreError::BlobQuota { size: 2, used: 1, most: 2 },
             StoreError::BlobChanged(blob()),
             StoreError::NoSuchBlob(blob()),
+            StoreError::Parts(hermes_conversation::PartError::Result),
         ];
         let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
         assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());

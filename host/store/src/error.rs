@@ -4,9 +4,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_conversation::BlobId;
+use hermes_conversation::{BlobId, PartError};
 use hermes_session_store::SessionError;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -195,6 +196,9 @@ pub enum StoreError {
     /// A message names a blob that is not in the store and does not bring its bytes.
     #[error("the bytes of the picture or file {0} are not in the store, and the message does not bring them")]
     NoSuchBlob(BlobId),
+    /// The parts of a message break a rule.
+    #[error(transparent)]
+    Parts(#[from] PartError),
 }
 
 impl StoreError {
@@ -202,6 +206,10 @@ impl StoreError {
         let path = path.to_owned();
         if let rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) = &source {
             return Self::Corrupt { path, detail: source.to_string() };
+        }
+        // No room for the index of the log; SQLite names the call that failed, not the reason.
+        if source.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE) {
+            return Self::DiskFull { path };
         }
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::DiskFull { path },

@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 use serde::Serialize;
 
+use crate::blobs::references;
 use crate::error::Fault;
 use crate::session::UNFINISHED;
 use crate::{Store, StoreError, log, migration};
@@ -128,6 +129,7 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
                 problems.push(format!("message {}: {error}", row.get::<_, i64>(0)?));
             }
         }
+        problems.extend(references::problems(connection)?);
     }
     Ok((count("SELECT count(*) FROM sessions")?, count("SELECT count(*) FROM messages")?, problems))
 }

@@ -47,6 +47,7 @@ mod log;
 mod maintenance;
 mod meta;
 mod migration;
+mod older;
 mod port;
 mod prune;
 mod queue;

@@ -13,6 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
+use crate::blobs::references;
 use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, take_turn};
 use crate::header::{self, beside};
 use crate::{Depth, SessionError, Store, StoreError, lease};
@@ -29,7 +30,7 @@ const WORKSHOP: &str = "state.repair";
 pub enum Outcome {
     /// Nothing was wrong and nothing was changed.
     Sound,
-    /// Indexes and counts were made anew; all rows are there.
+    /// Indexes, counts and references were made anew; all rows are there, but for damaged pictures.
     Rebuilt,
     /// What could be read was put into a new database.
     Salvaged,
@@ -216,8 +217,11 @@ fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), Sto
     if repair.problems.is_empty() {
         return Ok((repair, None));
     }
-    if rebuild(&first).is_ok() && look(&first)?.is_empty() {
+    if let Ok(lost) = rebuild(&first)
+        && look(&first)?.is_empty()
+    {
         repair.outcome = Outcome::Rebuilt;
+        repair.lost = lost;
         return Ok((repair, Some(damaged)));
     }
     let salvaged = salvage::salvage(&damaged, &second)?;
@@ -244,14 +248,17 @@ fn look(folder: &Path) -> Result<Vec<String>, StoreError> {
     }
 }
 
-/// Makes anew what can be made from the rows: indexes, those of the search, and counts.
-fn rebuild(folder: &Path) -> Result<(), StoreError> {
+/// Makes anew what follows from the rows: indexes, those of the search, counts, and which message holds which picture. Returns
+/// what was lost.
+fn rebuild(folder: &Path) -> Result<Vec<String>, StoreError> {
     let path = folder.join(NAME);
     let connection = connect(&path)?;
     connection.execute_batch(&format!("REINDEX; {COUNTS};")).map_err(|error| StoreError::sqlite(&path, error))?;
+    let mut lost = Vec::new();
+    references::mend(&connection, &mut lost).map_err(|fault| fault.at(&path))?;
     drop(connection);
     Store::open(folder)?.rebuild_search()?;
-    Ok(())
+    Ok(lost)
 }
 
 /// Counts of messages, as `rewind` keeps them.

@@ -122,7 +122,8 @@ fn repaired(done: &Repair) -> String {
     }
     told.push_str(match done.outcome {
         Outcome::Sound => "result     nothing is wrong, and nothing was changed\n",
-        Outcome::Rebuilt => "result     indexes and counts were made anew; nothing is lost\n",
+        Outcome::Rebuilt if done.lost.is_empty() => "result     indexes and counts were made anew; nothing is lost\n",
+        Outcome::Rebuilt => "result     indexes and counts were made anew; all messages are there\n",
         Outcome::Salvaged => "result     what could be read is in a new database\n",
     });
     for (table, rows) in &done.saved {

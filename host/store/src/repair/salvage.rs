@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::COUNTS;
 use crate::database::{NAME, connect};
 use crate::error::Fault;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, blobs};
 
 /// Those that others name first.
 const TABLES: [&str; 13] = [
@@ -208,6 +208,7 @@ fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> Resu
         lost.push("all views: sessions show their whole conversation again".to_owned());
     }
     references::mend(new, lost)?;
+    blobs::references::mend(new, lost)?;
     loop {
         let mut statement = new.prepare("SELECT \"table\", rowid FROM pragma_foreign_key_check")?;
         let orphans: Vec<(String, i64)> =

@@ -10,7 +10,7 @@ mod parts;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Seek};
 
-use hermes_conversation::SessionId;
+use hermes_conversation::{BlobId, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
@@ -268,6 +268,9 @@ struct Survey {
     open: Option<usize>,
     messages: u64,
     detached: Vec<SessionId>,
+    /// Blobs that the file brings into the store, with their sizes, and the bytes of all of them.
+    brought: HashMap<BlobId, u64>,
+    brought_bytes: u64,
 }
 
 impl Survey {

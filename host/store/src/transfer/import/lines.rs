@@ -91,7 +91,7 @@ impl Line {
             // Which line it is of is told anyway, and by the number in the file.
             let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
             let what: String = what.chars().take(200).collect();
-            self.refused(format!("it is no record of an export: {what}, in column {}", error.column()))
+            self.refused(format!("it is not a record of an export: {what}, in column {}", error.column()))
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a session consists of besides its own row: prompts, messages, rewinds, views, requests, in this order.
 
-use hermes_conversation::{MessageRange, Role, ViewId};
+use hermes_conversation::{Draft, Media, MessageRange, Role, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::Line;
@@ -8,7 +8,7 @@ use super::{MOST_MESSAGES, PLAUSIBLE, Survey};
 use crate::error::Fault;
 use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
-use crate::{RequestRecord, blobs, frozen, log, requests};
+use crate::{RequestRecord, StoreError, blobs, frozen, log, requests};
 
 /// The place of messages among the records of a session.
 const OF_MESSAGES: u8 = 2;
@@ -119,10 +119,14 @@ impl Survey {
             let problem = format!("message {number} would stand before message {through}, which it follows");
             return Err(line.refused(problem).into());
         }
+        if purpose == Purpose::Check {
+            self.bring(line, &message.draft, connection)?;
+        }
         self.messages += 1;
         if self.messages > MOST_MESSAGES {
             return Err(line.refused(format!("there are more than {MOST_MESSAGES} messages")).into());
         }
+        let entry = &self.entries[at];
         let row = match purpose {
             Purpose::Check => Some(number),
             Purpose::Store => Some(log::insert(connection, &entry.id, &message.draft)?.cast_unsigned()),
@@ -134,6 +138,32 @@ impl Survey {
         match row {
             Some(row) => entry.messages.push((number, row)),
             None => entry.differs = true,
+        }
+        Ok(())
+    }
+
+    /// A new message names only pictures and files that the store has, or that the file has brought by now.
+    fn bring(&mut self, line: &Line, draft: &Draft, connection: &Connection) -> Result<(), Fault> {
+        for blob in draft.media().filter_map(Media::blob) {
+            let known = match self.brought.get(&blob.hash) {
+                Some(size) => Some(*size),
+                None => blobs::size(connection, &blob.hash)?,
+            };
+            match (known, &blob.bytes) {
+                (Some(size), _) if size == blob.size => {}
+                (Some(_), _) => {
+                    return Err(line.refused(StoreError::BlobChanged(blob.hash.clone()).to_string()).into());
+                }
+                (None, None) => return Err(line.refused(StoreError::NoSuchBlob(blob.hash.clone()).to_string()).into()),
+                (None, Some(_)) => {
+                    self.brought.insert(blob.hash.clone(), blob.size);
+                    self.brought_bytes += blob.size;
+                    let (size, used) = (self.brought_bytes, blobs::used(connection)?);
+                    if used + size > blobs::MOST_IN_A_STORE {
+                        return Err(StoreError::BlobQuota { size, used, most: blobs::MOST_IN_A_STORE }.into());
+                    }
+                }
+            }
         }
         Ok(())
     }

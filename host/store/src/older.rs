@@ -1,0 +1,100 @@
+//! Reading a store of the version before without changing it, where it cannot be migrated: on a read-only or full disk, or while
+//! another process keeps it locked.
+
+use rusqlite::Connection;
+
+/// The only older schema that is read as it is: that of commit 4403e97, the last one before messages had parts.
+pub(crate) const BEFORE_PARTS: u32 = 5;
+
+/// Temporary views and tables of this connection, under the names of the tables that they stand in front of. SQLite looks for a name
+/// in the temporary schema first.
+const IN_FRONT: &str = "
+PRAGMA temp_store = MEMORY;
+CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;
+CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped FROM main.requests;
+CREATE TEMP TABLE blobs (hash TEXT PRIMARY KEY, media_type TEXT, size INTEGER, bytes BLOB);
+CREATE TEMP TABLE message_blobs (message_id INTEGER, hash TEXT);
+";
+
+/// Lets the queries of this version read the tables of that one. Nothing of it reaches the file.
+pub(crate) fn adapt(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(IN_FRONT)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_conversation::SessionId;
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::migration::{MIGRATIONS, run};
+    use crate::{Depth, SearchQuery, Store, StoreError, database, header, search};
+
+    /// A store of that version with a session of two messages.
+    fn old(home: &std::path::Path) {
+        let mut connection = Connection::open(home.join("state.db")).unwrap();
+        connection.pragma_update(None, "application_id", header::APPLICATION_ID).unwrap();
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+        search::register(&connection).unwrap();
+        run(&mut connection, &MIGRATIONS[..5]).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO sessions (id, source, workspace, engine, provider, model, context_length, started_at, updated_at, \
+                 message_count) VALUES ('old', 'cli', '/w', 'e', 'p', 'm', 1, 1, 1, 2);
+                 INSERT INTO messages (session_id, role, content, origin, created_at) VALUES \
+                 ('old', 'user', 'where is the needle', 'said', 1), ('old', 'assistant', 'in the haystack', 'said', 2);
+                 INSERT INTO requests (session_id, number, sent_at, provider, model, api_mode, prompt, view, bytes, fingerprint, \
+                 prefix_bytes) VALUES ('old', 1, 1, 'p', 'm', 'chat_completions', 1, 0, 1, 'f', 0);",
+            )
+            .unwrap();
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_migrated_now_is_read_as_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        old(home.path());
+        let before = std::fs::read(home.path().join("state.db")).unwrap();
+        // Another process keeps the store locked: it can be read, and nobody can migrate it.
+        let holder = Connection::open(home.path().join("state.db")).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let store = Store::open_read_only(home.path()).unwrap().unwrap();
+        let id = SessionId("old".into());
+        let said: Vec<String> =
+            store.conversation(&id).unwrap().into_iter().map(|message| message.draft.content).collect();
+        assert_eq!(said, ["where is the needle", "in the haystack"]);
+        assert_eq!(store.sessions().unwrap().len(), 1);
+        assert_eq!(store.search(&SearchQuery::new("needle")).unwrap().len(), 1);
+        assert_eq!(store.requests(&id).unwrap()[0].payloads_replayed, 0);
+        assert_eq!(store.blobs().unwrap(), (0, 0));
+        let health = store.check(Depth::Full).unwrap();
+        assert_eq!((health.schema, health.problems), (BEFORE_PARTS, Vec::new()));
+        let mut export = Vec::new();
+        store.export(None, crate::Layout::Lines, &mut export).unwrap();
+        assert!(String::from_utf8(export).unwrap().contains("haystack"));
+        let refused = store.append(&id, &[hermes_conversation::Draft::user("no", 1)]).unwrap_err();
+        assert!(matches!(refused, StoreError::ReadOnly { .. } | StoreError::Busy { .. }), "{refused}");
+        drop(store);
+        holder.execute_batch("ROLLBACK").unwrap();
+        drop(holder);
+        assert_eq!(std::fs::read(home.path().join("state.db")).unwrap(), before);
+        // As soon as nothing is in the way, it is migrated.
+        let store = Store::open_read_only(home.path()).unwrap().unwrap();
+        assert_eq!(store.check(Depth::Full).unwrap().schema, crate::SCHEMA_VERSION);
+        assert_eq!(store.conversation(&id).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_store_on_a_read_only_disk_is_read_without_a_file_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        old(home.path());
+        let path = home.path().join("state.db");
+        let connection = database::connect_alone(&path).unwrap();
+        adapt(&connection).unwrap();
+        let sql = format!("SELECT {} FROM messages ORDER BY id", crate::log::COLUMNS);
+        let mut statement = connection.prepare(&sql).unwrap();
+        let messages: Vec<_> = statement.query_map([], crate::log::from_row).unwrap().map(Result::unwrap).collect();
+        assert_eq!((messages.len(), messages[0].content.as_str()), (2, "where is the needle"));
+        assert!(!header::beside(&path, "-wal").exists());
+    }
+}
