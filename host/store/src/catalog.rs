@@ -21,38 +21,38 @@ pub struct SessionSummary {
     pub id: SessionId,
     /// Its title.
     pub title: Option<String>,
-    /// Where it is held, such as `cli`.
+    /// The front end, such as `cli`.
     pub source: String,
     /// Unix time in milliseconds.
     pub started_at: u64,
-    /// When its last message was made; Unix time in milliseconds.
+    /// Creation time of its newest message, in Unix milliseconds.
     pub updated_at: u64,
-    /// Messages of its own that its conversation shows, without those of a parent.
+    /// Visible messages of its own, without those of a parent.
     pub message_count: u64,
-    /// The folder that it works in.
+    /// The folder in which it works.
     pub workspace: PathBuf,
     /// The model that answers.
     pub model: Model,
-    /// The session that it goes on from.
+    /// The session that it continues.
     pub parent: Option<Parent>,
-    /// The first 60 characters that the user said in it, on one line; empty where they said nothing.
+    /// The first 60 characters that the user wrote, on one line; empty if the user wrote nothing.
     pub preview: String,
 }
 
-/// By message, then by the order of creation: `rowid` settles what fell into one millisecond.
+/// By newest message, then by order of creation: `rowid` decides within one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 
 /// The sessions that `--continue` may choose: sessions of the command line with messages of their own, and branches.
 ///
-/// A continuation without messages shows what the session before it shows, so that one is chosen instead.
+/// A continuation without messages shows the same as its parent, so its parent is chosen instead.
 const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
      AND (message_count > 0 OR (parent_through IS NOT NULL AND parent_kind = 'branch'))";
 
 impl Store {
-    /// The session that a person means: by its id or title, by the beginning of an id that no other has, or by a title
-    /// of which only numbered ones are left, the newest of them.
+    /// The session that a person means: by its id or title, by a unique beginning of its id, or by a title of which
+    /// only numbered ones exist, the newest of them.
     pub fn resolve_session(&self, text: &str) -> Result<SessionId, StoreError> {
-        // What cannot be a title is none that anybody has.
+        // A text that cannot be a title belongs to no session.
         let title = hermes_session_store::title::clean(text).ok().flatten();
         self.read(|connection| {
             let unknown = || StoreError::Session(SessionError::UnknownSession(text.to_owned())).into();
@@ -80,9 +80,9 @@ impl Store {
         })
     }
 
-    /// The conversation of a folder to go on with: the one of the command line that spoke last.
+    /// The session of a folder to continue: the newest one of the command line.
     ///
-    /// A session in which nothing was said is passed over, unless it is a branch.
+    /// Skips sessions without messages, except branches.
     pub fn newest_session(&self, workspace: &Path) -> Result<Option<SessionId>, StoreError> {
         let workspace = path_text(workspace)?;
         self.read(|connection| {
@@ -91,13 +91,13 @@ impl Store {
         })
     }
 
-    /// All sessions, the one that spoke last first.
+    /// All sessions, newest first.
     pub fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.read(|connection| summaries(connection, "TRUE", -1))
     }
 
-    /// At most so many conversations that a person held, the one that spoke last first: no delegates, whose parents
-    /// speak for them, and of a session that was continued only what it goes on in.
+    /// At most this many sessions of people, newest first. Delegates are left out, and of a continued session only the
+    /// last continuation is listed.
     pub fn conversations(&self, most: Option<u64>) -> Result<Vec<SessionSummary>, StoreError> {
         let most = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
         self.read(|connection| {
@@ -109,12 +109,12 @@ impl Store {
         })
     }
 
-    /// The sessions that one conversation was held in, oldest first: each goes on in the next one. The last is where it
-    /// would be taken up.
+    /// The sessions of one conversation, oldest first; each is continued by the next. The last one is the one to
+    /// resume.
     ///
-    /// Of several continuations, one with messages goes first, then one that was itself continued, then the newest. Where
-    /// something was said, the chain ends before continuations in which nothing was. A session that is not on the chain of
-    /// its oldest session has a chain of its own.
+    /// Of several continuations, one with messages comes first, then one that was itself continued, then the newest.
+    /// After a session with messages, the chain ends before continuations without any. A session that is not on the
+    /// chain of its oldest session has a chain of its own.
     pub fn chain(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError> {
         self.read(|connection| {
             exists(connection, session)?;
@@ -125,7 +125,7 @@ impl Store {
             let mut chain = vec![first];
             while let Some(last) = chain.last() {
                 match continuation(connection, last, said)? {
-                    // Only a damaged file has a circle.
+                    // Only a damaged file has a cycle.
                     Some(next) if !chain.contains(&next) => {
                         said |= holds_messages(connection, &next)?;
                         chain.push(next);
@@ -138,7 +138,7 @@ impl Store {
     }
 }
 
-/// The continuation in which a session goes on; none without messages where `with_messages` asks for some.
+/// The continuation of a session; with `with_messages`, only one that has messages.
 fn continuation(connection: &Connection, session: &SessionId, with_messages: bool) -> Result<Option<SessionId>, Fault> {
     let mut later = connection.prepare_cached(
         "SELECT id FROM sessions WHERE parent_id = ?1 AND parent_kind = 'continuation' \
@@ -146,7 +146,7 @@ fn continuation(connection: &Connection, session: &SessionId, with_messages: boo
          AND further.parent_kind = 'continuation') DESC, updated_at DESC, rowid DESC",
     )?;
     let ids: Vec<String> = later.query_map([session.as_str()], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    // `UNION` drops what was found before, so a circle in a damaged file ends.
+    // `UNION` drops rows that were found before, so a cycle in a damaged file ends.
     let mut holds = connection.prepare_cached(
         "WITH RECURSIVE line(id) AS (SELECT ?1 UNION SELECT sessions.id FROM sessions JOIN line \
          ON sessions.parent_id = line.id WHERE sessions.parent_kind = 'continuation') \
@@ -166,7 +166,7 @@ fn holds_messages(connection: &Connection, session: &SessionId) -> Result<bool, 
     Ok(connection.prepare_cached(sql)?.query_row([session.as_str()], |row| row.get(0)).optional()?.unwrap_or(false))
 }
 
-/// What [`Store::newest_session`] answers for any of the folders.
+/// What [`Store::newest_session`] returns for any of the folders.
 pub(crate) fn newest_of_each_folder(connection: &Connection) -> Result<HashSet<SessionId>, Fault> {
     let mut statement =
         connection.prepare(&format!("SELECT workspace, id FROM sessions WHERE {CONTINUABLE} {NEWEST_FIRST}"))?;
@@ -180,9 +180,9 @@ pub(crate) fn newest_of_each_folder(connection: &Connection) -> Result<HashSet<S
     Ok(newest)
 }
 
-/// Sessions for a list; `most` below zero stands for all.
+/// Sessions for a list; a negative `most` means all.
 pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Result<Vec<SessionSummary>, Fault> {
-    // As bytes: text functions of SQL end at a NUL.
+    // As bytes: SQL's text functions end at a NUL.
     let mut statement = connection.prepare(&format!(
         "SELECT {COLUMNS}, (SELECT substr(CAST(content AS BLOB), 1, 4096) FROM messages \
          WHERE session_id = sessions.id AND role = 'user' AND NOT EXISTS (SELECT 1 FROM rewound \
@@ -208,7 +208,7 @@ pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Resu
     Ok(summaries.collect::<Result<_, _>>()?)
 }
 
-/// From the beginning of a message, which may end in the middle of a character.
+/// The beginning of a message, which may end in the middle of a character.
 fn preview(said: &[u8]) -> String {
     let whole = said.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let line = whole.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -20,7 +20,7 @@ use crate::{SCHEMA_VERSION, StoreError, older, search};
 use hermes_private_files as private;
 
 pub(crate) const NAME: &str = "state.db";
-/// A new database before it gets its name; only the holder of [`CREATION_LOCK`] touches it.
+/// A new database before it gets its name. Only the holder of [`CREATION_LOCK`] uses it.
 const NEW_NAME: &str = "state.db.new";
 pub(crate) const CREATION_LOCK: &str = "state.lock";
 pub(crate) const LOCKS: &str = "locks";
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(60);
 /// Longest wait for another process that creates the database. Creating takes a few milliseconds, most of them in `fsync`.
 const CREATION_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Statements that are prepared once: more than there are on the way of a turn.
+/// Prepared statements to cache: more than a turn uses.
 const STATEMENTS: usize = 64;
 
 /// The store of one home folder. Calls block; any number of threads and processes may share one.
@@ -40,26 +40,26 @@ const STATEMENTS: usize = 64;
 pub struct Store {
     home: PathBuf,
     path: PathBuf,
-    /// In front of the connection, since it has one of its own that must be closed before.
+    /// Before the connection, because it has a connection of its own that must be closed first.
     pub(crate) maintenance: Maintenance,
     queue: Queue,
     connection: Mutex<Connection>,
 }
 
 impl Store {
-    /// Opens `state.db` in a home folder, creating both where they are missing.
+    /// Opens `state.db` in a home folder; creates both if they are missing.
     ///
-    /// What is created is readable by its owner alone; what is there keeps its mode. A file that is not ours,
-    /// or is of a newer version, is an error and stays as it is, byte for byte, with nothing put beside it.
+    /// New files are readable by their owner only; existing ones keep their mode. A file of another program, or of a
+    /// newer version, is an error and stays unchanged, byte for byte, with nothing created beside it.
     ///
-    /// Messages that the search does not have yet are taken into it first, which can take minutes once.
+    /// First adds messages to the search index that it lacks, which can take minutes once.
     pub fn open(home: &Path) -> Result<Self, StoreError> {
         let store = Self::up_to_date(home)?;
         store.complete_search()?;
         Ok(store)
     }
 
-    /// With the schema of this version, whatever the search has.
+    /// Migrates the schema, and leaves the search index as it is.
     fn up_to_date(home: &Path) -> Result<Self, StoreError> {
         private::create_folder(home).map_err(|source| StoreError::Home { path: home.to_owned(), source })?;
         let path = home.join(NAME);
@@ -77,7 +77,7 @@ impl Store {
         patiently(&mut connection, |connection| {
             require_wal(connection, &path)?;
             migration::run(connection, MIGRATIONS)?;
-            // Reads the whole schema, so that a damaged one is found here.
+            // Reads the whole schema, so that a damaged schema is found here.
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
             Ok(())
         })
@@ -85,7 +85,7 @@ impl Store {
         Ok(Self::new(home, path, connection))
     }
 
-    /// Opens what is there for reading; none where there is no store. Nothing is created.
+    /// Opens a store for reading; `None` if there is no store. Creates nothing.
     ///
     /// A store of an older version is migrated first. If that is impossible at the moment (a read-only or full disk, a lock that
     /// another process keeps), the version before this one is read as it is. The search may lack messages of an
@@ -101,8 +101,8 @@ impl Store {
             },
             Standing::Ours { .. } => {}
         }
-        // A connection that could write removes the files beside the database again when it is the last;
-        // one opened for reading only would leave them.
+        // A connection that could write removes the files beside the database when it is the last one; a read-only
+        // connection would leave them.
         let connection = match connect(&path) {
             Err(error) if beside_is_missing(&error, &path) => {
                 connect_alone(&path).map_err(|error| StoreError::sqlite(&path, error))?
@@ -139,22 +139,22 @@ impl Store {
         &self.path
     }
 
-    /// Work that sees one state of the database from beginning to end.
+    /// Runs work that sees one state of the database from beginning to end.
     pub(crate) fn read<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.transact(TransactionBehavior::Deferred, true, &mut work)
     }
 
-    /// Work that is stored as a whole or not at all. Runs again where another writer was in the way.
+    /// Runs work that is stored as a whole or not at all. Repeats it if another writer was in the way.
     pub(crate) fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.transact(TransactionBehavior::Immediate, true, &mut work)
     }
 
-    /// Work that writes and is taken back.
+    /// Runs work that writes, and rolls it back.
     pub(crate) fn rehearse<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.transact(TransactionBehavior::Immediate, false, &mut work)
     }
 
-    /// Whether it was opened for reading only.
+    /// Whether the store was opened for reading only.
     pub(crate) fn is_read_only(&self) -> Result<bool, StoreError> {
         self.read(|connection| Ok(connection.pragma_query_value(None, "query_only", |row| row.get(0))?))
     }
@@ -166,12 +166,12 @@ impl Store {
         work: &mut dyn FnMut(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         let writes = matches!(behavior, TransactionBehavior::Immediate);
-        // A panic in earlier work has rolled back its transaction: the connection itself is sound.
+        // A panic in earlier work has rolled back its transaction, so the connection itself is sound.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut place = writes.then(|| self.queue.next());
         let done = patiently(&mut connection, |connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
-            // Whoever comes next may line up now.
+            // From here on the next writer may wait for the place.
             drop(place.take());
             if writes {
                 // A newer program may have changed the schema since the store was opened.
@@ -191,15 +191,15 @@ impl Store {
     }
 }
 
-/// A connection to a database that the header says is ours.
+/// A connection to a database whose header is that of a store.
 pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
-    // Without SQLITE_OPEN_CREATE: what vanished meanwhile is not made anew.
+    // Without SQLITE_OPEN_CREATE: a database that has vanished is not created again.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, error))?;
     prepare(connection, path).map_err(|fault| fault.at(path))
 }
 
-/// A connection where nothing can be written, neither to the database nor beside it.
+/// A connection where neither the database nor anything beside it can be written.
 pub(crate) fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
     let connection = header::connect_immutable(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -211,12 +211,12 @@ fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault>
     connection.busy_handler(Some(wait_for_writer))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     search::register(&connection)?;
-    // Until the version is known: closing the last connection would write the log into the database.
+    // Until the version is known: closing the last connection would move the log into the database.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let version = patiently(&mut connection, |connection| Ok(migration::version(connection)?))?;
     header::check_version(path, version)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    // An acknowledged message is on the disk, even when the power goes.
+    // An acknowledged message is on the disk, even after a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -232,7 +232,7 @@ fn beside_is_missing(error: &StoreError, path: &Path) -> bool {
     cannot && !fs::metadata(header::beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// A process was ended here, and its log cannot be read without a file that cannot be made either.
+/// A process ended here without closing the store, and its log cannot be read without a file that cannot be created.
 fn about_log(error: StoreError, path: &Path) -> StoreError {
     let cannot = matches!(error, StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. });
     if cannot && header::beside(path, "-wal").exists() && !header::beside(path, "-shm").exists() {
@@ -241,9 +241,10 @@ fn about_log(error: StoreError, path: &Path) -> StoreError {
     error
 }
 
-/// Databases are born in this mode; one that is not has been changed by hand or lies where it cannot work.
+/// Databases are created in WAL mode. A database in another mode was changed by hand, or its file system does not
+/// support WAL.
 fn require_wal(connection: &Connection, path: &Path) -> Result<(), Fault> {
-    // Asking is harmless, setting it while others open the file is not: so only where it is needed.
+    // Reading the mode is harmless; setting it while others have the file open is not. So it is set only if necessary.
     if journal_mode(connection)? == "wal" || set_wal(connection)? == "wal" {
         return Ok(());
     }
@@ -262,8 +263,8 @@ fn set_wal(connection: &Connection) -> rusqlite::Result<String> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
 }
 
-/// Makes the database under another name and gives it its own when it is whole, so that no process ever sees
-/// half of one and a crash leaves none.
+/// Creates the database under another name and renames it when it is complete, so that no process ever sees half of a
+/// database and a crash leaves none.
 fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
     let locks = home.join(LOCKS);
     private::create_folder(&locks).map_err(|error| StoreError::file(&locks, error))?;
@@ -273,7 +274,7 @@ fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
     }
     let new = home.join(NEW_NAME);
     for suffix in ["", "-journal", "-wal", "-shm"] {
-        // Left by a process that was ended here.
+        // Left by a process that ended here.
         let _ = fs::remove_file(header::beside(&new, suffix));
     }
     private::open_file(&new).map_err(|error| StoreError::file(&new, error))?;
@@ -281,7 +282,7 @@ fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
     fs::rename(&new, path).and_then(|()| private::sync_folder(home)).map_err(|error| StoreError::file(path, error))
 }
 
-/// When this returns the file is whole and on the disk.
+/// When this returns, the file is complete and on the disk.
 fn fill(path: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;

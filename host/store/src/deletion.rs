@@ -1,4 +1,5 @@
-//! Sessions that go: with all that hangs on them, and never from under one that stands on them.
+//! Deletes sessions with everything that belongs to them. A session whose messages another session shows is not
+//! deleted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,7 @@ use crate::error::Fault;
 use crate::{Deletion, ParentKind, SessionError, Store, StoreError};
 
 impl Store {
-    /// What [`Store::delete`] would delete. Nothing is changed.
+    /// What [`Store::delete`] would delete. Changes nothing.
     pub fn deletion(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError> {
         self.read(|connection| {
             let deletion = plan(&Family::read(connection)?, sessions, with_children)?;
@@ -20,13 +21,13 @@ impl Store {
 
     /// Deletes sessions for good, all or none: their messages, prompts, views and requests, and their delegates.
     ///
-    /// Refused where another session stands on their messages, unless those behind them are to go too, and where
-    /// somebody is at work on one of them.
+    /// Refused if another session shows their messages (unless children are deleted too), or if a process is working on
+    /// one of them.
     pub fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError> {
         self.carry_out(|family| plan(family, sessions, with_children))
     }
 
-    /// Deletes what was planned and nothing else: refused where a session got a delegate or a child meanwhile.
+    /// Deletes exactly what was planned. Refused if a session has got a delegate or a child since then.
     pub fn delete_planned(&self, planned: &Deletion) -> Result<Deletion, StoreError> {
         self.carry_out(|family| {
             let deletion = plan(family, &planned.sessions, false)?;
@@ -49,7 +50,8 @@ impl Store {
     fn carry_out(&self, plan: impl Fn(&Family) -> Result<Deletion, Fault>) -> Result<Deletion, StoreError> {
         self.write(|connection| {
             let deletion = plan(&Family::read(connection)?)?;
-            // A process that takes one up after this look finds it gone with its first message.
+            // A process that resumes one of them after this check learns with its first message that the session is
+            // gone.
             self.all_free(&deletion.sessions)?;
             for session in &deletion.detached {
                 connection
@@ -75,10 +77,10 @@ impl Store {
     }
 }
 
-/// Who goes on from whom, of all sessions.
+/// Which session continues which, for all sessions.
 pub(crate) struct Family {
     order: Vec<SessionId>,
-    /// Whose messages a session's conversation may have; none for one that goes on from nobody, or for a delegate.
+    /// The session whose messages this one may show; `None` for a session that continues no other, and for a delegate.
     known: HashMap<SessionId, Option<SessionId>>,
     children: HashMap<SessionId, Vec<Child>>,
 }
@@ -86,7 +88,7 @@ pub(crate) struct Family {
 pub(crate) struct Child {
     pub(crate) id: SessionId,
     pub(crate) kind: ParentKind,
-    /// Whether its conversation has messages of the parent's.
+    /// Whether its conversation contains messages of the parent.
     pub(crate) stands_on_it: bool,
 }
 
@@ -118,8 +120,7 @@ impl Family {
         Ok(family)
     }
 
-    /// As they were created, they are so already, save in a store that was repaired: there a parent may have come back
-    /// behind its children.
+    /// The order of creation has parents first, except in a repaired store, where a parent may follow its children.
     fn put_parents_first(&mut self) {
         let parents: HashMap<&SessionId, &SessionId> =
             self.children.iter().flat_map(|(parent, of)| of.iter().map(move |child| (&child.id, parent))).collect();
@@ -127,7 +128,7 @@ impl Family {
         let mut order = Vec::with_capacity(self.order.len());
         for session in &self.order {
             let above = std::iter::successors(Some(session), |session| parents.get(*session).copied());
-            // Of a row that goes round, as only damage makes one, each is taken once.
+            // Only a damaged store has a cycle; each session of it is taken once.
             let mut seen = HashSet::new();
             let waiting: Vec<&SessionId> = above
                 .take_while(|id| self.known.contains_key(*id) && !placed.contains(*id) && seen.insert((*id).clone()))
@@ -140,7 +141,7 @@ impl Family {
         self.order = order;
     }
 
-    /// All sessions, as they were created, no child before its parent.
+    /// All sessions in the order of creation, parents before their children.
     pub(crate) fn order(&self) -> &[SessionId] {
         &self.order
     }
@@ -185,7 +186,7 @@ fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Del
     Ok(deletion)
 }
 
-/// Children before their parents, since a parent may not go before them.
+/// Children before their parents: a parent cannot be deleted first.
 fn in_order(family: &Family, named: &[SessionId], going: &HashSet<&SessionId>) -> Vec<SessionId> {
     enum Step<'a> {
         Enter(&'a SessionId),
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!((session, children.as_slice()), (&root.id, [branch.id.clone(), other.id.clone()].as_slice()));
         assert!(error.diagnose().fix.steps().contains(&Action::DeleteWithChildren.into()), "{error}");
         assert_eq!(left(&store).len(), 4);
-        // Named in any order, they may go together.
+        // Both are named, so both are deleted, in any order.
         let all = [root.id.clone(), on.id, root.id.clone(), other.id, branch.id];
         assert_eq!(store.delete(&all, false).unwrap().sessions.len(), 4);
         assert_eq!(left(&store).len(), 0);

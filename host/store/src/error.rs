@@ -1,5 +1,4 @@
-//! What can go wrong with the store, by situation.
-//! `Display` gives the cause; `diagnosis.rs` has the remedies.
+//! What can go wrong with the store, by situation. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ pub enum StoreError {
     /// A rule about sessions that every store enforces.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The home folder is not there and cannot be made.
+    /// The home folder does not exist and cannot be created.
     #[error("the folder {} cannot be created: {source}", path.display())]
     Home {
         /// The home folder.
@@ -31,7 +30,7 @@ pub enum StoreError {
     Foreign {
         /// The database.
         path: PathBuf,
-        /// The application id in its header; 0 where none was set.
+        /// The application id in its header; 0 if none was set.
         found: u32,
     },
     /// The database was written by a later version of this program.
@@ -47,13 +46,13 @@ pub enum StoreError {
         /// The newest that this program knows.
         known: u32,
     },
-    /// The file is no SQLite database.
+    /// The file is not an SQLite database.
     #[error("{} is not a database and was left as it is", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
-    /// What was written last is there, the database that it belongs to is not.
+    /// The write-ahead log exists, but its database does not.
     #[error(
         "{} is there but the database beside it is missing or empty: it may hold messages, so no new database was created",
         path.display()
@@ -84,10 +83,10 @@ pub enum StoreError {
         path: PathBuf,
         /// The copy that was made first.
         backup: PathBuf,
-        /// What stood in the way.
+        /// Why the repair failed.
         detail: String,
     },
-    /// The database or its folder may not be written.
+    /// The database or its folder cannot be written.
     #[error(
         "{} cannot be written: the file, its folder or the file system is read-only",
         path.display()
@@ -96,7 +95,7 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// What was written last stands in a log that cannot be read where nothing may be written.
+    /// The newest data is in a log that cannot be read in a read-only folder.
     #[error(
         "the last changes of {} are in the -wal file beside it, which can be read only if the folder can be written",
         path.display()
@@ -113,13 +112,13 @@ pub enum StoreError {
         /// What the system says.
         detail: String,
     },
-    /// No room is left.
+    /// The disk is full.
     #[error("{} cannot grow: the disk is full", path.display())]
     DiskFull {
         /// The database or file.
         path: PathBuf,
     },
-    /// Others kept writing for longer than a writer waits.
+    /// Another process kept the database locked for longer than a writer waits.
     #[error("{} is kept locked by another process", path.display())]
     Busy {
         /// The database or lock file.
@@ -141,19 +140,19 @@ pub enum StoreError {
         /// What it says.
         source: rusqlite::Error,
     },
-    /// The operating system gives no randomness for an id.
+    /// The operating system provides no randomness for an id.
     #[error("no session id could be made: {0}")]
     Random(getrandom::Error),
     /// The async runtime stopped the work on the database before it was done.
     #[error("the work on the database was stopped: {0}")]
     Stopped(String),
-    /// An export cannot be written to where it goes.
+    /// An export cannot be written to its destination.
     #[error("the export cannot be written: {0}")]
     Output(io::Error),
-    /// The file that is to be imported cannot be read.
+    /// The file to import cannot be read.
     #[error("the file cannot be read: {0}")]
     Input(io::Error),
-    /// The file that is to be imported is not one that an export makes.
+    /// The file to import is not an export, or is invalid.
     #[error("line {line}: {problem}")]
     Import {
         /// The line, from 1.
@@ -161,7 +160,7 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
-    /// An import ended in the middle.
+    /// An import stopped in the middle.
     #[error("the import stopped after {stored} sessions, each of them whole: {source}")]
     ImportStopped {
         /// Sessions that are stored.
@@ -193,7 +192,7 @@ pub enum StoreError {
     /// The bytes of a picture or file are not those that its hash and size name.
     #[error("the bytes of the picture or file {0} are not those that it had")]
     BlobChanged(BlobId),
-    /// A message names a blob that is not in the store and does not bring its bytes.
+    /// A message names a blob that the store does not have, and contains no bytes of it.
     #[error("the bytes of the picture or file {0} are not in the store, and the message does not bring them")]
     NoSuchBlob(BlobId),
     /// The parts of a message break a rule.
@@ -240,7 +239,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Somebody else is writing: the same work may pass a moment later.
+    /// Another connection is writing: the same work may succeed a moment later.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(
             self,

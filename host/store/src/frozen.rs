@@ -1,5 +1,5 @@
-//! What all requests of a session begin with: the system prompt and the tools, kept byte for byte. A rebuilt one is stored
-//! behind the earlier ones, so that every request can be put together again as it was sent.
+//! The prompt with which all requests of a session begin: system prompt and tools, byte for byte. A rebuilt prompt is
+//! stored after the earlier ones, so that every request can be reconstructed as it was sent.
 
 use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -11,9 +11,10 @@ use crate::{Frozen, PromptNumber, Store, StoreError};
 pub(crate) const COLUMNS: &str = "number, system_prompt, layers, tools, reason";
 
 impl Store {
-    /// Makes this what the session's requests begin with from now on. The same as before changes nothing.
+    /// Stores the prompt with which the session's requests begin from now on. The same prompt as before keeps its
+    /// number.
     ///
-    /// Answers the number under which it is stored; the one given is ignored.
+    /// Returns its number; the given number is ignored.
     pub fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<PromptNumber, StoreError> {
         self.write(|connection| {
             exists(connection, id)?;
@@ -21,7 +22,7 @@ impl Store {
         })
     }
 
-    /// One of the prompts that a session had, by its number.
+    /// One of the prompts of a session.
     pub fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, StoreError> {
         self.read(|connection| {
             exists(connection, id)?;
@@ -50,7 +51,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, frozen: &Frozen, now:
     Ok(number)
 }
 
-/// Under the number that it has.
+/// Inserts a prompt under its own number.
 pub(crate) fn insert(connection: &Connection, id: &SessionId, frozen: &Frozen, created_at: u64) -> Result<(), Fault> {
     connection
         .prepare_cached(

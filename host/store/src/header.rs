@@ -1,8 +1,8 @@
-//! What a file is, before anything is done to it.
+//! Identifies a file before anything is done to it.
 //!
-//! SQLite leaves files beside a database even when it only reads it, unless it is told that nobody writes: so
-//! it is first opened in that way, until its header says that it is ours and of a version that we know. It is not read
-//! as a plain file, since closing one would release the locks that other connections of the process hold on it.
+//! SQLite creates files beside a database even if it only reads it, unless the database is opened as immutable. So a
+//! file is first opened as immutable, until its header shows that it is a store of a known version. It is not read as a
+//! plain file, because closing a plain file would release the locks that other connections of the process hold on it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,22 +13,22 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::{SCHEMA_VERSION, StoreError, migration};
 
-/// `Hrms`, in the header of every database that this program made.
+/// `Hrms`, in the header of every database that this program creates.
 pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"Hrms");
 
-/// A database has a page at least, and no page is smaller. SQLite takes what is shorter for an empty one.
+/// A database has at least one page of this size. SQLite treats a shorter file as empty.
 const SMALLEST: u64 = 512;
 
-/// What stands where the database belongs.
+/// What is at the path of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Nothing, or an empty file.
     Absent,
-    /// A database of ours with this schema version in its header; the write-ahead log may know of a later one.
+    /// A store with this schema version in its header. The write-ahead log may contain a later version.
     Ours { version: u32 },
 }
 
-/// Looks without writing; every file that is not ours is an error.
+/// Looks without writing. Every file that is not a store is an error.
 pub(crate) fn inspect(path: &Path) -> Result<Standing, StoreError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -52,8 +52,8 @@ pub(crate) fn inspect(path: &Path) -> Result<Standing, StoreError> {
     Ok(Standing::Ours { version })
 }
 
-/// A connection that takes the file for one that nobody can write: it needs nothing beside it, locks nothing and
-/// does not look into the write-ahead log.
+/// A connection that treats the file as immutable: it creates nothing beside the file, takes no locks, and ignores the
+/// write-ahead log.
 pub(crate) fn connect_immutable(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let mut uri = String::from("file:");
@@ -71,8 +71,8 @@ pub(crate) fn connect_immutable(path: &Path) -> rusqlite::Result<Connection> {
 /// The application id and the schema version.
 fn fields(path: &Path) -> rusqlite::Result<(u32, u32)> {
     let connection = connect_immutable(path)?;
-    // While a checkpoint runs, and after one that was cut off, the file is shorter than its header says and only the
-    // log has the rest. Whoever may repair a schema is let past that, and nothing is read here but the header.
+    // During a checkpoint, and after one that was interrupted, the file is shorter than its header says, and only the
+    // log has the rest. `writable_schema` lets the header be read all the same; nothing else is read here.
     connection.pragma_update(None, "writable_schema", true)?;
     Ok((application_id(&connection)?, migration::version(&connection)?))
 }
@@ -82,7 +82,7 @@ fn application_id(connection: &Connection) -> rusqlite::Result<u32> {
     Ok(id.cast_unsigned())
 }
 
-/// Refuses the schema of a later program.
+/// Refuses a schema of a newer program.
 pub(crate) fn check_version(path: &Path, found: u32) -> Result<(), StoreError> {
     if found > SCHEMA_VERSION {
         return Err(StoreError::NewerSchema { path: path.to_owned(), found, known: SCHEMA_VERSION });

@@ -1,4 +1,4 @@
-//! Whether the store is sound: what SQLite says of the file, and whether it holds what this program puts there.
+//! Checks the store: what SQLite says about the file, and whether the content is what this program writes.
 
 use rusqlite::Connection;
 use serde::Serialize;
@@ -11,9 +11,9 @@ use crate::{Store, StoreError, log, migration};
 /// How closely a check looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Every page, but not whether indexes agree with their tables: about as long as reading the file.
+    /// Every page, but not whether indexes match their tables. Takes about as long as reading the file.
     Quick,
-    /// All there is, every message included.
+    /// Everything, including every message and picture.
     Full,
 }
 
@@ -26,19 +26,19 @@ pub struct Health {
     pub sessions: u64,
     /// Messages.
     pub messages: u64,
-    /// What is wrong, a line each; nothing where all is sound.
+    /// The problems, one per line; empty if the store is sound.
     pub problems: Vec<String>,
 }
 
-/// Lines that are enough to see what is the matter.
+/// Enough lines to show what is wrong.
 const MOST: usize = 20;
 
 impl Store {
-    /// Looks for damage. Nothing is changed: what is written for a trial is taken back.
+    /// Looks for damage. Changes nothing: a trial write is rolled back.
     pub fn check(&self, depth: Depth) -> Result<Health, StoreError> {
         let mut health = self.read(|connection| {
             let mut problems = file(connection, depth)?;
-            // What lies on damaged pages cannot be counted.
+            // Rows on damaged pages cannot be counted.
             let counted = contents(connection, depth);
             let (sessions, messages) = match counted {
                 Ok((sessions, messages, more)) => {
@@ -51,7 +51,7 @@ impl Store {
             Ok(Health { schema: migration::version(connection)?, sessions, messages, problems })
         })?;
         if health.problems.is_empty() && !self.is_read_only()? {
-            // Indexes are only looked into when something is written.
+            // SQLite only looks into indexes when something is written.
             match self.rehearse(trial) {
                 Err(error @ (StoreError::Corrupt { .. } | StoreError::Sqlite { .. })) => {
                     health.problems.push(format!("nothing can be written: {error}"));
@@ -88,7 +88,7 @@ fn file(connection: &Connection, depth: Depth) -> Result<Vec<String>, Fault> {
     }
 }
 
-/// Sessions, messages, and what is wrong with either.
+/// The numbers of sessions and messages, and the problems of both.
 fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<String>), Fault> {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned);
     let mut problems = Vec::new();
@@ -104,7 +104,7 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
         "rows are missing: there are rows of",
     )?;
     list(
-        // Of a session that is being imported they are counted at its end.
+        // The messages of a session that is being imported are counted at its end.
         &format!(
             "SELECT id FROM sessions WHERE source <> '{UNFINISHED}' AND message_count <> (SELECT count(*) FROM messages WHERE session_id = sessions.id) \
          - (SELECT count(*) FROM rewound JOIN messages ON messages.id = message_id \
@@ -113,7 +113,7 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
         "the count of messages is wrong in session",
     )?;
     if depth == Depth::Full {
-        // In a store that is being brought up to date the older messages are still to come.
+        // During an upgrade of the search index, older messages are still missing.
         for table in ["messages_fts", "messages_fts_trigram"] {
             let sql = format!(
                 "SELECT '{table}' WHERE NOT EXISTS (SELECT 1 FROM state_meta WHERE key = 'search_pending') AND ( \

@@ -1,7 +1,7 @@
-//! One process at a time works on a session.
+//! Only one process at a time works on a session.
 //!
-//! A lease is a lock of the operating system on a file, so that it ends with the process that holds it, however
-//! that ends. The file holds the process id for the one who is turned away.
+//! A lease is an operating-system lock on a file, so it ends with its process, however the process ends. The file
+//! contains the process id, which a refused process shows.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -14,11 +14,12 @@ use crate::database::LOCKS;
 use crate::{SessionError, Store, StoreError};
 use hermes_private_files as private;
 
-/// Whoever only asks who works on a session holds its lock for a moment: one that lasts no longer than that is no lease.
+/// A process that only asks for the holder takes the lock for a moment. A lock that lasts no longer than this is not a
+/// lease.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(6);
 
-/// The right to work on a session, until it is dropped or the process ends.
+/// The right to work on a session. It ends when this value is dropped or the process ends.
 #[derive(Debug)]
 #[must_use = "the session is free again as soon as its lease is dropped"]
 pub struct Lease {
@@ -36,7 +37,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // While the lock is still held; whoever has opened the file meanwhile notices that it is gone.
+        // Remove the file while the lock is held: a process that has opened the file meanwhile sees that it is gone.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.path);
         }
@@ -44,19 +45,19 @@ impl Drop for Lease {
 }
 
 impl Store {
-    /// Who works on a session: none where nobody does, else the process, where that could be read.
+    /// The holder of a session's lease: `None` without one, else its process id if that could be read.
     pub(crate) fn holder(&self, session: &SessionId) -> Result<Option<Option<u32>>, StoreError> {
         holder(&self.home().join(LOCKS), session)
     }
 
-    /// Takes a session for this process, or says who has it. Two leases of one process exclude each other too.
+    /// Takes the lease of a session, or reports its holder. Two leases within one process exclude each other too.
     pub fn lease(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        // Also what makes the id a safe file name: those of the database are our own.
+        // This also makes the id a safe file name: the store contains only ids that it made or checked.
         self.session(session)?;
         self.lease_unseen(session)
     }
 
-    /// The same for one that is not there yet, or that nobody sees yet; its id must be a file name.
+    /// The same for a session that is not stored or not visible yet. Its id must be a file name.
     pub(crate) fn lease_unseen(&self, session: &SessionId) -> Result<Lease, StoreError> {
         let folder = self.home().join(LOCKS);
         let path = folder.join(format!("{session}.lock"));
@@ -86,7 +87,7 @@ impl Store {
     }
 }
 
-/// As [`Store::holder`], in the folder of the locks.
+/// [`Store::holder`] for a folder of locks.
 pub(crate) fn holder(locks: &Path, session: &SessionId) -> Result<Option<Option<u32>>, StoreError> {
     let path = locks.join(format!("{session}.lock"));
     let mut file = match File::open(&path) {
@@ -94,7 +95,7 @@ pub(crate) fn holder(locks: &Path, session: &SessionId) -> Result<Option<Option<
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StoreError::file(&path, error)),
     };
-    // Shared, so that two who ask do not take each other for the holder.
+    // A shared lock, so that two processes that ask do not see each other as the holder.
     match file.try_lock_shared() {
         Ok(()) => Ok(None),
         Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&mut file))),
@@ -102,17 +103,17 @@ pub(crate) fn holder(locks: &Path, session: &SessionId) -> Result<Option<Option<
     }
 }
 
-/// Whether an id can name a lock. Those that this program makes can; one that comes from outside is asked.
+/// Whether an id can name a lock file. Ids from outside have to be checked; those that this program makes always can.
 pub(crate) fn is_file_name(session: &SessionId) -> bool {
     const LONGEST: usize = 100;
-    // What this program calls its own locks.
+    // Names of the program's own locks.
     const TAKEN: [&str; 2] = ["state", "writers"];
     let id = session.as_str();
     let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     plain && (1..=LONGEST).contains(&id.len()) && !TAKEN.iter().any(|taken| id.eq_ignore_ascii_case(taken))
 }
 
-/// Whether the file is the one that has this name, and not one whose holder removed it before letting go.
+/// Whether the file still has this name. The holder may have removed it before it released the lock.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -136,7 +137,7 @@ fn write_pid(file: &mut File) -> io::Result<()> {
     write!(file, "{}", std::process::id())
 }
 
-/// None where the holder has not written it yet, or the system lets nobody read a locked file.
+/// `None` if the holder has not written it yet, or if the system does not let others read a locked file.
 fn read_pid(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;

@@ -1,8 +1,8 @@
 //! `state.db`: the sessions, the append-only log of their messages, and the views that models were shown.
 //!
-//! One SQLite file in the home folder, opened by any number of processes at once. What a message says is
-//! written once and never changed: the schema itself refuses it. What a valid view or plan is, is not decided
-//! here but in `hermes-conversation`; what a session says to a model is not known here at all.
+//! One SQLite file in the home folder, opened by any number of processes at once. The content of a message is written
+//! once and never changed: the schema itself refuses an update. `hermes-conversation` decides whether a view or plan is
+//! valid. The store knows nothing about the requests that a session sends to a model.
 //!
 //! ```
 //! use hermes_conversation::{Draft, Model};

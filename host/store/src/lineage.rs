@@ -8,32 +8,33 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::error::Fault;
 use crate::{ParentKind, SessionError, StoreError};
 
-/// What a conversation has of one session.
+/// The part of a session that belongs to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) session: String,
-    /// The last message, and with it the last view, that belongs to the conversation.
+    /// The last message that belongs to the conversation.
     pub(crate) last_message: i64,
-    /// The last view, by its id: views that the session got after the branch are not the branch's.
+    /// The last view, by its id: a branch does not share views that its parent got later.
     pub(crate) last_view: i64,
-    /// The last row of `rewound`, likewise: what the session takes back after the branch stays in the branch.
+    /// The last row of `rewound`, likewise: what the parent rewinds after the branch stays in the branch.
     last_rewound: i64,
 }
 
-/// A conversation as the database holds it.
+/// A conversation as the database stores it.
 #[derive(Debug)]
 pub(crate) struct Lineage {
-    /// The session itself, then the one that it goes on from, and so on.
+    /// The session itself, then its parent, and so on.
     ///
-    /// Each is bounded by what those after it took over: a branch of a branch has no more of the first than the
-    /// middle one had, nor more than it asked for.
+    /// Each stretch is bounded by all later ones: a branch of a branch has no more of the first session than the middle
+    /// one had, and no more than it asked for.
     pub(crate) stretches: Vec<Stretch>,
-    /// Messages that were taken back, by the session or by one before it while the conversation was still theirs.
+    /// Rewound messages: rewound by the session, or by an ancestor before the next session branched off.
     pub(crate) rewound: HashSet<i64>,
 }
 
 impl Lineage {
-    /// Whether a view or a conversation may look at this message: one that is not there any more hides what looks at it.
+    /// Whether a view or conversation may contain this message. A message that is gone hides the view that refers to
+    /// it.
     pub(crate) fn shows(&self, message: i64) -> bool {
         !self.rewound.contains(&message)
     }
@@ -54,7 +55,7 @@ pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Lineage
         last_view: i64::MAX,
         last_rewound: i64::MAX,
     });
-    // A parent is older than its child, so there is no way round but through a damaged file.
+    // A parent is older than its child, so only a damaged file has a cycle.
     while let Some(stretch) = next.filter(|stretch| seen.insert(stretch.session.clone())) {
         let parent = parent_of
             .query_row(params![stretch.session], |row| {
@@ -88,7 +89,8 @@ pub(crate) fn of(connection: &Connection, session: &SessionId) -> Result<Lineage
     Ok(lineage)
 }
 
-/// The sessions before this one, nearest first, each with how the one behind it goes on from it. A delegate has none.
+/// The ancestors of a session, nearest first, each with the way in which the next session continues it. A delegate has
+/// none.
 pub(crate) fn ancestors(connection: &Connection, session: &SessionId) -> Result<Vec<(SessionId, ParentKind)>, Fault> {
     let mut parent_of = connection.prepare_cached(
         "SELECT parent_id, parent_kind FROM sessions WHERE id = ?1 AND parent_kind IN ('branch', 'continuation')",

@@ -1,4 +1,4 @@
-//! The messages: written once, read in order.
+//! The messages: appended once, read in order.
 
 use hermes_conversation::{Draft, Message, MessageId, Origin, Part, Role, SessionId, ToolCall};
 use rusqlite::types::Type;
@@ -8,14 +8,14 @@ use crate::error::Fault;
 use crate::lineage::{self, Lineage};
 use crate::{SessionError, Store, StoreError, blobs};
 
-/// As [`from_row`] reads them.
+/// The columns that [`from_row`] reads.
 pub(crate) const COLUMNS: &str =
     "id, role, content, sent, reasoning, tool_calls, tool_call_id, tool_name, origin, created_at, parts, author";
 
 impl Store {
-    /// Stores messages at the end of a session, all or none, and answers them with their numbers.
+    /// Appends messages to a session, all or none, and returns them with their ids.
     ///
-    /// When this returns they are on the disk.
+    /// When this returns, they are on the disk.
     pub fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
         if drafts.iter().any(|draft| draft.role == Role::System) {
             return Err(SessionError::SystemMessage.into());
@@ -25,7 +25,7 @@ impl Store {
         Ok(drafts.iter().map(blobs::stripped).zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
     }
 
-    /// A session's messages, behind those that it has of the sessions it goes on from, without what was taken back.
+    /// A session's conversation: the messages of its ancestors, then its own, without rewound ones.
     pub fn conversation(&self, session: &SessionId) -> Result<Vec<Message>, StoreError> {
         self.read(|connection| {
             let lineage = lineage::of(connection, session)?;
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-/// The messages of a conversation from this one on.
+/// The messages of a conversation from this id on.
 pub(crate) fn since(connection: &Connection, lineage: &Lineage, first: MessageId) -> Result<Vec<Message>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id"
@@ -68,7 +68,7 @@ fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Res
     drafts.iter().map(|draft| Ok(MessageId(insert(connection, session, draft)?.cast_unsigned()))).collect()
 }
 
-/// A message of its own number, behind all that there are.
+/// Inserts a message; its id is higher than all others.
 pub(crate) fn insert(connection: &Connection, session: &SessionId, draft: &Draft) -> Result<i64, Fault> {
     let tool_calls = (!draft.tool_calls.is_empty()).then(|| to_json(&draft.tool_calls)).transpose()?;
     let parts = (!draft.parts.is_empty()).then(|| to_json(&blobs::stripped(draft).parts)).transpose()?;
@@ -151,7 +151,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(draft.numbered(MessageId(row.get::<_, i64>(0)?.cast_unsigned())))
 }
 
-/// A kind of part that is not known here must not be dropped in silence.
+/// An unknown kind of part must not be dropped silently.
 fn parts_from_json(json: &str) -> rusqlite::Result<Vec<Part>> {
     serde_json::from_str(json).map_err(|error| {
         let told = error.to_string();
@@ -167,7 +167,7 @@ fn origin_text(origin: Origin) -> &'static str {
     }
 }
 
-/// A column holds what this program never writes.
+/// A column contains a value that this program never writes.
 pub(crate) fn corrupt(column: usize, what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, what.into())
 }

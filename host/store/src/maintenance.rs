@@ -1,8 +1,8 @@
-//! Moving what was written from the write-ahead log into the database, beside the writers.
+//! Moves the write-ahead log into the database while others write.
 //!
-//! SQLite would do it inside whichever commit finds the log long, which then waits for the disk twice more and for all the
-//! pages in between. Here a thread of its own does it while others go on writing. It is started by the first writer
-//! that writes much, or finds that others did; a command that stores a message or two leaves it to closing.
+//! SQLite would do this within whichever commit finds the log long, and that commit would wait for two more syncs and
+//! for all pages between them. Here a thread does it while others continue to write. The first writer that writes much,
+//! or finds a long log, starts the thread; a command that stores a message or two leaves the work to closing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use crate::database::connect;
 use crate::header::beside;
 use crate::queue::Queue;
 
-/// Commits between two rounds: with some ten pages each, about four megabytes.
+/// Commits between two rounds. With about ten pages each, that is about four megabytes.
 const EVERY: u32 = 100;
-/// Bytes of the log from which on the first commit of a process does not wait for so many: where somebody keeps the
-/// database open, nobody's closing moves the log, however many come and store a message each.
+/// If the log has this many bytes, the first commit of a process starts a round at once. Otherwise the log would only
+/// grow while another process keeps the database open and many short processes each store a message.
 const LEFT: u64 = 4 << 20;
-/// Pages of the log, 64 MiB, from which on writers are made to wait for its end: while they go on, a round never
-/// quite catches up with them, and the log would grow for as long as they do.
+/// If the log has this many pages (64 MiB), writers have to wait for the end of a round. While they write, a round
+/// never quite catches up with them, and the log would grow as long as they continue.
 const LONG: i64 = 16_384;
-/// How long they may have to wait for that, where a reader is still at work on the log. Then the log grows until the reader
-/// has ended.
+/// How long writers wait for that while a reader still uses the log. After that the log grows until the reader has
+/// ended.
 const STANDSTILL: Duration = Duration::from_millis(20);
-/// Pages from which on a commit does it all the same, where no thread can be had.
+/// If no thread can be started, a commit moves the log itself from this many pages on.
 pub(crate) const LAST_RESORT: i64 = 4 * LONG;
 
-/// The thread, once it is needed.
+/// The thread, once it was needed.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     path: PathBuf,
@@ -40,9 +40,9 @@ pub(crate) struct Maintenance {
 
 #[derive(Debug)]
 struct State {
-    /// Since the last ring.
+    /// Commits since the thread was last woken.
     commits: u32,
-    /// Whether the log was looked at.
+    /// Whether the length of the log was checked.
     looked: bool,
     worker: Option<Worker>,
 }
@@ -72,14 +72,14 @@ impl Maintenance {
             state.worker = start(&self.path);
         }
         if let Some(worker) = &state.worker {
-            // Where it was rung for already, once is enough.
+            // If the thread was woken already, once is enough.
             let _ = worker.bell.try_send(());
         }
     }
 }
 
 impl Drop for Maintenance {
-    /// Waits for the round that is running, so that the last connection to go finds the log free.
+    /// Waits for the round that is running, so that closing the last connection finds the log unused.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(Worker { bell, thread }) = state.worker.take() {
@@ -89,7 +89,7 @@ impl Drop for Maintenance {
     }
 }
 
-/// Whether there is much in the log, or was: its file keeps its length.
+/// Whether the log is or was long: its file keeps its length.
 fn is_long(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() >= LEFT)
 }
@@ -114,21 +114,21 @@ fn work(path: &Path, rings: &Receiver<()>) {
     }
 }
 
-/// Moves what can be moved without holding anybody up; the rest only where the log has become long.
+/// Moves what can be moved without blocking others. Moves the rest only if the log has become long.
 fn round(connection: &Connection, queue: Option<&Queue>) -> rusqlite::Result<()> {
     if checkpoint(connection, "PASSIVE")? > LONG {
-        // What came meanwhile, so that little is left for the standstill.
+        // Another pass for what was written meanwhile, so that little is left for the blocking pass.
         checkpoint(connection, "PASSIVE")?;
         let _place = queue.map(Queue::next);
         connection.busy_timeout(STANDSTILL)?;
-        // Begun again from its front, the file keeps its length: cutting it off holds everybody up for longer, and
-        // growing again makes every write dearer.
+        // The log restarts at its beginning, and its file keeps its length: truncating would block everyone for longer,
+        // and growing again would slow down every write.
         checkpoint(connection, "RESTART")?;
     }
     Ok(())
 }
 
-/// Answers how many pages the log has.
+/// Returns how many pages the log has.
 fn checkpoint(connection: &Connection, how: &str) -> rusqlite::Result<i64> {
     connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |row| row.get(1))
 }

@@ -1,11 +1,11 @@
-//! What the program notes for itself beside the sessions: short values by name.
+//! Notes that the program keeps for itself: short values by name.
 
 use rusqlite::OptionalExtension as _;
 
 use crate::{Store, StoreError};
 
 impl Store {
-    /// What was noted under a name.
+    /// The note of this name.
     pub fn note(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached("SELECT value FROM state_meta WHERE key = ?1")?;
@@ -13,7 +13,7 @@ impl Store {
         })
     }
 
-    /// Notes a value under a name in place of the one before; none forgets it.
+    /// Replaces a note; `None` removes it.
     pub fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), StoreError> {
         self.write(|connection| {
             match value {

@@ -1,4 +1,4 @@
-//! Letting go of old sessions: which ones by filters, and never what somebody would miss at once.
+//! Deletes old sessions, chosen by filters. Sessions that the user would miss at once are kept.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -12,32 +12,32 @@ use crate::deletion::Family;
 use crate::error::Fault;
 use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError};
 
-/// Which sessions may go: all that is set must be true of them.
+/// Which sessions are deleted: those that match every filter that is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PruneFilter {
-    /// Said nothing since; Unix time in milliseconds.
+    /// No message since this time, in Unix milliseconds.
     pub silent_since: u64,
-    /// Held there, such as `cli`.
+    /// The front end, such as `cli`.
     pub source: Option<String>,
-    /// Worked in this folder or one below it.
+    /// The session works in this folder or one below it.
     pub workspace: Option<PathBuf>,
-    /// The model's name has this in it.
+    /// The model's name contains this text.
     pub model: Option<String>,
-    /// The title has this in it.
+    /// The title contains this text.
     pub title: Option<String>,
-    /// Messages of its own, at least.
+    /// The minimum number of the session's own messages.
     pub min_messages: Option<u64>,
-    /// Messages of its own, at most, those that were taken back included; 0 never fits a session that has some of
-    /// another one.
+    /// The maximum number of the session's own messages, rewound ones included. 0 never matches a session that shows
+    /// messages of another one.
     pub max_messages: Option<u64>,
-    /// Begun at this time or later.
+    /// Started at this time or later.
     pub started_after: Option<u64>,
-    /// Begun before this time.
+    /// Started before this time.
     pub started_before: Option<u64>,
 }
 
 impl PruneFilter {
-    /// Everything that said nothing since then.
+    /// Every session without a message since this time.
     pub fn silent_since(silent_since: u64) -> Self {
         Self {
             silent_since,
@@ -52,7 +52,7 @@ impl PruneFilter {
         }
     }
 
-    /// `logged` is the number of its own messages in the log: what was taken back can still be restored.
+    /// `logged` is the number of the session's own messages in the log: rewound messages can still be restored.
     fn fits(&self, session: &SessionSummary, logged: u64) -> bool {
         let empty_handed = session.parent.as_ref().is_none_or(|parent| parent.through.is_none());
         session.updated_at < self.silent_since
@@ -67,46 +67,47 @@ impl PruneFilter {
     }
 }
 
-/// Why a session stays that fits the filter.
+/// Why a session is kept although it matches the filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "why")]
 pub enum Kept {
-    /// Somebody is at work on it or on one of its delegates.
+    /// A process is working on it or on one of its delegates.
     InUse,
-    /// It is what `--continue` would take up in its folder.
+    /// `--continue` would choose it in its folder.
     Newest,
-    /// A session that stays goes on from it.
+    /// A session that is kept continues it.
     Needed {
-        /// That one.
+        /// The session that continues it.
         by: SessionId,
     },
 }
 
-/// What a pruning deletes and what it leaves.
+/// What pruning deletes and keeps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Pruning {
-    /// Those that go, the newest first; their delegates go with them.
+    /// The deleted sessions, newest first. Their delegates are deleted with them.
     pub sessions: Vec<SessionSummary>,
-    /// Those that fit but stay.
+    /// Sessions that match but are kept.
     pub kept: Vec<(SessionId, Kept)>,
 }
 
 impl Store {
-    /// What [`Store::prune`] would delete. Nothing is changed.
+    /// What [`Store::prune`] would delete. Changes nothing.
     pub fn pruning(&self, filter: &PruneFilter) -> Result<Pruning, StoreError> {
         self.read(|connection| self.plan(connection, filter))
     }
 
-    /// Deletes those of the agreed sessions that still fit, each in a step of its own, so that nobody who writes has to
+    /// Deletes those of the agreed sessions that still match, one session per transaction, so that other writers never
     /// wait for all of them.
     ///
-    /// Answers what was deleted. What fits since the agreement stays, and so does what was taken up meanwhile.
+    /// Returns what was deleted. Sessions that match only since the agreement are kept, and so are those that were
+    /// continued since then.
     pub fn prune(&self, filter: &PruneFilter, agreed: &[SessionId]) -> Result<Pruning, StoreError> {
         let mut pruning = self.pruning(filter)?;
         let agreed: HashSet<&SessionId> = agreed.iter().collect();
         pruning.sessions.retain(|session| agreed.contains(&session.id));
         let mut gone = Vec::with_capacity(pruning.sessions.len());
-        // The newest first: a child began later than its parent and has to go before it.
+        // Newest first: a child started later than its parent and has to be deleted before it.
         for session in pruning.sessions {
             match self.delete(std::slice::from_ref(&session.id), false) {
                 Ok(_) => gone.push(session),
@@ -123,7 +124,7 @@ impl Store {
     }
 
     fn plan(&self, connection: &Connection, filter: &PruneFilter) -> Result<Pruning, Fault> {
-        // A delegate's life is its parent's.
+        // A delegate is deleted with its parent only.
         let mut all = summaries(connection, "parent_kind IS NOT 'delegate'", -1)?;
         let family = Family::read(connection)?;
         let newest = newest_of_each_folder(connection)?;
@@ -146,7 +147,7 @@ impl Store {
         Ok(Pruning { sessions: going, kept })
     }
 
-    /// On the session or a delegate below it.
+    /// Whether a process is working on the session or on a delegate below it.
     fn at_work(&self, family: &Family, session: &SessionId) -> Result<bool, StoreError> {
         for id in with_delegates(family, session) {
             if self.holder(id)?.is_some() {
@@ -167,7 +168,7 @@ fn with_delegates<'a>(family: &'a Family, session: &'a SessionId) -> HashSet<&'a
     found
 }
 
-/// Whoever keeps one keeps those before it: looked at again until nothing changes.
+/// Keeping a session also keeps its ancestors: repeats until nothing changes.
 fn keep_what_is_needed(family: &Family, going: &mut Vec<SessionSummary>, kept: &mut Vec<(SessionId, Kept)>) {
     loop {
         let ids: HashSet<SessionId> = going.iter().map(|session| session.id.clone()).collect();
@@ -222,7 +223,7 @@ mod tests {
         pruning.sessions.iter().map(|session| session.id.clone()).collect()
     }
 
-    /// Of somebody who agrees to all that is planned.
+    /// Prunes with the consent to everything that is planned.
     fn prune(store: &Store, filter: &PruneFilter) -> Result<Pruning, StoreError> {
         store.prune(filter, &ids(&store.pruning(filter)?))
     }

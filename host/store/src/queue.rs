@@ -1,9 +1,9 @@
-//! Writers of all processes take turns.
+//! Lets the writers of all processes take turns.
 //!
-//! SQLite lets whoever happens to ask at the right moment write: of two processes that both write without a pause, one
-//! can be kept waiting for a second and more. So a writer first takes the place behind the one at work, which is a lock of the
-//! operating system on a file, and gives it up as soon as it writes. Only courtesy depends on that: what is written
-//! is guarded by SQLite's own locks.
+//! SQLite grants a write to the process that happens to ask at the right moment: of two processes that write without a
+//! pause, one can wait for a second and more. So a writer first takes the place behind the current writer, which is an
+//! operating-system lock on a file, and releases the place as soon as it writes. The queue is only about fairness:
+//! SQLite's own locks protect the data.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,20 +15,21 @@ use crate::database::LOCKS;
 use hermes_private_files as private;
 
 const NAME: &str = "writers.lock";
-/// One that stopped in the place, as under a debugger, must not keep the others out for ever: after this they go without.
+/// A process that is stopped while it has the place, as under a debugger, must not block the others for ever. After
+/// this time they continue without it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks: short beside a write, which takes as long as the disk needs.
+/// Between two checks. Short compared to a write, which takes as long as the disk needs.
 const PAUSE: Duration = Duration::from_micros(300);
-/// How long one that had to wait stands back before it asks again: all others that wait have looked by then.
+/// How long a process that had to wait pauses before it asks again: by then all other waiting processes have asked.
 const COURTESY: Duration = Duration::from_micros(450);
 
 /// The place of the next writer of one home.
 #[derive(Debug)]
 pub(crate) struct Queue {
     path: PathBuf,
-    /// None where the file cannot be had: then there is no queue.
+    /// `None` if the file cannot be opened: then there is no queue.
     file: OnceLock<Option<File>>,
-    /// Whether others were there the last time.
+    /// Whether other writers were waiting the last time.
     waited: AtomicBool,
 }
 
@@ -45,12 +46,12 @@ impl Drop for Place<'_> {
 }
 
 impl Queue {
-    /// Nothing is created before the first writer comes.
+    /// Creates nothing before the first writer.
     pub(crate) fn of_home(home: &Path) -> Self {
         Self { path: home.join(LOCKS).join(NAME), file: OnceLock::new(), waited: AtomicBool::new(false) }
     }
 
-    /// Waits for the place. Of the threads that share this, one may ask at a time.
+    /// Waits for the place. Only one of the threads that share this value may wait at a time.
     pub(crate) fn next(&self) -> Place<'_> {
         let Some(file) = self.file.get_or_init(|| open(&self.path)) else { return Place(None) };
         if self.waited.swap(false, Ordering::Relaxed) {
@@ -75,8 +76,8 @@ fn open(path: &Path) -> Option<File> {
     private::open_file(path).ok()
 }
 
-/// SQLite's own waiting, of the one in the place for the one at work: half a second in short steps. With the pauses that
-/// SQLite makes of itself, most of the time would pass between two writes.
+/// SQLite's own wait for the current writer: half a second in short steps. With SQLite's default pauses, most of the
+/// time would pass between two writes.
 pub(crate) fn wait_for_writer(tries: i32) -> bool {
     const MOST: i32 = 1_400;
     std::thread::sleep(PAUSE);

@@ -1,4 +1,5 @@
-//! Repairing a damaged store: first a copy of it, then all work on another copy, and only what is sound takes its place.
+//! Repairs a damaged store. It makes a backup first, works on another copy, and replaces the store only by a database
+//! that passed the check.
 
 mod salvage;
 
@@ -19,20 +20,20 @@ use crate::header::{self, beside};
 use crate::{Depth, SessionError, Store, StoreError, lease};
 use hermes_private_files as private;
 
-/// All that SQLite keeps beside a database, the database first.
+/// The suffixes of the database and of the files that SQLite keeps beside it.
 const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
-/// Holds the copy that is worked on; what a killed repair left in there is of no use.
+/// The folder for the working copy. Files that a killed repair left in it are not used.
 const WORKSHOP: &str = "state.repair";
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Nothing was wrong and nothing was changed.
+    /// Nothing was damaged, and nothing was changed.
     Sound,
-    /// Indexes, counts and references were made anew; all rows are there, but for damaged pictures.
+    /// Indexes, counts and references were rebuilt. All rows are there, except damaged pictures.
     Rebuilt,
-    /// What could be read was put into a new database.
+    /// All readable rows were copied into a new database.
     Salvaged,
 }
 
@@ -41,15 +42,15 @@ pub enum Outcome {
 pub struct Repair {
     /// What was done.
     pub outcome: Outcome,
-    /// What was wrong, a line each.
+    /// The problems that were found, one per line.
     pub problems: Vec<String>,
-    /// The copy of the store as it was; none where it was sound.
+    /// The backup; `None` if the store was sound.
     pub backup: Option<PathBuf>,
-    /// Copies that earlier repairs left, by name; nothing removes them.
+    /// Backups of earlier repairs, by name. Nothing removes them.
     pub older_backups: Vec<PathBuf>,
-    /// Rows that were saved, by table; only where it was salvaged.
+    /// The number of saved rows by table, if the store was salvaged.
     pub saved: Vec<(String, u64)>,
-    /// What could not be saved, a line each.
+    /// What was lost, one line each.
     pub lost: Vec<String>,
 }
 
@@ -66,10 +67,10 @@ impl Repair {
     }
 }
 
-/// Repairs the store of a home folder where it is damaged.
+/// Repairs the store of a home folder if it is damaged.
 ///
-/// Nobody may be at work in it. The damaged files are copied first; they are replaced, in the end, by a database that was
-/// checked, or left as they are.
+/// No other process may use the store. The damaged files are copied first. At the end they are replaced by a checked
+/// database, or left unchanged.
 pub fn repair(home: &Path) -> Result<Repair, StoreError> {
     let path = home.join(NAME);
     let failed = |error: io::Error| StoreError::file(&path, error);
@@ -96,7 +97,7 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
                 repair.backup = Some(backup.clone());
                 repair.older_backups = older_backups;
             }
-            // It was our copy, and there is nothing in it that is not in the store.
+            // The backup is not needed: it contains the same as the store.
             None => FILES.iter().for_each(|suffix| drop(fs::remove_file(beside(&backup, suffix)))),
         }
         Ok(repair)
@@ -124,10 +125,10 @@ fn nobody_at_work(locks: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses while any other connection is open. Nothing is written for that, and no log is moved.
+/// Refuses while any other connection is open. Writes nothing and moves no log.
 fn alone(path: &Path) -> Result<(), StoreError> {
     if beside(path, "-journal").exists() {
-        // Opening would play it back.
+        // Opening the database would replay it.
         return Ok(());
     }
     let tried = (|| {
@@ -141,14 +142,14 @@ fn alone(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
             Err(StoreError::Busy { path: path.to_owned() })
         }
-        // Whether it is damaged is found on the copy.
+        // Damage is found on the copy.
         _ => Ok(()),
     }
 }
 
 type Stamp = Option<(u64, Option<SystemTime>)>;
 
-/// Whether the files are still the same can be told from these.
+/// Shows whether the files have changed.
 fn stamps(path: &Path) -> io::Result<[Stamp; 2]> {
     let stamp = |suffix: &str| match fs::metadata(beside(path, suffix)) {
         Ok(metadata) => Ok(Some((metadata.len(), metadata.modified().ok()))),
@@ -158,7 +159,7 @@ fn stamps(path: &Path) -> io::Result<[Stamp; 2]> {
     Ok([stamp("")?, stamp("-wal")?])
 }
 
-/// The copies that there are, without what belongs to one.
+/// The backups, without the files that belong to each.
 fn backups(home: &Path) -> io::Result<Vec<PathBuf>> {
     let prefix = format!("{NAME}.backup-");
     let mut found = Vec::new();
@@ -176,7 +177,7 @@ fn backups(home: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Copies under a name that nothing has yet, so that the copy can be opened as a store is.
+/// Copies the store under an unused name, so that the copy can be opened like a store.
 fn back_up(path: &Path) -> io::Result<PathBuf> {
     let time = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let names = (1..).map(|number: u32| {
@@ -186,13 +187,13 @@ fn back_up(path: &Path) -> io::Result<PathBuf> {
     let backup = names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| beside(path, ".backup"));
     let copied = FILES.iter().try_for_each(|suffix| copy(&beside(path, suffix), &beside(&backup, suffix)));
     if copied.is_err() {
-        // A part of a copy looks like one.
+        // Part of a backup looks like a backup.
         FILES.iter().for_each(|suffix| drop(fs::remove_file(beside(&backup, suffix))));
     }
     copied.map(|()| backup)
 }
 
-/// Where there is something to copy.
+/// Copies the file if it exists.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     match fs::copy(from, to) {
         Ok(_) => fs::File::open(to)?.sync_all(),
@@ -201,7 +202,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// What was found, and the file to put in its place; none where nothing is to be put there.
+/// The result, and the file that replaces the store; `None` if nothing has to be replaced.
 fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), StoreError> {
     let failed = |error: io::Error| StoreError::file(workshop, error);
     let _ = fs::remove_dir_all(workshop);
@@ -235,11 +236,11 @@ fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), Sto
     ))
 }
 
-/// What is wrong with the store in a folder. One that cannot even be opened has that as its problem.
+/// The problems of the store in a folder. If the store cannot be opened, that is the problem.
 fn look(folder: &Path) -> Result<Vec<String>, StoreError> {
     match Store::open(folder).and_then(|store| store.check(Depth::Full)) {
         Ok(health) => Ok(health.problems),
-        // Of the copy, whose path says nothing to anybody.
+        // Without the path of the copy, which means nothing to the user.
         Err(StoreError::Corrupt { detail, .. }) => Ok(vec![detail]),
         Err(error @ (StoreError::NotADatabase { .. } | StoreError::Sqlite { .. } | StoreError::CannotOpen { .. })) => {
             Ok(vec![error.to_string()])
@@ -248,8 +249,7 @@ fn look(folder: &Path) -> Result<Vec<String>, StoreError> {
     }
 }
 
-/// Makes anew what follows from the rows: indexes, those of the search, counts, and which message holds which picture. Returns
-/// what was lost.
+/// Rebuilds what follows from the rows: indexes, search, counts, and references to pictures. Returns what was lost.
 fn rebuild(folder: &Path) -> Result<Vec<String>, StoreError> {
     let path = folder.join(NAME);
     let connection = connect(&path)?;
@@ -261,12 +261,12 @@ fn rebuild(folder: &Path) -> Result<Vec<String>, StoreError> {
     Ok(lost)
 }
 
-/// Counts of messages, as `rewind` keeps them.
+/// Message counts as `rewind` keeps them.
 const COUNTS: &str = "UPDATE sessions SET message_count = (SELECT count(*) FROM messages WHERE session_id = sessions.id) \
      - (SELECT count(*) FROM rewound JOIN messages ON messages.id = message_id \
      WHERE rewound.session_id = sessions.id AND messages.session_id = sessions.id)";
 
-/// The log of the old database must be gone before the new one has its name: it would be played into it.
+/// Removes the log of the old database first: SQLite would replay it into the new one.
 fn put_in_place(path: &Path, sound: &Path, before: &[Stamp; 2]) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::file(path, error);
     if stamps(path).map_err(failed)? != *before {

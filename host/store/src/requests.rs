@@ -1,4 +1,4 @@
-//! The ledger's rows: what every request of a session began with, and what the provider reported for it.
+//! The rows of the ledger: what each request of a session began with, and what the provider reported for it.
 
 use hermes_conversation::{MessageId, SessionId, Usage, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::session::{exists, known};
 use crate::{PromptNumber, RequestRecord, Store, StoreError};
 
-/// As they are written; read, the layers are their text.
+/// The columns as they are written. When they are read, the text replaces the number of the layers.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
      cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
      payloads_replayed, payloads_dropped";
@@ -17,7 +17,7 @@ const READ: &str = "SELECT number, sent_at, provider, model, api_mode, prompt, v
      payloads_replayed, payloads_dropped FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
 
 impl Store {
-    /// Writes a request down and adds what it took to the session's totals. Answers its number; the one given is ignored.
+    /// Adds a request to the ledger and to the session's totals. Returns its number; the given number is ignored.
     pub fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError> {
         self.write(|connection| {
             count(connection, id, request)?;
@@ -29,7 +29,7 @@ impl Store {
         })
     }
 
-    /// All requests of a session, oldest first; those of a parent are the parent's.
+    /// All requests of a session, oldest first, without those of a parent.
     pub fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError> {
         self.read(|connection| {
             exists(connection, id)?;
@@ -42,7 +42,7 @@ impl Store {
         })
     }
 
-    /// Whether a provider ever said of a request that this session made to that model that it read or wrote its cache.
+    /// Whether the provider ever reported cache use for a request of this session to the same model.
     pub fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, StoreError> {
         self.read(|connection| {
             exists(connection, id)?;
@@ -53,7 +53,7 @@ impl Store {
         })
     }
 
-    /// What the provider reported of the newest request that this session made to that model and of which it reported
+    /// What the provider reported for the newest request of this session to the same model for which it reported
     /// anything.
     pub fn last_usage(&self, id: &SessionId, like: &RequestRecord) -> Result<Option<Usage>, StoreError> {
         self.read(|connection| {
@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// The newest request of a session that goes no further than a message; without one, the newest.
+    /// The newest request of a session that goes no further than a message; without a message, the newest.
     pub fn last_request(
         &self,
         id: &SessionId,
@@ -154,7 +154,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
     Ok(())
 }
 
-/// The row that keeps a text, which many requests in a row share.
+/// The row of a text, which many consecutive requests share.
 fn kept(connection: &Connection, id: &SessionId, layers: &str) -> Result<i64, Fault> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO ephemeral_layers (session_id, layers) VALUES (?1, ?2)")?

@@ -1,4 +1,4 @@
-//! Taking messages back: they leave the conversation and stay in the log, so that it can be undone.
+//! Rewinds: messages leave the conversation and stay in the log, so that a rewind can be undone.
 
 use hermes_conversation::{Message, MessageId, Role, SessionId};
 use jiff::Timestamp;
@@ -9,10 +9,10 @@ use crate::lineage::{self, Lineage};
 use crate::{SessionError, Store, StoreError, log};
 
 impl Store {
-    /// Takes back what the user said in this message and everything behind it, and answers what was taken back.
+    /// Hides a message of the user and everything after it, and returns the hidden messages.
     ///
-    /// In a branch that may reach into what its parent said: the parent keeps it. Views that look further than the
-    /// conversation now goes are no longer in force.
+    /// A branch may rewind into its parent's messages; the parent still shows them. A view that refers to a hidden
+    /// message is no longer in force.
     pub fn rewind(&self, session: &SessionId, to: MessageId) -> Result<Vec<Message>, StoreError> {
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
@@ -36,9 +36,9 @@ impl Store {
         })
     }
 
-    /// Undoes the last rewind of a session and answers what came back.
+    /// Undoes the last rewind of a session and returns the restored messages.
     ///
-    /// Refused once something was said since: what came back would stand in front of it.
+    /// Refused once the conversation has continued: the restored messages would come before the new ones.
     pub fn restore(&self, session: &SessionId) -> Result<Vec<Message>, StoreError> {
         self.write(|connection| {
             let mut lineage = lineage::of(connection, session)?;
@@ -80,7 +80,7 @@ fn came_back(connection: &Connection, lineage: &mut Lineage, back: &[i64]) -> Re
     log::since(connection, lineage, MessageId(first.cast_unsigned()))
 }
 
-/// Makes the count of a session's messages that of those which its conversation shows.
+/// Sets a session's message count to the number of its visible messages.
 pub(crate) fn recount(connection: &Connection, session: &SessionId) -> Result<(), Fault> {
     connection
         .prepare_cached(
@@ -102,7 +102,7 @@ mod tests {
     use crate::testing::{child, new_session, store};
     use crate::{ParentKind, Session};
 
-    /// Each text is a person's, but those in lower case are the model's. Answers the ids.
+    /// Each text is the user's, or the model's if it is in lower case. Returns the ids.
     fn say(store: &Store, session: &Session, texts: &str) -> Vec<u64> {
         let drafts: Vec<Draft> = texts
             .chars()
@@ -192,11 +192,11 @@ mod tests {
         let branch = child(&store, &root, ParentKind::Branch, None);
         say(&store, &branch, "Ee");
         let nested = child(&store, &branch, ParentKind::Branch, None);
-        // What the parent takes back later stays in the branch, and what it took back before stays out.
+        // What the parent rewinds later stays in the branch; what it rewound before stays hidden.
         store.rewind(&root.id, MessageId(ids[0])).unwrap();
         assert_eq!(said(&store, &root), "");
         assert_eq!(said(&store, &branch), "AaBbDdEe");
-        // A branch may take back what its parent said.
+        // A branch may rewind its parent's messages.
         store.rewind(&branch.id, MessageId(ids[2])).unwrap();
         assert_eq!(said(&store, &branch), "Aa");
         assert_eq!(store.session(&branch.id).unwrap().message_count, 0);
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(text(&store.restore(&branch.id).unwrap()), "BbDdEe");
         assert_eq!((said(&store, &branch).as_str(), said(&store, &late).as_str()), ("AaBbDdEe", "Aa"));
         assert_eq!(text(&store.restore(&root.id).unwrap()), "AaBbDd");
-        // Nobody leaves from where nobody is any more.
+        // No branch can start at a message that is hidden.
         let parent = |through: u64| crate::Parent {
             id: root.id.clone(),
             kind: ParentKind::Branch,
@@ -231,13 +231,13 @@ mod tests {
         assert_eq!(store.summary(&session.id, "late").unwrap(), None);
         assert_eq!(store.summaries(&session.id).unwrap().len(), 1);
 
-        // The numbers of what follows are higher: the view must not come back with them.
+        // Later messages have higher numbers, so the view must not come back with them.
         let more = say(&store, &session, "Dd");
         assert_eq!(store.view(&session.id).unwrap(), early);
         let branch = child(&store, &session, ParentKind::Branch, None);
         assert_eq!(store.view(&branch.id).unwrap(), early);
 
-        // A key of such a view is free for another text.
+        // The key of such a view can be used for another text.
         let mut again = view(more[1], "late");
         let Item::Summary(summary) = &mut again.items[0] else { unreachable!() };
         summary.content = "another".into();
@@ -269,7 +269,7 @@ mod tests {
         ]
     }
 
-    /// What a session ought to have: its conversation, what it took back, and its views with their conversations.
+    /// The expected state of a session: its conversation, what it rewound, and its views with their conversations.
     #[derive(Clone, Default)]
     struct Model {
         conversation: Vec<u64>,
@@ -339,7 +339,7 @@ mod tests {
                 prop_assert_eq!(&ids, &model.conversation);
                 let own: Vec<_> = ids.iter().filter(|id| owner(&store, **id) == session.id.0).collect();
                 prop_assert_eq!(store.session(&session.id).unwrap().message_count, own.len() as u64);
-                // The view in force looks at a beginning of the conversation, the newest one that there is.
+                // The view in force is the newest one that refers only to visible messages.
                 let fitting = model.views.iter().rev().find(|seen| ids.starts_with(seen));
                 let through = store.view(&session.id).unwrap().through.map(|id| id.0);
                 prop_assert_eq!(through, fitting.and_then(|seen| seen.last().copied()));

@@ -1,4 +1,4 @@
-//! Sessions: who talks to which model where, and which session they go on from. Finding one is done in `catalog`.
+//! Sessions: front end, model, folder, and the session that each one continues. `catalog` finds sessions.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::lineage;
 use crate::log::{corrupt, end_of, stands_in};
 use crate::{NewSession, Parent, ParentKind, Session, SessionError, Store, StoreError, Totals, title};
 
-/// The source of a session that is still being imported: until it has its own, nobody sees it.
+/// The source of a session that is still being imported. A session with this source is invisible.
 pub(crate) const UNFINISHED: &str = "import, not finished";
 
 pub(crate) const COLUMNS: &str = "id, source, title, workspace, engine, provider, model, context_length, started_at, updated_at, \
@@ -66,8 +66,8 @@ impl Store {
         })
     }
 
-    /// Stores a branch of a session: the same folder, engine and model, and its conversation up to a message or as
-    /// it stands. Without a title it gets the next number of its parent's.
+    /// Stores a branch of a session: the same folder, engine and model, and its conversation up to a message or to the
+    /// end. Without a title it gets the next number of its parent's title.
     pub fn branch(
         &self,
         of: &SessionId,
@@ -93,7 +93,7 @@ impl Store {
         self.read(|connection| session(connection, id))
     }
 
-    /// Another model answers from now on.
+    /// Records that another model answers from now on.
     pub fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), StoreError> {
         self.write(|connection| {
             let changed = connection.execute(
@@ -104,7 +104,7 @@ impl Store {
         })
     }
 
-    /// Another context engine decides from now on.
+    /// Records that another context engine decides from now on.
     pub fn update_engine(&self, id: &SessionId, engine: &str) -> Result<(), StoreError> {
         self.write(|connection| {
             let changed =
@@ -118,7 +118,7 @@ pub(crate) fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
     if changed == 0 { Err(SessionError::UnknownSession(id.0.clone()).into()) } else { Ok(()) }
 }
 
-/// Says so where it does not.
+/// An error unless the session exists.
 pub(crate) fn exists(connection: &Connection, id: &SessionId) -> Result<(), Fault> {
     let found: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
@@ -130,7 +130,7 @@ pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
     path.to_str().ok_or_else(|| StoreError::Session(SessionError::WorkspaceName(path.to_owned())))
 }
 
-/// Where exactly the parent's conversation ends for the new session.
+/// Where the parent's conversation ends for the new session.
 fn settle(connection: &Connection, parent: &Parent) -> Result<Parent, Fault> {
     let lineage = lineage::of(connection, &parent.id)?;
     let through = match (parent.kind, parent.through) {
@@ -184,7 +184,7 @@ pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Session
     Ok(Session { frozen: frozen::newest(connection, id)?, ..session })
 }
 
-/// From [`COLUMNS`]: without totals and frozen part, which lists do not read.
+/// A session from [`COLUMNS`], without totals and prompt, which lists do not read.
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
     let parent: Option<String> = row.get(11)?;
     let parent = match parent {

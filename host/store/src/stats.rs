@@ -1,4 +1,4 @@
-//! What the store holds, in numbers.
+//! Statistics of the store.
 
 use std::fs;
 
@@ -7,33 +7,33 @@ use serde::Serialize;
 use crate::header::beside;
 use crate::{Store, StoreError, Totals};
 
-/// The store in numbers.
+/// Statistics of the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stats {
     /// All sessions.
     pub sessions: u64,
-    /// Of these, tasks that another one handed out.
+    /// Delegates among them.
     pub delegates: u64,
-    /// Messages by role and in all.
+    /// Messages, by role and in total.
     pub messages: Messages,
     /// Tokens, requests and dollars of all sessions.
     pub totals: Totals,
     /// When the oldest session began; Unix time in milliseconds.
     pub oldest: Option<u64>,
-    /// When something was said last.
+    /// Time of the newest message.
     pub newest: Option<u64>,
     /// Bytes on the disk.
     pub sizes: Sizes,
 }
 
-/// Messages of the log, those that were taken back included.
+/// Messages in the log, rewound ones included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "named as in `Role`")]
 pub struct Messages {
     pub user: u64,
     pub assistant: u64,
     pub tool: u64,
-    /// Of these three, those that were taken back.
+    /// Rewound messages among these.
     pub rewound: u64,
 }
 
@@ -44,14 +44,14 @@ pub struct Sizes {
     pub file: u64,
     /// The write-ahead log beside it.
     pub log: u64,
-    /// Of the file, what is free for new rows.
+    /// Free bytes of the file, which new rows will use.
     pub free: u64,
-    /// Of the file, each table and index by name, the largest first.
+    /// Bytes of each table and index by name, largest first.
     pub parts: Vec<(String, u64)>,
 }
 
 impl Store {
-    /// Counts and measures. Every page of the file is read for that.
+    /// Counts and measures. Reads every page of the file.
     pub fn stats(&self) -> Result<Stats, StoreError> {
         let mut stats = self.read(|connection| {
             let number = |sql: &str| -> rusqlite::Result<u64> {

@@ -1,4 +1,4 @@
-//! What the tests of several modules begin with.
+//! What the tests of several modules share.
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::Model;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{NewSession, Parent, ParentKind, Session, Store};
 
-/// A store in a folder that goes away with the guard.
+/// A store in a folder that is removed with the guard.
 pub(crate) fn store() -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -27,7 +27,7 @@ pub(crate) fn new_session() -> NewSession {
     }
 }
 
-/// A session that goes on from another one.
+/// A session that continues another one.
 pub(crate) fn child(store: &Store, parent: &Session, kind: ParentKind, through: Option<u64>) -> Session {
     let through = through.map(hermes_conversation::MessageId);
     let parent = Some(Parent { id: parent.id.clone(), kind, through });

@@ -1,4 +1,4 @@
-//! Titles: one line each, no two the same. Sessions that go on from one another share one by numbers, as in `Engine`,
+//! Titles: one line each, and unique. Sessions that continue one another share a title by numbers, as in `Engine`,
 //! `Engine #2`.
 
 use hermes_conversation::SessionId;
@@ -11,11 +11,10 @@ use hermes_session_store::title::{clean, numbered, split};
 use crate::{ParentKind, SessionError, Store, StoreError, lineage};
 
 impl Store {
-    /// Names a session and answers the title that it got; an empty one removes it.
+    /// Sets a session's title and returns the stored one; an empty title removes it.
     ///
-    /// Blanks are collapsed, control characters dropped. A title that a session before it on its line has moves along
-    /// to a continuation, which is the same conversation, and gets the next number in a branch. One that anybody
-    /// else has is refused.
+    /// Whitespace is collapsed and control characters are dropped. A title of an ancestor moves to a continuation, and
+    /// becomes the next number in a branch. A title of any other session is refused.
     pub fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError> {
         let title = clean(title)?;
         self.write(|connection| {
@@ -30,9 +29,9 @@ impl Store {
         })
     }
 
-    /// Names a session that has no title, with the next free number where somebody has this one.
+    /// Sets the title of a session that has none; uses the next free number if another session has the title.
     ///
-    /// Answers the title that it got, and none where it has one already, which a person may have given it meanwhile.
+    /// Returns the stored title, or `None` if the session already has one, which a person may have set meanwhile.
     pub fn name_untitled(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError> {
         let title = clean(title)?;
         self.write(|connection| {
@@ -52,15 +51,14 @@ impl Store {
         })
     }
 
-    /// The next title of a numbered row: the title without its number where nobody has it, else one number more than
-    /// the highest.
+    /// The next title of a numbered series: the title without a number if it is free, else the highest number plus one.
     pub fn next_title(&self, title: &str) -> Result<Option<String>, StoreError> {
         let title = clean(title)?;
         self.read(|connection| title.as_deref().map(|title| next(connection, title)).transpose())
     }
 }
 
-/// Gives a cleaned title to a session that is there.
+/// Gives a cleaned title to a session that exists.
 pub(crate) fn give(connection: &Connection, id: &SessionId, title: &str) -> Result<String, Fault> {
     let title = match holder(connection, title)? {
         Some(holder) if holder != *id => {
@@ -90,13 +88,13 @@ fn put(connection: &Connection, id: &SessionId, title: Option<&str>) -> Result<(
     known(changed, id)
 }
 
-/// Who has a title.
+/// The session that has a title.
 pub(crate) fn holder(connection: &Connection, title: &str) -> Result<Option<SessionId>, Fault> {
     let mut statement = connection.prepare_cached("SELECT id FROM sessions WHERE title = ?1")?;
     Ok(statement.query_row([title], |row| row.get(0)).optional()?.map(SessionId))
 }
 
-/// The session that began last among those with this title and a number.
+/// The newest session with this title and a number.
 pub(crate) fn newest_numbered(connection: &Connection, base: &str) -> Result<Option<SessionId>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT title, id FROM sessions WHERE {NUMBERED} ORDER BY started_at DESC, rowid DESC"
@@ -112,19 +110,19 @@ pub(crate) fn newest_numbered(connection: &Connection, base: &str) -> Result<Opt
     Ok(None)
 }
 
-/// A range, since a pattern would take the wildcards in a title for its own.
+/// A range, because a pattern would treat wildcards in a title as its own.
 const NUMBERED: &str = "title >= ?1 AND title < ?2";
 
 fn first(base: &str) -> String {
     format!("{base} #")
 }
 
-/// `$` follows `#`.
+/// `$` is the character after `#`.
 fn last(base: &str) -> String {
     format!("{base} $")
 }
 
-/// The next free title of the row that this one belongs to.
+/// The next free title of the series to which this one belongs.
 pub(crate) fn next(connection: &Connection, title: &str) -> Result<String, Fault> {
     let base = split(title).0;
     let mut highest: u64 = if holder(connection, base)?.is_some() { 1 } else { 0 };
@@ -144,7 +142,7 @@ pub(crate) fn next(connection: &Connection, title: &str) -> Result<String, Fault
     loop {
         number = number.saturating_add(1);
         let free = numbered(base, number);
-        // What was cut to fit may be somebody's.
+        // A title that was cut to fit may be taken.
         if holder(connection, &free)?.is_none() {
             return Ok(free);
         }

@@ -1,7 +1,6 @@
-//! The views that models were shown, and the summaries in them: stored as they were made, never changed.
+//! The views that models were shown, and their summaries. Neither ever changes.
 //!
-//! A view whose newest message was taken back looks further than the conversation now goes: it stays stored, but it is
-//! not in force, and neither are the summaries that it brought.
+//! A view whose newest message was rewound stays stored, but it is not in force, and neither are its summaries.
 
 use std::collections::HashMap;
 
@@ -14,14 +13,14 @@ use crate::lineage::{self, Lineage};
 use crate::log::{corrupt, from_json, to_json};
 use crate::{SessionError, Store, StoreError, StoredView, ViewRecord};
 
-/// The views of one stretch that may belong to the conversation: no later ones, and none that looks further.
-/// Whether their last message was taken back is asked of [`Lineage::shows`].
+/// The views of one stretch that may belong to the conversation: none that are later, and none that go further. The
+/// caller asks [`Lineage::shows`] whether the last message of a view was rewound.
 const OF_STRETCH: &str = "views.session_id = ?1 AND views.id <= ?2 AND (views.through IS NULL OR views.through <= ?3)";
 
 impl Store {
-    /// Stores a view and the summaries that are new in it; it is the session's view from now on.
+    /// Stores a view with its new summaries, and puts it in force.
     ///
-    /// `engine` made it and `reason` says why, in one line.
+    /// `engine` made the view; `reason` is one line.
     pub fn put_view(&self, session: &SessionId, view: &View, reason: &str, engine: &str) -> Result<ViewId, StoreError> {
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
@@ -45,15 +44,15 @@ impl Store {
         })
     }
 
-    /// The newest view of a session that fits its conversation.
+    /// The newest view that fits the conversation.
     ///
-    /// A branch that has none of its own has the newest that its parent had at the time and that looks no
-    /// further than the branch; without any, it is the empty one, which the whole conversation follows.
+    /// A branch without a view of its own inherits the newest one that its parent had when it branched and that reaches
+    /// no further than the branch. Without any, the default: the whole conversation.
     pub fn view(&self, session: &SessionId) -> Result<View, StoreError> {
         Ok(self.view_in_force(session)?.view)
     }
 
-    /// The same, with where it is stored and who made it.
+    /// The same view with its id and its engine.
     pub fn view_in_force(&self, session: &SessionId) -> Result<StoredView, StoreError> {
         self.read(|connection| {
             let lineage = lineage::of(connection, session)?;
@@ -66,7 +65,7 @@ impl Store {
         })
     }
 
-    /// Every view that the conversation had and still fits, oldest first; the last one is in force.
+    /// All views that fit the conversation, oldest first; the last one is in force.
     pub fn views(&self, session: &SessionId) -> Result<Vec<ViewRecord>, StoreError> {
         self.read(|connection| {
             let mut of_stretch = connection.prepare_cached(&format!(
@@ -179,7 +178,7 @@ fn put_item(
     Ok(())
 }
 
-/// The row of a summary, which is new only when its key is.
+/// The row of a summary; inserts it if its key is new.
 fn put_summary(
     connection: &Connection,
     session: &SessionId,
@@ -202,7 +201,7 @@ fn put_summary(
     Ok(row)
 }
 
-/// The newest view that fits the conversation: its row, its last message, and who made it.
+/// The newest view that fits the conversation: its row, its last message, its engine.
 fn in_force(connection: &Connection, lineage: &Lineage) -> Result<Option<(i64, Option<i64>, String)>, Fault> {
     let mut newest = connection
         .prepare_cached(&format!("SELECT id, through, engine FROM views WHERE {OF_STRETCH} ORDER BY number DESC"))?;
@@ -262,7 +261,7 @@ fn items(connection: &Connection, view: i64) -> Result<Vec<Item>, Fault> {
     Ok(items.collect::<Result<_, _>>()?)
 }
 
-/// From three columns: key, content, covers.
+/// A summary from three columns: key, content, covers.
 fn summary(row: &Row<'_>, first: usize) -> rusqlite::Result<Summary> {
     let covers: String = row.get(first + 2)?;
     Ok(Summary { key: row.get(first)?, content: row.get(first + 1)?, covers: from_json(first + 2, &covers)? })
@@ -340,7 +339,7 @@ mod tests {
         let told: Vec<(u64, &str)> = views.iter().map(|view| (view.number, view.engine.as_str())).collect();
         assert_eq!(told, [(1, "e"), (2, "e")]);
         assert_eq!(views[1].view, newest);
-        // A view whose newest message was taken back is none of the conversation's any more.
+        // A view whose newest message was rewound no longer belongs to the conversation.
         store.rewind(&session.id, MessageId(8)).unwrap();
         assert_eq!(store.views(&session.id).unwrap().len(), 1);
     }
@@ -377,7 +376,7 @@ mod tests {
         let after = child(&store, &root, ParentKind::Branch, None);
         let nested = child(&store, &after, ParentKind::Branch, Some(8));
         let delegate = child(&store, &root, ParentKind::Delegate, None);
-        // What the parent is shown later, and be it of the same messages, is not the branch's.
+        // Later views of the parent do not belong to the branch, even if they cover the same messages.
         store.put_view(&root.id, &view_of(summary("s3", "c"), 5), "", "e").unwrap();
 
         for (session, view, known) in [

@@ -1,4 +1,4 @@
-//! Row by row out of a damaged database into a new one.
+//! Copies readable rows from a damaged database into a new one.
 
 mod references;
 
@@ -12,7 +12,7 @@ use crate::database::{NAME, connect};
 use crate::error::Fault;
 use crate::{Store, StoreError, blobs};
 
-/// Those that others name first.
+/// Tables to which others refer come first.
 const TABLES: [&str; 13] = [
     "sessions",
     "messages",
@@ -28,7 +28,7 @@ const TABLES: [&str; 13] = [
     "state_meta",
     "engine_faults",
 ];
-/// Without all of their rows a view would leave messages out.
+/// If rows of these are lost, a view would leave out messages.
 const OF_VIEWS: [&str; 3] = ["views", "summaries", "view_items"];
 
 pub(super) struct Salvaged {
@@ -36,7 +36,7 @@ pub(super) struct Salvaged {
     pub(super) lost: Vec<String>,
 }
 
-/// Makes a new store in a folder and puts into it what can be read.
+/// Creates a store in a folder and copies into it what can be read.
 pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreError> {
     drop(Store::open(folder)?);
     let path = folder.join(NAME);
@@ -46,7 +46,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
     let old = Connection::open_with_flags(damaged, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| StoreError::sqlite(damaged, error))?;
     let salvaged = (|| -> Result<Salvaged, Fault> {
-        // Lets past a schema in which something is wrong.
+        // Accepts a schema with errors.
         old.pragma_update(None, "writable_schema", true)?;
         let mut salvaged = Salvaged { saved: Vec::new(), lost: Vec::new() };
         let mut views_are_whole = true;
@@ -63,7 +63,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
                 views_are_whole &= !OF_VIEWS.contains(&table);
             }
         }
-        // What was to be taken into the search has entered it with its row.
+        // Messages without an index entry got one when they were inserted.
         new.execute("DELETE FROM state_meta WHERE key = 'search_pending'", [])?;
         mend(&new, views_are_whole, &mut salvaged.lost)?;
         new.execute_batch(COUNTS)?;
@@ -83,7 +83,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
 struct Copied {
     rows: u64,
     refused: u64,
-    /// Something could not be read.
+    /// Some rows could not be read.
     gap: bool,
 }
 
@@ -102,7 +102,7 @@ fn copy(old: &Connection, new: &Connection, table: &str) -> rusqlite::Result<Cop
         Err(_) => copied.refused += 1,
     };
     if table == "state_meta" {
-        // It has no row numbers to go by, and little that matters.
+        // This table has no row ids, and little in it matters.
         copied.gap = each(old, &format!("SELECT 0, {list} FROM {table}"), None, columns.len(), |_, values| {
             put(values, &mut copied);
         })
@@ -120,14 +120,14 @@ fn copy(old: &Connection, new: &Connection, table: &str) -> rusqlite::Result<Cop
         next = None;
         if read.is_err() {
             copied.gap = true;
-            // Not from the same row again: one that is found there may have a text that cannot be read.
+            // Do not start at the same row again: the row may be found although its text cannot be read.
             next = beyond(old, table, last.max(start).max(0));
         }
     }
     Ok(copied)
 }
 
-/// Each row up to the first that cannot be read.
+/// Reads rows up to the first unreadable one.
 fn each(
     connection: &Connection,
     sql: &str,
@@ -144,7 +144,7 @@ fn each(
     Ok(())
 }
 
-/// The next row number from which on something can be read again: further and further away, then as near as possible.
+/// The next readable row id: searches further and further away, then as near as possible.
 fn beyond(old: &Connection, table: &str, last: i64) -> Option<i64> {
     let sql = format!("SELECT rowid, * FROM {table} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1");
     let first_from = |start: i64| -> rusqlite::Result<Option<i64>> {
@@ -179,12 +179,12 @@ fn common_columns(old: &Connection, new: &Connection, table: &str) -> rusqlite::
         let names = statement.query_map([table], |row| row.get(0))?;
         names.collect()
     };
-    // Where not even the schema can be read, there are none.
+    // A table whose schema cannot be read has no columns.
     let there = columns(old).unwrap_or_default();
     Ok(columns(new)?.into_iter().filter(|name| there.contains(name)).collect())
 }
 
-/// Leaves nothing that names what is not there: messages keep a session, the rest goes.
+/// Removes every reference to a lost row. Messages keep a session; everything else is removed.
 fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> Result<(), Fault> {
     let recovered = new.execute(
         "INSERT INTO sessions (id, source, workspace, engine, provider, model, context_length, started_at, updated_at) \

@@ -1,4 +1,4 @@
-//! Writing sessions out, row by row: no more than one message or view is in memory at a time.
+//! Exports sessions row by row: at most one message or view is in memory at a time.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -14,12 +14,12 @@ use crate::error::Fault;
 use crate::log::{self, corrupt, from_json};
 use crate::{ParentKind, SessionError, Store, StoreError, blobs, frozen, requests, session};
 
-/// How the records of an export stand in the file.
+/// How the records of an export are arranged in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Lines,
-    /// The same lines as one JSON array.
+    /// The same objects as elements of one JSON array.
     Array,
 }
 
@@ -33,9 +33,9 @@ pub struct Exported {
 }
 
 impl Store {
-    /// Writes sessions out: all, or these with those that they go on from and with their delegates.
+    /// Exports all sessions, or the given ones with the sessions that they continue and their delegates.
     ///
-    /// Each session is written as it stands at one moment. Nobody who writes has to wait.
+    /// Each session is exported in its state of one moment. Writers do not have to wait.
     pub fn export(
         &self,
         which: Option<&[SessionId]>,
@@ -54,7 +54,7 @@ impl Store {
         let has_parts = self.read(|connection| {
             Ok(ids.iter().map(|id| has_parts(connection, id)).collect::<Result<Vec<_>, _>>()?.contains(&true))
         })?;
-        // Older programs read what they can express, and refuse the rest by its number.
+        // Older programs can read version 1, and refuse version 2 by its number.
         let version = if has_parts { VERSION } else { VERSION_OF_TEXT };
         sink.put(&Record::Header(Header { format: FORMAT.into(), version, exported_at }))?;
         let mut exported = Exported::default();
@@ -64,7 +64,7 @@ impl Store {
                     exported.sessions += 1;
                     exported.messages += messages;
                 }
-                // Deleted meanwhile, and all that go on from it.
+                // Deleted meanwhile, with every session that continues it.
                 Err(StoreError::Session(SessionError::UnknownSession(_))) => {}
                 Err(error) => return Err(error),
             }
@@ -77,7 +77,7 @@ impl Store {
     fn export_session(&self, id: &SessionId, sink: &mut Sink<'_>) -> Result<u64, StoreError> {
         self.read(|connection| {
             let before = sink.lines;
-            // What was written cannot be written again: from there on nothing is tried twice.
+            // Output cannot be taken back, so after the first record nothing is retried.
             write_session(connection, id, sink)
                 .map_err(|fault| if sink.lines > before { fault.at(self.path()).into() } else { fault })
         })
@@ -95,7 +95,7 @@ fn chosen(family: &Family, named: &[SessionId]) -> Result<Vec<SessionId>, Fault>
         while let Some(session) = below.pop() {
             let delegates = family.children(session).iter().filter(|child| child.kind == ParentKind::Delegate);
             below.extend(delegates.map(|child| &child.id).filter(|id| !wanted.contains(id)));
-            // A conversation is only whole with those before it.
+            // A conversation is complete only with its ancestors.
             let mut at = Some(session);
             while let Some(session) = at.filter(|session| wanted.insert(session)) {
                 at = family.goes_on_from(session);

@@ -1,8 +1,8 @@
-//! Reading sessions in: the whole file is checked before anything is stored, then each new session is stored in short
-//! steps and seen when it is whole.
+//! Imports sessions: first checks the whole file, then stores each new session in short transactions. A session becomes
+//! visible when it is complete.
 //!
-//! Both times the same code goes over it: the first time messages keep the numbers of the file, the second time the
-//! store gives them its own. Besides numbers no more than the records of one step are in memory.
+//! Both passes run the same code: in the first one messages keep the ids of the file, in the second one the store
+//! assigns new ones. Besides ids, only the records of one transaction are in memory.
 
 mod lines;
 mod parts;
@@ -21,49 +21,50 @@ use crate::error::Fault;
 use crate::session::{UNFINISHED, path_text};
 use crate::{ParentKind, SessionError, Store, StoreError, lease, rewind, title};
 
-/// More than anybody has; what is in memory is proportional to them.
+/// More than anyone has. Memory use is proportional to these numbers.
 const MOST_SESSIONS: usize = 100_000;
 const MOST_MESSAGES: u64 = 5_000_000;
-/// Sessions that go on from one another in a row.
+/// The longest chain of sessions that continue one another.
 const DEEPEST: usize = 1_000;
-/// For times that are calculated with.
+/// The limit of times, which are used in calculations.
 const PLAUSIBLE: u64 = 1 << 53;
-/// For counts of which even those of all sessions are summed up.
+/// The limit of counts, which are summed up over all sessions.
 const MOST_TOKENS: u64 = 1 << 45;
 
-/// Records of a step, and their bytes.
+/// The records of one transaction, and their bytes.
 const MOST_OF_STEP: usize = 200;
 const BYTES_OF_STEP: usize = 1 << 20;
 
-/// What an import stored and what it did not.
+/// What an import stored, and what it did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Sessions that are new.
+    /// New sessions.
     pub sessions: Vec<SessionId>,
     /// Their messages.
     pub messages: u64,
-    /// Sessions that were there already and stay as they are.
+    /// Sessions that existed already and stay unchanged.
     pub skipped: Vec<SessionId>,
-    /// Those whose title somebody else has, with the one that they got instead.
+    /// Sessions whose title was taken, with the title that they got instead.
     pub renamed: Vec<(SessionId, String)>,
-    /// Delegates, and branches that have nothing of their parent, whose parent is nowhere: now sessions of their own.
+    /// Delegates, and branches without messages of their parent, whose parent does not exist: they become independent
+    /// sessions.
     pub detached: Vec<SessionId>,
-    /// Sessions that go on from one that says something else here, and those that go on from them, each with the one
-    /// that it goes on from: they are not stored.
+    /// Sessions that were not stored, each with its parent: the parent has other messages here, or was not stored
+    /// either.
     pub left_out: Vec<(SessionId, SessionId)>,
 }
 
 impl Store {
-    /// What [`Store::import`] would store, but for the titles. Nothing is changed.
+    /// What [`Store::import`] would store, except titles. Changes nothing.
     pub fn examine_import(&self, file: &mut (impl BufRead + Seek)) -> Result<Imported, StoreError> {
         Ok(self.survey(file)?.imported())
     }
 
-    /// Stores the sessions of an export that are not there yet, under their ids and with new numbers for their messages.
+    /// Stores the sessions of an export that do not exist yet, under their ids and with new message ids.
     ///
-    /// A file with a fault in it is refused as a whole. Others may write between its steps, and nobody sees a session
-    /// before it is whole. No session comes in as one that spoke after `now`, which is Unix
-    /// time in milliseconds: it would stand before all others for as long as that time has not come.
+    /// A file with an error is refused as a whole. Others may write between the transactions. Nobody sees a session
+    /// before it is complete. A session that claims messages later than `now` (Unix milliseconds) gets that time
+    /// instead: otherwise it would be listed first until that time has come.
     pub fn import(&self, file: &mut (impl BufRead + Seek), now: u64) -> Result<Imported, StoreError> {
         self.clear_unfinished()?;
         let mut survey = self.survey(file)?;
@@ -86,8 +87,8 @@ impl Store {
         Ok(Imported { renamed, ..survey.imported() })
     }
 
-    /// Stores a session in small steps, between which others may write, and answers the title that it got instead of
-    /// its own. Until the last step nobody sees it; where one fails, it goes.
+    /// Stores a session in small transactions, between which others may write, and returns the title that it got
+    /// instead of its own. The session is invisible until the last one; if one fails, the session is removed.
     fn import_session(
         &self,
         survey: &mut Survey,
@@ -96,7 +97,7 @@ impl Store {
         now: u64,
     ) -> Result<Option<String>, StoreError> {
         let id = survey.entries[at].id.clone();
-        // Who finds an unfinished session knows by that whether somebody is at work on it.
+        // Another import that finds an unfinished session learns from the lease whether it is still being imported.
         let lease = match self.lease_unseen(&id) {
             Err(StoreError::Session(SessionError::InUse { .. })) => None,
             lease => Some(lease?),
@@ -106,13 +107,13 @@ impl Store {
         {
             return Ok(done);
         }
-        // Another import was faster: it is as one that was there before.
+        // Another import was faster: treat the session as one that existed before.
         survey.entries[at].stored = true;
         self.read(|connection| survey.compare(connection, file, at))?;
         Ok(None)
     }
 
-    /// None where it is there by now.
+    /// `None` if the session exists by now.
     fn store_in_steps(
         &self,
         survey: &mut Survey,
@@ -150,13 +151,13 @@ impl Store {
             self.write(|connection| finish(connection, &session))
         })();
         if stored.is_err() {
-            // Where even that fails, the next import does it.
+            // If this fails too, the next import removes it.
             let _ = self.write(|connection| drop_session(connection, &session.id));
         }
         stored.map(Some)
     }
 
-    /// Lets go of sessions whose import was cut off.
+    /// Removes sessions whose import was interrupted.
     fn clear_unfinished(&self) -> Result<(), StoreError> {
         let unfinished: Vec<SessionId> = self.read(|connection| {
             let mut statement = connection.prepare("SELECT id FROM sessions WHERE source = ?1 ORDER BY rowid DESC")?;
@@ -215,27 +216,27 @@ fn check_header(line: Option<Line>) -> Result<(), StoreError> {
     }
 }
 
-/// What is known of a session of the file.
+/// What is known about a session of the file.
 #[derive(Debug, Clone)]
 struct Entry {
     id: SessionId,
     place: Place,
-    /// It is in the store already: its records are read for their numbers only.
+    /// It exists in the store: its records are read for their ids only.
     stored: bool,
-    /// What it goes on from is another here.
+    /// Its parent has other messages here.
     left_out: bool,
     parent: Option<Link>,
-    /// The newest view and the newest rewind there were when it began, as in its row.
+    /// The newest view and rewind of the parent when it branched, as in its row.
     bounds: (i64, i64),
     messages: Vec<Pair>,
-    /// Of a stored session: from here on the file says something else.
+    /// For a stored session: from here on the file differs from the store.
     differs: bool,
-    /// By their numbers, the rows of views, and the last row of each rewind.
+    /// Rows of views, and the last row of each rewind, by number.
     views: Vec<(u64, i64)>,
     rewinds: Vec<(u64, i64)>,
-    /// By their ids in the file: the number of the view that brought them, and their rows.
+    /// The number of the view that contains each summary, and the summary's row, by id in the file.
     summaries: HashMap<u64, (u64, i64)>,
-    /// By their ids in the file: their numbers and rows.
+    /// Numbers and rows of views, by id in the file.
     view_ids: HashMap<u64, (u64, i64)>,
     taken_back: HashSet<u64>,
     /// The kind of the last record, and its number.
@@ -248,7 +249,7 @@ impl Entry {
     }
 }
 
-/// The session that one of the file goes on from.
+/// The parent of a session of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Link {
     id: SessionId,
@@ -256,7 +257,7 @@ struct Link {
     through: Option<u64>,
     view: u64,
     rewind: u64,
-    /// Its place in the file; none where it is in the store alone.
+    /// Its place in the file; `None` if only the store has it.
     at: Option<usize>,
 }
 
@@ -264,11 +265,11 @@ struct Link {
 struct Survey {
     entries: Vec<Entry>,
     by_id: HashMap<SessionId, usize>,
-    /// The entry whose records are being read.
+    /// The session whose records are being read.
     open: Option<usize>,
     messages: u64,
     detached: Vec<SessionId>,
-    /// Blobs that the file brings into the store, with their sizes, and the bytes of all of them.
+    /// Blobs that the file adds to the store with their sizes, and the sum of the sizes.
     brought: HashMap<BlobId, u64>,
     brought_bytes: u64,
 }
@@ -364,10 +365,10 @@ impl Survey {
         }
     }
 
-    /// What a new session has of its parent must be there: in the file, and in front of it, so that none is its own
-    /// ancestor.
+    /// Everything that a new session has of its parent must be in the file, before the session, so that no session is
+    /// its own ancestor.
     ///
-    /// False where it is only missing in what this store has of the parent.
+    /// False if only the store's version of the parent lacks it.
     fn check_link(&self, line: &Line, link: &Link) -> Result<bool, StoreError> {
         let Some(through) = link.through else { return Ok(true) };
         if link.kind == ParentKind::Delegate {
@@ -382,13 +383,13 @@ impl Survey {
         }
         match self.missing(at, link, through) {
             None => Ok(true),
-            // In one that it goes on from, perhaps.
+            // An ancestor may be such a session.
             Some(_) if self.line_of(at).any(|(entry, ..)| entry.stored) => Ok(false),
             Some(missing) => Err(line.refused(format!("it goes on from session {}, which has no {missing}", link.id))),
         }
     }
 
-    /// What one that goes on from an entry names and the entry has not.
+    /// What a child refers to and the entry lacks.
     fn missing(&self, at: usize, link: &Link, through: u64) -> Option<String> {
         let parent = &self.entries[at];
         let has = |pairs: &[(u64, i64)], number: u64| number == 0 || pairs.iter().any(|pair| pair.0 == number);
@@ -403,8 +404,8 @@ impl Survey {
         }
     }
 
-    /// The entry and those that its conversation goes on from, nearest first, each with the last message and the last
-    /// view that belong to it.
+    /// The entry and its ancestors, nearest first, each with the last message and the last view that belong to the
+    /// conversation.
     fn line_of(&self, at: usize) -> impl Iterator<Item = (&Entry, u64, u64)> {
         let mut next = Some((at, u64::MAX, u64::MAX));
         std::iter::from_fn(move || {
@@ -423,13 +424,13 @@ impl Survey {
         Numbers(stretches)
     }
 
-    /// What is found under an id of the file in the views that a conversation has.
+    /// Looks up an id of the file in the views of a conversation.
     fn found(&self, at: usize, of: impl Fn(&Entry) -> Option<(u64, i64)>) -> Option<i64> {
         self.line_of(at)
             .find_map(|(entry, _, last_view)| of(entry).filter(|(view, _)| *view <= last_view).map(|(_, row)| row))
     }
 
-    /// Reads a session again that somebody else has stored meanwhile, to learn which of its rows are those of the file.
+    /// Reads a session again that another import has stored meanwhile, to find the rows that correspond to the file.
     fn compare(&mut self, connection: &Connection, file: &mut (impl BufRead + Seek), at: usize) -> Result<(), Fault> {
         self.reopen(at);
         self.entries[at].bounds = stored_bounds(connection, &self.entries[at].id)?;
@@ -441,14 +442,14 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether what it has of its parent is there.
+    /// Whether everything that it has of its parent exists.
     fn is_tied(&self, at: usize) -> bool {
         let Some(link) = &self.entries[at].parent else { return true };
         let (Some(parent), Some(through)) = (link.at, link.through) else { return true };
         !self.entries[parent].left_out && self.missing(parent, link, through).is_none()
     }
 
-    /// Forgets what was read of a session, to read it again: its parent has the store's numbers by now.
+    /// Forgets what was read of a session, to read it again: by now its parent has the store's ids.
     fn reopen(&mut self, at: usize) {
         let bounds = self.entries[at].parent.as_ref().and_then(|link| Some((link, &self.entries[link.at?])));
         let bounds = bounds.map_or((0, 0), |(link, parent)| {
@@ -511,7 +512,7 @@ impl Survey {
     }
 }
 
-/// Records that are stored in one step: so few that nobody who writes has to wait for long.
+/// The records of one transaction: few enough that other writers do not wait long.
 fn next_step<R: BufRead + Seek>(lines: &mut Lines<'_, R>) -> Result<Option<Vec<(Line, Record)>>, StoreError> {
     let (mut step, mut bytes) = (Vec::new(), 0);
     while step.len() < MOST_OF_STEP && bytes < BYTES_OF_STEP {
@@ -519,7 +520,7 @@ fn next_step<R: BufRead + Seek>(lines: &mut Lines<'_, R>) -> Result<Option<Vec<(
         let Some(line) = lines.next()? else { break };
         let record = line.record()?;
         if matches!(record, Record::Session(_) | Record::End(_)) {
-            // Asked once more, it says the same.
+            // The next call reads the same line again.
             lines.back_to(place)?;
             break;
         }
@@ -529,7 +530,7 @@ fn next_step<R: BufRead + Seek>(lines: &mut Lines<'_, R>) -> Result<Option<Vec<(
     Ok((!step.is_empty()).then_some(step))
 }
 
-/// Makes a session that is whole one that can be seen, and answers the title that it got instead of its own.
+/// Makes a complete session visible, and returns the title that it got instead of its own.
 fn finish(connection: &Connection, session: &record::Session) -> Result<Option<String>, Fault> {
     let own = hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())?;
     let title = match &own {

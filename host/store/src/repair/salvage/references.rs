@@ -1,5 +1,5 @@
-//! What is left of a damaged database may name messages and views that were lost. Nothing in the schema forbids that, but
-//! an import would.
+//! Rows of a damaged database may refer to messages and views that were lost. The schema does not forbid that, but an
+//! import would.
 
 use hermes_conversation::{Excerpt, MessageRange, SessionId};
 use rusqlite::{Connection, params};
@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::lineage::{self, Lineage};
 use crate::log::from_json;
 
-/// Lets go of what names lost messages or views; a session goes on from the nearest message before the lost one.
+/// Removes references to lost messages and views. A session continues from the nearest message before the lost one.
 pub(super) fn mend(new: &Connection, lost: &mut Vec<String>) -> Result<(), Fault> {
     let mut tell = |count: usize, what: &str| {
         if count > 0 {
@@ -21,7 +21,7 @@ pub(super) fn mend(new: &Connection, lost: &mut Vec<String>) -> Result<(), Fault
     Ok(())
 }
 
-/// The newest message that a conversation has between these two.
+/// The newest message of a conversation between these two ids.
 fn newest(connection: &Connection, lineage: &Lineage, first: i64, last: i64) -> Result<Option<i64>, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT max(id) FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3")?;
@@ -52,7 +52,8 @@ fn origins(new: &Connection) -> Result<usize, Fault> {
     Ok(changed)
 }
 
-/// A view goes as a whole, with those that show a summary which it brought: without a part it would leave messages out.
+/// A view is removed as a whole, with those that show one of its summaries: with a part missing it would leave out
+/// messages.
 fn views(new: &Connection) -> Result<usize, Fault> {
     let mut gone = 0;
     loop {

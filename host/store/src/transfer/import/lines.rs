@@ -1,13 +1,13 @@
-//! The lines of a file, with their places, so that a session can be found again.
+//! The lines of a file with their positions, so that a session can be read again.
 
 use std::io::{BufRead, Read as _, Seek, SeekFrom};
 
 use crate::StoreError;
 use crate::transfer::record::Record;
 
-/// A message of ten megabytes of control characters fits.
+/// Fits a message with 10 MB of control characters.
 const LONGEST_MESSAGE: u64 = 64 << 20;
-/// Of what else there is, nothing comes near: a short line can take many times its length in memory.
+/// The limit of all other lines: a short line can take many times its length in memory.
 const LONGEST: u64 = 4 << 20;
 
 /// Where a line begins.

@@ -1,4 +1,4 @@
-//! What a session consists of besides its own row: prompts, messages, rewinds, views, requests, in this order.
+//! The records of a session besides its own row: prompts, messages, rewinds, views, requests, in this order.
 
 use hermes_conversation::{Draft, Media, MessageRange, Role, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -10,26 +10,26 @@ use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
 use crate::{RequestRecord, StoreError, blobs, frozen, log, requests};
 
-/// The place of messages among the records of a session.
+/// The position of messages in that order.
 const OF_MESSAGES: u8 = 2;
-/// The number of a prompt, rewind, view or request: what comes after it is counted on from there.
+/// The highest number of a prompt, rewind, view or request: later ones are counted from there.
 const LAST_NUMBER: u64 = 1 << 31;
 /// US dollars.
 const MOST_COST: f64 = 1e12;
 
-/// What is done with the records of a session.
+/// Why the records of a session are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// It is new: whether it can be stored.
+    /// The session is new: check whether it can be stored.
     Check,
-    /// It is new, and stored.
+    /// The session is new: store it.
     Store,
-    /// It is there already: which of its rows they are.
+    /// The session exists: find the corresponding rows.
     Compare,
 }
 
 impl Survey {
-    /// A record of the session that is open.
+    /// Reads a record of the current session.
     pub(super) fn part(
         &mut self,
         line: &Line,
@@ -75,7 +75,7 @@ impl Survey {
         }
     }
 
-    /// Kinds follow each other in order, and the numbers of each grow.
+    /// Checks that the kinds are in order, and that the numbers of each kind increase.
     fn in_place(&mut self, line: &Line, at: usize, kind: u8, number: u64) -> Result<(), Fault> {
         let (before, last) = self.entries[at].phase;
         if kind < before {
@@ -130,7 +130,7 @@ impl Survey {
         let row = match purpose {
             Purpose::Check => Some(number),
             Purpose::Store => Some(log::insert(connection, &entry.id, &message.draft)?.cast_unsigned()),
-            // From the first one that is another on, the two have nothing in common.
+            // After the first message that differs, the two have nothing in common.
             Purpose::Compare if entry.differs => None,
             Purpose::Compare => same_message(connection, entry, message)?,
         };
@@ -142,7 +142,7 @@ impl Survey {
         Ok(())
     }
 
-    /// A new message names only pictures and files that the store has, or that the file has brought by now.
+    /// Checks that a new message names only pictures and files that the store has, or that are in the file up to here.
     fn bring(&mut self, line: &Line, draft: &Draft, connection: &Connection) -> Result<(), Fault> {
         for blob in draft.media().filter_map(Media::blob) {
             let known = match self.brought.get(&blob.hash) {
@@ -257,7 +257,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Its row; `view` is the one to store it for.
+    /// Returns the row of the summary; stores it if `view` is given.
     fn summary(
         &self,
         line: &Line,
@@ -287,7 +287,7 @@ impl Survey {
             .insert(params![entry.id.as_str(), summary.key, summary.content, to_json(&covers)?, view])?)
     }
 
-    /// The last message that the view shows by now; `to` is the view to store it for, and its position there.
+    /// Returns the last message that the view shows so far. Stores the item if `to`, its view and position, is given.
     fn item(
         &self,
         line: &Line,
@@ -379,7 +379,7 @@ impl Survey {
         Ok(())
     }
 
-    /// The rows that a stored session has for a view, so that a branch in the file can be tied to them.
+    /// Finds the rows of a view of a stored session, so that a branch in the file can refer to them.
     fn same_view(&mut self, view: &View, connection: &Connection, at: usize) -> Result<(), Fault> {
         let sql = "SELECT id FROM views WHERE session_id = ?1 AND number = ?2";
         let row: Option<i64> = connection
@@ -402,7 +402,7 @@ impl Survey {
     }
 }
 
-/// What is stored is calculated with later, and a number that does not fit would stand in the way of all that follow.
+/// Stored numbers are used in calculations, and a number out of range would block all later ones.
 fn check_values(line: &Line, record: &Record) -> Result<(), Fault> {
     let plausible = |numbers: &[u64]| numbers.iter().all(|number| *number <= PLAUSIBLE);
     let sound = match record {
@@ -421,7 +421,7 @@ fn check_values(line: &Line, record: &Record) -> Result<(), Fault> {
     if sound { Ok(()) } else { Err(line.refused("its times, bytes or costs are no plausible numbers").into()) }
 }
 
-/// The next message of a stored session, where it is this one.
+/// The next message of a stored session, if it is this one.
 fn same_message(
     connection: &Connection,
     entry: &super::Entry,
