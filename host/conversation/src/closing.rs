@@ -1,15 +1,15 @@
-//! How a turn that was cut off is closed: by appending, never by editing.
+//! Closes an interrupted turn: by appending, never by editing.
 
 use crate::{Conversation, Draft, Role, ToolCall};
 
-/// The result of a call that was cut off.
+/// The result of an interrupted call.
 pub const INTERRUPTED_CALL: &str = "interrupted; it may have run";
-/// The reply to what was not answered.
+/// The reply to an unanswered message.
 pub const INTERRUPTED_TURN: &str = "[The turn was cut off before a reply.]";
 
-/// What must follow the conversation before a person can speak again; nothing when its last turn is whole.
+/// The messages to append before a person can speak again; none if the last turn is complete.
 ///
-/// Every open call gets a result, and whatever is then unanswered gets a note in the model's place.
+/// Every open call gets a result. A message that is then still unanswered gets a note in place of the model's reply.
 pub fn close(conversation: &Conversation, now: u64) -> Vec<Draft> {
     let mut drafts: Vec<Draft> =
         open_calls(conversation).into_iter().map(|call| Draft::result(call, INTERRUPTED_CALL, now).by_host()).collect();

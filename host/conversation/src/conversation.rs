@@ -19,7 +19,7 @@ impl Conversation {
         conversation
     }
 
-    /// Appends what the store has just numbered.
+    /// Appends messages that the store has just numbered.
     pub fn push(&mut self, message: Message) {
         debug_assert!(self.messages.last().is_none_or(|last| last.id < message.id), "ids grow");
         let last = self.headers.last();
@@ -53,12 +53,12 @@ impl Conversation {
         &self.headers
     }
 
-    /// From the first message to the last.
+    /// The range from the first message to the last.
     pub fn whole(&self) -> Option<MessageRange> {
         Some(MessageRange::new(self.messages.first()?.id, self.messages.last()?.id))
     }
 
-    /// Where a message stands.
+    /// The position of a message.
     pub fn position(&self, id: MessageId) -> Option<usize> {
         self.messages.binary_search_by_key(&id, |message| message.id).ok()
     }
@@ -68,7 +68,7 @@ impl Conversation {
         self.position(id).map(|at| &self.messages[at])
     }
 
-    /// The positions of the messages that a range names.
+    /// The positions of the messages in a range.
     pub fn span(&self, range: MessageRange) -> std::ops::Range<usize> {
         let start = self.messages.partition_point(|message| message.id < range.first);
         let end = self.messages.partition_point(|message| message.id <= range.last);
@@ -91,7 +91,7 @@ impl Conversation {
         items
     }
 
-    /// The newest message of a person.
+    /// The newest message of the user.
     pub fn last_user(&self) -> Option<&Message> {
         self.messages.iter().rev().find(|message| message.role == Role::User)
     }
@@ -101,12 +101,12 @@ impl Conversation {
         self.priced_items(view).iter().map(|(_, tokens)| *tokens).fold(0, u32::saturating_add)
     }
 
-    /// The items of a view, those that follow it too, with what each costs in it.
+    /// The items of a view and the items that follow it, with the token estimate of each.
     pub fn priced_items(&self, view: &View) -> Vec<(Item, u32)> {
         self.priced(self.items(view))
     }
 
-    /// Items that follow each other, with what each costs there.
+    /// Consecutive items, with the token estimate of each.
     pub fn priced(&self, items: Vec<Item>) -> Vec<(Item, u32)> {
         let mut behind_summary = false;
         let priced = items.into_iter().map(|item| {

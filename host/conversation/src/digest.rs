@@ -2,9 +2,9 @@
 
 use crate::{Message, MessageId, MessageRange, Role, tokens};
 
-/// States what people said in these messages, within a budget of tokens, and names the rest by id.
+/// Lists what the user said in these messages within a token budget, and names the other messages by id.
 ///
-/// The newest words win when not all fit; they stand in the order in which they were said.
+/// If not everything fits, the newest messages win. They are listed in their original order.
 pub fn digest(messages: &[&Message], budget: u32) -> String {
     let mut left = budget;
     let mut said: Vec<String> = Vec::new();
@@ -37,7 +37,7 @@ pub fn digest(messages: &[&Message], budget: u32) -> String {
     text
 }
 
-/// Ids as ranges: two ids belong to one when no other message of the list lies between them.
+/// Ids as ranges: two ids share a range if no other message of the list lies between them.
 fn ranges(messages: &[&Message], ids: &[MessageId]) -> String {
     let mut ranges: Vec<MessageRange> = Vec::new();
     let mut wanted = ids.iter().peekable();

@@ -1,10 +1,10 @@
-//! The fences in which the host adds text to a message that its author did not write: recalled memories and quoted
-//! passages. Such text comes from elsewhere and must neither close its fence nor open another one.
+//! The fences around text that the host adds to a message: recalled memories and quoted passages. Such text comes from
+//! elsewhere. It must neither close its fence nor open another one.
 
 /// The names of all fences.
 const FENCES: [&str; 2] = ["earlier-context", "memory-context"];
 
-/// Makes every spelling of a fence's tag inert: a blank follows its `<`. All other text stays as it is.
+/// Makes every spelling of a fence's tag inert by a blank after its `<`. Other text stays unchanged.
 pub fn defuse(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut defused = String::with_capacity(text.len());

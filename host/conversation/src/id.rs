@@ -1,4 +1,4 @@
-//! Identifiers: a type each, so that none is taken for another.
+//! Identifiers. Each has its own type, so that they cannot be confused.
 
 use std::fmt;
 

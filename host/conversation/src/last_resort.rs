@@ -1,4 +1,4 @@
-//! The host's own plan, for a full window that no engine has answered: by rule, without a model.
+//! The host's own plan, for a full window without a plan of the engine: by rule, without a model.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use crate::{
     Conversation, Excerpt, Item, Message, MessageId, MessageRange, Plan, Role, Segment, Summary, View, digest, tokens,
 };
 
-/// A plan that fits `limit` tokens: the newest groups as they are, the last words of the user always, what the
-/// view's summaries say while there is room, and a digest of the rest.
+/// A plan that fits `limit` tokens: the newest groups in full, always the last message of the user, the view's
+/// summaries while there is room, and a digest of the rest.
 ///
-/// None when not even the user's last message and the newest group, its results cut, would fit.
+/// `None` if not even the user's last message and the newest group with shortened results fit.
 pub fn plan(
     conversation: &Conversation,
     view: &View,
@@ -17,7 +17,7 @@ pub fn plan(
     limit: u32,
 ) -> Option<Plan> {
     let user = conversation.last_user()?;
-    // A fifth for the digest, a fifth for summaries that are there, the rest for messages.
+    // A fifth for the digest, a fifth for existing summaries, the rest for messages.
     let for_digest = limit / 5;
     let mut left =
         limit.checked_sub(for_digest)?.checked_sub(conversation.headers()[conversation.position(user.id)?].tokens)?;
@@ -62,7 +62,7 @@ pub fn plan(
     })
 }
 
-/// The newest groups that fit; the newest one in any case, its results cut if they must be.
+/// The newest groups that fit. The newest group is always included, if necessary with shortened results.
 fn tail(conversation: &Conversation, user: &Message, room: u32) -> Option<(Vec<Segment>, u32)> {
     // Half of the room, so that the next turns fit too.
     let comfortable = room / 2;
@@ -104,7 +104,7 @@ fn tail(conversation: &Conversation, user: &Message, room: u32) -> Option<(Vec<S
     (spent <= room).then_some((segments, spent))
 }
 
-/// Head and tail of a text, with a line between them that says what is missing.
+/// The head and tail of a text, with a line between them that says what is missing.
 fn shorten(message: &Message, budget: u32) -> Option<Excerpt> {
     let text: Vec<char> = message.text_sent().chars().collect();
     let mut keep = text.len();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::part::Bytes;
 
-/// Bytes that one picture or file may have: 20 MB.
+/// The limit of one picture or file: 20 MB.
 pub const MOST_BYTES: usize = 20_000_000;
 
 /// The types of pictures that models read.
@@ -39,40 +39,40 @@ impl fmt::Display for BlobId {
 /// A picture or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// Where its bytes are.
+    /// The source of its bytes.
     #[serde(flatten)]
     pub source: Source,
     /// Such as `image/png`.
     pub media_type: String,
-    /// A file name, without folders.
+    /// The file name without folders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Pixels, where known.
+    /// Pixels, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Pixels, where known.
+    /// Pixels, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
 }
 
-/// Where the bytes of a picture or file are.
+/// The source of the bytes of a picture or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// In the store, under the hash of their content.
+    /// The store, by the hash of the content.
     Blob(Blob),
-    /// On the web, `https:` only. The host never fetches it: the provider does.
+    /// An `https:` address. The host never fetches it: the provider does.
     Url(String),
 }
 
 /// Bytes in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
-    /// Names them.
+    /// The hash of the bytes.
     pub hash: BlobId,
-    /// How many there are.
+    /// The number of bytes.
     pub size: u64,
-    /// The bytes themselves: only before they are stored, in an export, and while a request is rendered.
+    /// The bytes: only before they are stored, in an export, and while a request is rendered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
 }
@@ -80,7 +80,7 @@ pub struct Blob {
 /// Why something cannot be a picture or file of a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("the file is empty")]
     Empty,
     /// It is larger than [`MOST_BYTES`].
@@ -89,7 +89,7 @@ pub enum MediaError {
         /// Its bytes.
         size: usize,
     },
-    /// Its first bytes are those of no format that models read.
+    /// Its first bytes belong to no format that models read.
     #[error("the file is not a PNG, JPEG, WebP or GIF picture; convert it to one of these")]
     NotAnImage,
     /// The address is not `https:`.
@@ -98,7 +98,7 @@ pub enum MediaError {
 }
 
 impl Media {
-    /// A picture from its bytes. Type and size are read from the bytes; a name may give folders, which are left out.
+    /// A picture from its bytes. Type and size are read from the bytes. Folders in the name are removed.
     ///
     /// # Errors
     ///
@@ -144,12 +144,12 @@ impl Media {
         }
     }
 
-    /// The bytes, where they are at hand.
+    /// The bytes, if they are loaded.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.blob()?.bytes.as_ref().map(|bytes| &*bytes.0)
     }
 
-    /// Puts the bytes into it, or takes them out.
+    /// Puts the bytes in, or removes them.
     pub fn set_bytes(&mut self, bytes: Option<Arc<[u8]>>) {
         if let Source::Blob(blob) = &mut self.source {
             blob.bytes = bytes.map(Bytes);
@@ -184,7 +184,7 @@ pub(crate) fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     sniff(bytes).map(|(media_type, _)| media_type)
 }
 
-/// The type of a picture by its first bytes, and its size in pixels where that is found.
+/// The type of a picture by its first bytes, and its size in pixels, if found.
 fn sniff(bytes: &[u8]) -> Option<(&'static str, Option<(u32, u32)>)> {
     let two = |at: usize, big: bool| {
         let pair: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;

@@ -1,17 +1,17 @@
-//! Messages as the log keeps them.
+//! Messages as the log stores them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::part::{Author, Part, ToolResult};
 use crate::{Media, MessageId};
 
-/// Who speaks.
+/// The author's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Instructions; never part of the log.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -50,7 +50,7 @@ pub struct ToolSchema {
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Unique in the message that makes it.
+    /// Unique within its message.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -58,42 +58,42 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// Where a message comes from.
+/// The origin of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// A person, a model or a tool said it.
+    /// The user, the model or a tool.
     #[default]
     Said,
-    /// The host wrote it, to close what an interrupt or a crash left open.
+    /// The host, to close an interrupted turn.
     Host,
 }
 
 /// A message that the store has not numbered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
-    /// Who speaks.
+    /// The author's role.
     pub role: Role,
-    /// What was said, clean: this is what people, search and plugins see.
+    /// The text without additions: people, search and plugins see this text.
     pub content: String,
-    /// What the model is sent where that differs: recalled memory behind it, a long result cut.
+    /// The text that the model is sent, if it differs: with recalled memories, or a long result cut.
     pub sent: Option<String>,
-    /// The model's reasoning, where the provider gives it.
+    /// The model's reasoning, if the provider returns it.
     pub reasoning: Option<String>,
-    /// Calls that an assistant message makes.
+    /// The calls of an assistant message.
     pub tool_calls: Vec<ToolCall>,
     /// The call that a tool message answers.
     pub tool_call_id: Option<String>,
     /// The tool that answered.
     pub tool_name: Option<String>,
-    /// The whole message, where the fields above cannot say all of it: pictures, files, payloads of providers. Empty
-    /// otherwise. Set it with [`Draft::with_parts`], which keeps the fields above in step.
+    /// The whole message, if the fields above cannot express it: pictures, files, provider payloads, failed results.
+    /// Empty otherwise. Set it with [`Draft::with_parts`], which keeps the fields above consistent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// Which person, where several talk.
+    /// The person, in a conversation with several people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Author>,
-    /// Who wrote it.
+    /// The user, model or tool, or the host.
     pub origin: Origin,
     /// Unix time in milliseconds.
     pub created_at: u64,
@@ -116,12 +116,12 @@ impl Draft {
         }
     }
 
-    /// What a person said.
+    /// A message of the user.
     pub fn user(content: impl Into<String>, created_at: u64) -> Self {
         Self::bare(Role::User, content.into(), created_at)
     }
 
-    /// What the model answered.
+    /// A message of the model.
     pub fn assistant(content: impl Into<String>, tool_calls: Vec<ToolCall>, created_at: u64) -> Self {
         Self { tool_calls, ..Self::bare(Role::Assistant, content.into(), created_at) }
     }
@@ -135,13 +135,13 @@ impl Draft {
         }
     }
 
-    /// The same, written by the host.
+    /// The same message, written by the host.
     pub fn by_host(self) -> Self {
         Self { origin: Origin::Host, ..self }
     }
 
-    /// A message of these parts. Its text fields become what the parts say in words; the list itself is kept only where
-    /// the fields cannot say all of it.
+    /// A message that consists of these parts. Its text fields repeat the words of the parts. The list is stored only
+    /// if the fields cannot express it.
     pub fn of_parts(role: Role, parts: Vec<Part>, created_at: u64) -> Self {
         Self::bare(role, String::new(), created_at).with_parts(parts)
     }
@@ -175,7 +175,7 @@ impl Draft {
         self
     }
 
-    /// Every part of the message, in order, whether it has a list of parts or not.
+    /// Every part of the message, in order, even if it has no list of parts.
     pub fn all_parts(&self) -> Vec<Part> {
         if !self.parts.is_empty() {
             return self.parts.clone();
@@ -195,7 +195,7 @@ impl Draft {
         reasoning.into_iter().chain(text).chain(calls).collect()
     }
 
-    /// The parts without the layer of results: what was said, or what a tool answered.
+    /// The parts, with those of a result in place of the result.
     pub fn inner_parts(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter().flat_map(|part| match part {
             Part::ToolResult(result) => result.parts.as_slice(),
@@ -219,7 +219,7 @@ impl Draft {
         u32::try_from(images).unwrap_or(u32::MAX)
     }
 
-    /// Its words, and a line for each part that is not words.
+    /// Its text, and a line for each part that is not text.
     pub fn told(&self) -> std::borrow::Cow<'_, str> {
         let mentions: Vec<String> = self.inner_parts().filter_map(Part::mention).collect();
         if mentions.is_empty() {
@@ -234,7 +234,7 @@ impl Draft {
         self.sent.as_deref().unwrap_or(&self.content)
     }
 
-    /// With a number from the store.
+    /// The stored message with this id.
     pub fn numbered(self, id: MessageId) -> Message {
         Message { id, draft: self }
     }
@@ -248,7 +248,7 @@ fn words(parts: &[Part]) -> String {
     words.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The pictures and files of parts, those of results too.
+/// The pictures and files of parts, including those of results.
 pub(crate) fn media_of(parts: &mut [Part]) -> impl Iterator<Item = &mut Media> {
     parts
         .iter_mut()
@@ -262,9 +262,9 @@ pub(crate) fn media_of(parts: &mut [Part]) -> impl Iterator<Item = &mut Media> {
 /// A stored message: never changed, never removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its number.
+    /// Its id.
     pub id: MessageId,
-    /// What it says.
+    /// Its content.
     #[serde(flatten)]
     pub draft: Draft,
 }
@@ -277,20 +277,20 @@ impl std::ops::Deref for Message {
     }
 }
 
-/// A message without its texts: what context engines plan with.
+/// A message without its texts: context engines plan with headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Its number.
+    /// Its id.
     pub id: MessageId,
-    /// Who speaks.
+    /// The author's role.
     pub role: Role,
-    /// Counts from 1: a turn begins with what the user said.
+    /// Counted from 1. A turn begins with a message of the user.
     pub turn: u32,
-    /// A message that calls tools and the results that answer it share one: the id of the caller.
+    /// The id of the calling message, shared by a message with calls and the results of these calls.
     pub group: u64,
     /// The tool that answered.
     pub tool_name: Option<String>,
-    /// Estimate of what it costs as it is sent: text and arguments.
+    /// Token estimate of text and arguments as they are sent.
     pub tokens: u32,
     /// Bytes of text and arguments as they are sent.
     pub bytes: u32,

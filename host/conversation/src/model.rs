@@ -1,4 +1,4 @@
-//! The model that serves a session, and what a request to it took.
+//! The model of a session, and the usage of a request.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The parts of a message: text, pictures, files, reasoning, calls, results, refusals.
 //!
-//! A message that is only text, reasoning and calls, or the text of one result, needs no list of parts: its fields say all
-//! of it. Every other message has one, and its text fields are what the parts say in words.
+//! A message that consists only of text, reasoning and calls, or of the text of one successful result, needs no list of
+//! parts: its fields express it. Every other message has a list, and its text fields repeat the words of the parts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::{Media, ToolCall};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Part {
-    /// Words.
+    /// Text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// A picture.
@@ -25,9 +25,9 @@ pub enum Part {
     File(Media),
     /// The model's reasoning.
     Reasoning {
-        /// The visible text; empty where the provider hides it.
+        /// The visible text; empty if the provider hides it.
         text: String,
-        /// What the provider wants back unchanged.
+        /// The payload that the provider expects back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payload: Option<ProviderPayload>,
     },
@@ -35,17 +35,17 @@ pub enum Part {
     ToolCall(ToolCall),
     /// A tool's answer to a call.
     ToolResult(ToolResult),
-    /// The model declined.
+    /// The model's refusal.
     Refusal {
-        /// In its words.
+        /// The model's words.
         text: String,
     },
-    /// Something that only its provider understands.
+    /// An item that only its provider understands.
     Provider(ProviderPayload),
 }
 
 impl Part {
-    /// A part of words.
+    /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
@@ -58,7 +58,7 @@ impl Part {
         }
     }
 
-    /// What only one provider understands.
+    /// The provider's payload.
     pub fn payload(&self) -> Option<&ProviderPayload> {
         match self {
             Self::Reasoning { payload, .. } => payload.as_ref(),
@@ -67,7 +67,7 @@ impl Part {
         }
     }
 
-    /// What only one provider understands, to be tagged.
+    /// The provider's payload, to be tagged.
     pub fn payload_mut(&mut self) -> Option<&mut ProviderPayload> {
         match self {
             Self::Reasoning { payload, .. } => payload.as_mut(),
@@ -84,7 +84,7 @@ impl Part {
         }
     }
 
-    /// A line that names a part which is not text: `[image: chart.png, image/png]`.
+    /// A line that names a part without text: `[image: chart.png, image/png]`.
     pub fn mention(&self) -> Option<String> {
         match self {
             Self::Image(media) => Some(media.mention("image")),
@@ -108,7 +108,7 @@ pub struct ToolResult {
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub failed: bool,
-    /// The answer as JSON, where the tool gives one beside the text.
+    /// The answer as JSON, if the tool returns it beside the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<String>,
 }
@@ -131,7 +131,7 @@ pub struct ProviderPayload {
 }
 
 impl ProviderPayload {
-    /// One that is not tagged yet: the code that reads a reply knows neither the provider's name nor the model's.
+    /// A payload without tags: the code that reads a reply knows neither the provider's name nor the model's.
     pub fn untagged(data: String) -> Self {
         Self { provider: String::new(), model: String::new(), api_mode: String::new(), data }
     }
@@ -153,7 +153,7 @@ pub struct Reader<'a> {
     pub api_mode: &'a str,
 }
 
-/// How many provider payloads a request carries, and how many it leaves out.
+/// The number of provider payloads that a request contains, and of those that it leaves out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Payloads {
     /// Sent back unchanged.
@@ -169,17 +169,17 @@ impl Payloads {
     }
 }
 
-/// Who said a message, where several people talk.
+/// The author of a message in a conversation with several people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// Unique among the people of the conversation.
     pub id: String,
-    /// As others see it.
+    /// The name that others see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// Removes the payloads that this model cannot read, and reasoning without one, which no request carries.
+/// Removes payloads that this model cannot read, and reasoning without a payload, which no request contains.
 pub(crate) fn keep_for(parts: &mut Vec<Part>, reader: &Reader<'_>) -> Payloads {
     let mut payloads = Payloads::default();
     parts.retain(|part| match (part.payload(), part) {
@@ -196,7 +196,7 @@ pub(crate) fn keep_for(parts: &mut Vec<Part>, reader: &Reader<'_>) -> Payloads {
     payloads
 }
 
-/// The bytes of a picture or file; printed by their length.
+/// The bytes of a picture or file. `Debug` prints only their length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bytes(pub Arc<[u8]>);
 

@@ -1,15 +1,15 @@
-//! Whether a smaller view is worth the rewrite of what the provider's cache holds.
+//! Whether a smaller view is worth rewriting the provider's cache.
 
 use crate::{Conversation, Item, MessageRange, View};
 
 /// Two views of a conversation, in tokens of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payoff {
-    /// With what both begin: it stays in the cache.
+    /// The common beginning, which stays in the cache.
     pub shared: u32,
-    /// Behind that, in the old view.
+    /// The rest of the old view.
     pub before: u32,
-    /// Behind that, in the new one.
+    /// The rest of the new view.
     pub after: u32,
 }
 
@@ -21,7 +21,7 @@ impl Payoff {
             |items: &[Item]| items.iter().map(|item| conversation.item_tokens(item)).fold(0u32, u32::saturating_add);
         let same = olds.iter().zip(&news).take_while(|(old, new)| old == new).count();
         let mut shared = tokens(&olds[..same]);
-        // The first items that differ may be two lengths of one stretch.
+        // The first differing items may be two lengths of one stretch.
         if let (Some(Item::Messages(old)), Some(Item::Messages(new))) = (olds.get(same), news.get(same))
             && old.first == new.first
         {
@@ -31,7 +31,7 @@ impl Payoff {
         Self { shared, before: tokens(&olds).saturating_sub(shared), after: tokens(&news).saturating_sub(shared) }
     }
 
-    /// Whether the requests to come save more than the first of them pays for reading the new view afresh.
+    /// Whether the coming requests save more than the first of them pays for the uncached view.
     ///
     /// Prices are those of a token read from the cache and of one written to it, in fresh ones: with n requests to come,
     /// what stays would cost `n * read * before`, what is new costs `write * after` once and `read * after` from then on.

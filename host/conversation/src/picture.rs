@@ -1,7 +1,6 @@
-//! A view as a list of stretches: what a request is made of, and what each part stands for.
+//! A view as a list of stretches: what a request consists of, and what each stretch represents.
 //!
-//! Everything here is counted by the host's estimate. Who made a summary and when is not known to a view; whoever knows
-//! hands it in.
+//! All numbers are the host's estimates. A view does not know who made a summary and when; the caller passes that in.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Conversation, Item, MessageId, MessageRange, Summary, View};
 
-/// Who put a summary into a view first, and when.
+/// Who first put a summary into a view, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
     /// The engine, or `host`.
@@ -31,7 +30,7 @@ pub enum Stretch {
         /// Tokens.
         tokens: u32,
     },
-    /// Neighbours in the conversation, as they were said.
+    /// Consecutive messages as they were said.
     Verbatim {
         /// From the first to the last.
         ids: MessageRange,
@@ -40,7 +39,7 @@ pub enum Stretch {
         /// Tokens.
         tokens: u32,
     },
-    /// Neighbours in the conversation, each shorter than it was said.
+    /// Consecutive messages, each shortened.
     Shortened {
         /// From the first to the last.
         ids: MessageRange,
@@ -51,13 +50,13 @@ pub enum Stretch {
         /// Tokens as they were said.
         said: u32,
     },
-    /// A text that stands for messages.
+    /// A text that replaces messages.
     Summarised {
         /// Its key.
         key: String,
-        /// Who made it, where that is known.
+        /// Who made it, if known.
         made: Option<Made>,
-        /// What it covers.
+        /// The messages that it covers.
         covers: Vec<MessageRange>,
         /// Messages that it covers and that the view does not show.
         messages: usize,
@@ -69,7 +68,7 @@ pub enum Stretch {
 }
 
 impl Stretch {
-    /// What it takes in a request.
+    /// Its tokens in a request.
     pub fn tokens(&self) -> u32 {
         match self {
             Self::Tools { tokens }
@@ -80,16 +79,16 @@ impl Stretch {
         }
     }
 
-    /// Whether it is of the conversation rather than before it.
+    /// Whether it belongs to the conversation, not to the part before it.
     fn is_of_view(&self) -> bool {
         !matches!(self, Self::Tools { .. } | Self::SystemPrompt { .. })
     }
 }
 
-/// What all stretches of a kind take together.
+/// The sums over all stretches of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Messages: those shown, or stood for.
+    /// Messages that are shown or replaced.
     pub messages: usize,
     /// Tokens in a request.
     pub tokens: u32,
@@ -108,19 +107,19 @@ pub struct Sums {
     pub verbatim: Sum,
     /// Messages shown shorter.
     pub shortened: Sum,
-    /// Messages that only summaries stand for, each counted once however many summaries cover it.
+    /// Messages that only summaries represent, each counted once.
     pub summarised: Sum,
 }
 
 impl Sums {
-    /// Tokens of a request with no more than this.
+    /// Tokens of a request that consists of these.
     pub fn tokens(&self) -> u32 {
         let view = self.verbatim.tokens.saturating_add(self.shortened.tokens).saturating_add(self.summarised.tokens);
         view.saturating_add(self.tools).saturating_add(self.system_prompt)
     }
 }
 
-/// What the next request would be made of.
+/// What the next request would consist of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Picture {
     /// In the order of the request.
@@ -130,7 +129,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Draws a view behind a system prompt and tools of that many tokens. `made` tells by key where summaries come from.
+    /// Draws a view after a system prompt and tools of this many tokens. `made` tells by key where summaries come from.
     pub fn of(
         conversation: &Conversation,
         view: &View,
@@ -183,23 +182,23 @@ impl Picture {
     }
 }
 
-/// A stretch of a new view, and what stands in its place in the old one.
+/// A stretch of a new view, and what the old view has in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Of the new view.
+    /// The stretch of the new view.
     pub stretch: Stretch,
-    /// Tokens that the old view takes for the same.
+    /// Tokens of the same content in the old view.
     pub before: u32,
 }
 
-/// What becomes of a view in another one: every token of the old view is counted at one stretch of the new one.
+/// Compares two views: every token of the old view is counted at one stretch of the new one.
 pub fn compare(conversation: &Conversation, old: &View, new: &View) -> Vec<Change> {
     let picture = Picture::of(conversation, new, (0, 0), &HashMap::new());
     let stretches = picture.stretches.into_iter().filter(Stretch::is_of_view);
     let mut changes: Vec<Change> = stretches.map(|stretch| Change { stretch, before: 0 }).collect();
     let places = places(conversation, &changes, old);
     let mut count = |place: Option<usize>, tokens: u32| {
-        // A view that was verified accounts for everything; of another one, the last stretch takes what has no place.
+        // A verified view accounts for everything. In any other view, the last stretch gets the rest.
         let place = place.unwrap_or_else(|| changes.len().saturating_sub(1));
         if let Some(change) = changes.get_mut(place) {
             change.before = change.before.saturating_add(tokens);
@@ -226,7 +225,7 @@ pub fn compare(conversation: &Conversation, old: &View, new: &View) -> Vec<Chang
     changes
 }
 
-/// Where the messages and the summaries of a conversation stand in the stretches of a view.
+/// The stretches of a view in which the messages and summaries of a conversation are.
 struct Places {
     messages: Vec<Option<usize>>,
     summaries: HashMap<String, usize>,
@@ -234,7 +233,7 @@ struct Places {
 
 fn places(conversation: &Conversation, changes: &[Change], old: &View) -> Places {
     let mut places = Places { messages: vec![None; conversation.messages().len()], summaries: HashMap::new() };
-    // What is shown stands where it is shown; only then is it asked what stands for it.
+    // A shown message is where it is shown; only for other messages a summary is looked up.
     for (place, change) in changes.iter().enumerate() {
         if let Stretch::Verbatim { ids, .. } | Stretch::Shortened { ids, .. } = &change.stretch {
             places.messages[conversation.span(*ids)].fill(Some(place));
@@ -257,7 +256,8 @@ fn places(conversation: &Conversation, changes: &[Change], old: &View) -> Places
     places
 }
 
-/// Tokens of the messages before and after each of a row of views was made, oldest first: of the conversation as it stood then.
+/// The tokens of the messages before and after each of these views was made, oldest first, for the conversation at that
+/// time.
 pub fn steps(conversation: &Conversation, views: &[View]) -> Vec<(u32, u32)> {
     let mut before = &View::default();
     let mut steps = Vec::with_capacity(views.len());
@@ -306,7 +306,7 @@ fn are_neighbours(conversation: &Conversation, first: MessageId, second: Message
 }
 
 fn extend(stretches: &mut Vec<Stretch>, conversation: &Conversation, range: MessageRange, count: usize, more: u32) {
-    // Ids have gaps: a range ends at messages that are there.
+    // Ids have gaps: a range ends at existing messages.
     let span = conversation.span(range);
     let Some(here) = conversation.messages().get(span) else { return };
     let (Some(first), Some(last)) = (here.first(), here.last()) else { return };

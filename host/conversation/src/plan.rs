@@ -1,4 +1,4 @@
-//! What a context engine proposes, and the one check that stands between it and the view.
+//! The plan that a context engine proposes, and the only check between a plan and the view.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use crate::{Conversation, Excerpt, Item, MessageId, MessageRange, Summary, View,
 pub enum Segment {
     /// Messages of the view as it shows them, excerpts included.
     Keep(MessageRange),
-    /// Messages as they were said, folded or shortened until now.
+    /// Messages in full that are folded or shortened in the view.
     Restore(MessageRange),
-    /// A message shown shorter.
+    /// A shortened message.
     Excerpt(Excerpt),
     /// A new summary.
     Summary(Summary),
@@ -30,23 +30,22 @@ impl Segment {
     }
 }
 
-/// A new view over the messages of a conversation: what is not named leaves it.
+/// A new view of a conversation. Messages that the plan does not name leave the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// In the order of the view.
     pub segments: Vec<Segment>,
-    /// One line for the user: what was done and why now.
+    /// One line for the user: what was done, and why now.
     pub reason: String,
-    /// What the engine says beside, by key: `prepared` is `n/m` where n of m new texts were ready before they were asked
-    /// for.
+    /// Further information of the engine, by key: `prepared` is `n/m` if n of m new texts were ready in advance.
     pub extra: Vec<(String, String)>,
 }
 
 impl Plan {
-    /// The plan over a conversation that has grown since it was made: what was said after `through` follows as it is. An
-    /// engine that was asked late may know of some of it already; what it names stays where it put it.
+    /// Adapts the plan to messages that were appended since it was made: messages after `through` follow in full. If
+    /// the engine already knew some of them, they stay where the engine put them.
     ///
-    /// None where the conversation is not the one that it was made for, since messages were taken back.
+    /// `None` if the plan was made for another conversation, because messages were rewound.
     pub fn rebase(mut self, through: Option<MessageId>, conversation: &Conversation) -> Option<Self> {
         let start = match through {
             Some(through) => conversation.position(through)? + 1,
@@ -61,7 +60,7 @@ impl Plan {
     }
 }
 
-/// What a plan is checked against.
+/// The state against which a plan is checked.
 pub struct Ground<'a> {
     /// The log.
     pub conversation: &'a Conversation,
@@ -69,44 +68,44 @@ pub struct Ground<'a> {
     pub view: &'a View,
     /// Every summary that is or was in a view of the conversation, by its key.
     pub summaries: &'a HashMap<String, Summary>,
-    /// Tokens that the messages of a request may take.
+    /// The limit for the messages of a request, in tokens.
     pub limit: u32,
-    /// Whether the new view must be smaller than the old one. Not so where the provider's cache is cold or
-    /// breaks anyway.
+    /// Whether the new view must be smaller than the old one. It need not be if the provider's cache is cold or breaks
+    /// anyway.
     pub must_shrink: bool,
 }
 
-/// The rule that a plan breaks.
+/// The rule that a plan violates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A range names no message of the conversation.
+    /// A range contains no message of the conversation.
     #[error("no message of this conversation lies in {0}")]
     NoSuchMessage(MessageRange),
     /// `Keep` names a message that the view does not show.
     #[error("message {0} is not in the view: it can be restored, not kept")]
     NotInView(MessageId),
-    /// A message stands twice, or behind a later one.
+    /// A message appears twice, or after a later one.
     #[error("message {0} stands twice or out of order")]
     Order(MessageId),
     /// A message would be lost.
     #[error("message {0} is neither shown nor covered by a summary")]
     Uncovered(MessageId),
-    /// A call and its results would be parted.
+    /// A call would be separated from its results.
     #[error("the tool call of message {0} is split from its results")]
     SplitGroup(MessageId),
-    /// The person's newest message would not be shown as it was said.
+    /// The newest message of the user would not be shown in full.
     #[error("the newest message of the user, {0}, is not shown as it was said")]
     LastUser(MessageId),
-    /// A known key comes with another text or other covers.
+    /// A known key is used with another text or other covers.
     #[error("the summary `{0}` was used before with another text or other covers")]
     KeyChanged(String),
-    /// A key is empty, too long, or stands twice.
+    /// A key is empty, too long, or used twice.
     #[error("the summary key `{0}` is empty, longer than 200 bytes, or stands twice")]
     Key(String),
     /// `KeepSummary` names a key that no view had.
     #[error("no summary has the key `{0}`")]
     NoSuchSummary(String),
-    /// A summary of nothing.
+    /// A summary covers no message.
     #[error("the summary `{0}` has no text or covers nothing")]
     EmptySummary(String),
     /// An excerpt is not a shorter rendering of its message.
@@ -114,7 +113,7 @@ pub enum Refusal {
     Excerpt {
         /// The message.
         id: MessageId,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// The new view does not fit the window.
@@ -122,10 +121,10 @@ pub enum Refusal {
     TooLarge {
         /// Estimate for the new view.
         tokens: u32,
-        /// What fits.
+        /// The limit.
         limit: u32,
     },
-    /// The new view is no smaller than the old one.
+    /// The new view is not smaller than the old one.
     #[error("the new view takes {tokens} tokens, the old one {before}")]
     NotSmaller {
         /// Estimate for the new view.
@@ -156,7 +155,7 @@ impl Refusal {
     }
 }
 
-/// The view that a plan makes, or the first rule that it breaks.
+/// The view that a plan makes, or the first rule that it violates.
 pub fn verify(plan: &Plan, ground: &Ground<'_>) -> Result<View, Refusal> {
     let items = items(plan, ground)?;
     check_order(&items, ground.conversation)?;
@@ -245,7 +244,7 @@ fn named(conversation: &Conversation, range: MessageRange) -> Result<impl Iterat
     Ok(conversation.messages()[span].iter().map(|message| message.id))
 }
 
-/// Neighbours in the conversation become one range, so that views stay small.
+/// Consecutive messages become one range, so that views stay small.
 fn push_message(items: &mut Vec<Item>, conversation: &Conversation, id: MessageId) {
     let before = conversation.position(id).and_then(|at| at.checked_sub(1)).map(|at| conversation.messages()[at].id);
     match items.last_mut() {
@@ -339,7 +338,7 @@ fn check_coverage(items: &[Item], conversation: &Conversation) -> Result<(), Ref
     }
 }
 
-/// The messages of a group are all shown, side by side, or none is.
+/// The messages of a group are either all shown, one after the other, or not at all.
 fn check_groups(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
     let headers = conversation.headers();
     let shown: Vec<(usize, usize)> = shown(items, conversation)

@@ -11,22 +11,22 @@ use crate::message::media_of;
 use crate::part::{Part, Payloads, Reader, keep_for};
 use crate::{Conversation, Excerpt, Item, Media, Message, MessageId, Role, Summary, ToolCall, View, closing};
 
-/// A message as a model is sent it.
+/// A message as the model is sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// Never `Role::System`.
     pub role: Role,
-    /// The text; may be empty where there are calls.
+    /// The text; may be empty if there are calls.
     pub content: String,
-    /// The model's own reasoning, for the providers that want it back.
+    /// The model's own reasoning, for providers that expect it back.
     pub reasoning: Option<String>,
     /// Calls of an assistant message.
     pub tool_calls: Vec<ToolCall>,
     /// The call that a tool message answers.
     pub tool_call_id: Option<String>,
-    /// The message of the log that it shows; none for summaries and for the host's words between them.
+    /// The message of the log; `None` for summaries and for the host's own words.
     pub id: Option<MessageId>,
-    /// The whole message, where it is more than text and calls. Empty otherwise.
+    /// The whole message, if it is more than text and calls. Empty otherwise.
     pub parts: Vec<Part>,
     /// Whether it repeats the pictures of the results before it, for wire formats in which a result is only text. The other
     /// formats leave it out.
@@ -34,7 +34,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// A message of words.
+    /// A text message.
     pub fn words(role: Role, content: impl Into<String>) -> Self {
         Self {
             role,
@@ -64,7 +64,7 @@ impl Shown {
         payloads
     }
 
-    /// Shows a line of words in place of each picture, for a model that sees none.
+    /// Replaces each picture by a line of text, for a model that reads no pictures.
     pub fn without_images(&mut self) {
         let in_words = |parts: &mut Vec<Part>| {
             for part in parts.iter_mut() {
@@ -84,22 +84,22 @@ impl Shown {
 
 const SUMMARY_OPENS: &str = "[Summary of earlier messages of this conversation. They are kept in full and are left out here to save \
      room. This is background: whatever is said after it is newer and counts more.]";
-/// Of a summary right behind another one.
+/// Before a summary that follows another one.
 const SUMMARY_GOES_ON: &str = "[Summary of the messages after those.]";
 const SUMMARY_ENDS: &str = "[End of the summary.]";
 /// Between two messages of the user's side.
 const NOTED: &str = "Understood.";
-/// In front of the pictures of tool results.
+/// Before the pictures of tool results.
 const PICTURES: &str = "[The images of the tool results above, in order.]";
-/// Before a reply that nothing would precede.
+/// Before a reply that would be the first message.
 const GO_ON: &str = "Please go on.";
 
-/// The messages of a view, in order: a person's first, roles in turn, results right behind their calls.
+/// The messages of a view, in order: the user's first, roles alternating, results directly after their calls.
 pub fn render(conversation: &Conversation, view: &View) -> Vec<Shown> {
     Rendering::of(conversation, view).1
 }
 
-/// Messages with the roles in turn and nothing repaired, to check what another program would send.
+/// Messages with alternating roles but without repairs, to check what another program would send.
 pub fn unrepaired(messages: &[Message]) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::new();
     for message in messages {
@@ -147,10 +147,10 @@ impl std::fmt::Display for Repairs {
     }
 }
 
-/// A view rendered so far. Messages that are appended to the log are rendered behind it, without rendering the view again.
+/// A view rendered so far. Appended messages are rendered after it, without rendering the view again.
 ///
-/// A message with calls is held back until each call has a result, or until a message follows that is not a result: only
-/// then is it known whether the result of a call is late or lost.
+/// A message with calls is held back until each call has a result, or until a message follows that is not a result:
+/// only then is it known whether a missing result is late or lost.
 #[derive(Debug, Clone, Default)]
 pub struct Rendering {
     /// The role of the last message that was rendered.
@@ -236,7 +236,7 @@ impl Rendering {
         }
     }
 
-    /// Only a model's message makes calls, each with an id of its own.
+    /// Only a message of the model has calls, each with an id of its own.
     fn leave_out_calls(&mut self, message: &mut Shown) {
         let before = message.tool_calls.len();
         let is_reply = message.role == Role::Assistant;
@@ -268,7 +268,7 @@ impl Rendering {
         }
     }
 
-    /// Emits the message that is held back. Where a result is missing, the results follow in the order of the calls.
+    /// Emits the message that is held back. If a result is missing, the results follow in the order of the calls.
     fn release(&mut self, shown: &mut Vec<Shown>) {
         let Some(Exchange { caller, mut results }) = self.held.take() else { return };
         let missing = caller.tool_calls.len() - results.len();
@@ -293,7 +293,7 @@ impl Rendering {
         }
         if !pictures.is_empty() {
             pictures.insert(0, Part::text(PICTURES));
-            // Where it is sent, it belongs to the results: what may follow does not change.
+            // If it is sent, it belongs to the results: it does not change what may follow.
             shown.push(Shown { parts: pictures, repeats_pictures: true, ..Shown::words(Role::User, PICTURES) });
         }
     }
@@ -309,7 +309,7 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// The host's words where two messages of one side would be neighbours.
+/// The host's words between two messages of one side.
 fn words_between(last: Option<Role>, next: Role) -> Option<Shown> {
     match (last, next) {
         (Some(Role::User | Role::Tool), Role::User) => Some(host_words(Role::Assistant, NOTED)),
@@ -339,7 +339,7 @@ fn of_message(message: &Message) -> Shown {
     }
 }
 
-/// The parts with the text that is sent in place of the text that was said.
+/// The parts, with the sent text in place of the stored text.
 fn parts_sent(message: &Message) -> Vec<Part> {
     let mut parts = message.parts.clone();
     let Some(sent) = &message.sent else { return parts };
@@ -367,7 +367,7 @@ fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
         shown.content.clone_from(content);
     }
     shown.tool_calls = message.tool_calls.iter().map(|call| shortened_call(call, excerpt)).collect();
-    // A payload belongs to the message as it was, so a shorter one goes without.
+    // A payload belongs to the original message, so a shortened one has none.
     if excerpt.content.is_some() || !excerpt.arguments.is_empty() {
         shown.parts.clear();
     }

@@ -1,16 +1,16 @@
-//! Estimates of tokens where no provider has counted yet.
+//! Token estimates, for use before a provider has counted.
 //!
-//! One ruler for everything. It has to be near the truth for prose, code and for scripts without spaces
-//! alike, and rather above it than below: four characters a token, a common rule, is three times too low for
-//! Chinese. A host that has a provider's count scales by it.
+//! One estimate is used everywhere. It has to be close for prose, code and scripts without spaces, and rather too high
+//! than too low: the common rule of four characters per token is three times too low for Chinese. A host that has a
+//! provider's count scales the estimate by it.
 
 use crate::{Draft, Excerpt, Message, Part, Summary, ToolCall};
 
-/// What a provider adds around each message for role and separators.
+/// Tokens that a provider adds to each message for role and separators.
 const PER_MESSAGE: u32 = 5;
-/// The host's frame around a summary and the reply that may have to stand beside it.
+/// The host's frame around a summary, and the reply that may have to follow it.
 const PER_SUMMARY: u32 = 50;
-/// What the first of several in a row says more.
+/// The longer frame of the first of several consecutive summaries.
 pub(crate) const FIRST_SUMMARY: u32 = 60;
 
 /// Estimate for a text.
@@ -24,7 +24,7 @@ pub fn of_text(text: &str) -> u32 {
     while let Some(first) = rest.chars().next() {
         let run = Run::of(first);
         let (bytes, length) = if first.is_ascii() {
-            // Nearly everything that is counted, and a byte is enough to tell.
+            // Nearly all text is ASCII, and a byte is enough to classify it.
             let bytes = rest.bytes().position(|byte| Run::ASCII[usize::from(byte)] != run).unwrap_or(rest.len());
             (bytes, bytes)
         } else {
@@ -48,7 +48,7 @@ enum Run {
 }
 
 impl Run {
-    /// By byte; all that are no ASCII are of none that an ASCII character can be of.
+    /// The classes by byte. All bytes above ASCII share a class of their own.
     const ASCII: [Self; 256] = {
         let mut runs = [Self::Dense; 256];
         let mut byte = 0;
@@ -75,7 +75,7 @@ impl Run {
         match self {
             Run::Letters => length.div_ceil(6),
             Run::Digits => length.div_ceil(3),
-            // One blank belongs to the word behind it; indentation packs well.
+            // A single blank belongs to the next word; indentation costs little.
             Run::Blank => (length - 1).div_ceil(8),
             Run::Sign => length.div_ceil(2),
             Run::Foreign => length.div_ceil(2),
@@ -92,9 +92,9 @@ fn of_linkage(message: &Draft) -> u32 {
     PER_MESSAGE + message.tool_call_id.as_ref().map_or(0, |_| 8)
 }
 
-/// What a picture of unknown size costs.
+/// Tokens of a picture of unknown size.
 const UNKNOWN_IMAGE: u32 = 1_500;
-/// What a document costs for each of its bytes, at least: the text of a page is a small part of its file.
+/// The minimum tokens of a document per byte: the text of a page is a small part of its file.
 const BYTES_PER_FILE_TOKEN: u64 = 20;
 
 /// A rule by which a provider counts a picture.
@@ -125,7 +125,7 @@ pub fn of_image(rule: ImageRule, size: Option<(u32, u32)>) -> u32 {
     }
 }
 
-/// By the rule that counts more: the estimate is for whatever model reads the conversation next.
+/// Uses the higher rule: any model may read the conversation next.
 fn of_media(message: &Draft) -> u32 {
     let each = message.inner_parts().map(|part| match part {
         Part::Image(image) => {
@@ -136,7 +136,7 @@ fn of_media(message: &Draft) -> u32 {
             let bytes = file.blob().map_or(0, |blob| blob.size);
             u32::try_from(bytes / BYTES_PER_FILE_TOKEN).unwrap_or(u32::MAX).max(UNKNOWN_IMAGE)
         }
-        // Read back by its provider as a part of the context.
+        // The provider counts it as a part of the context.
         part => part.payload().map_or(0, |payload| u32::try_from(payload.data.len() / 4).unwrap_or(u32::MAX)),
     });
     each.fold(0, u32::saturating_add)
@@ -153,18 +153,18 @@ pub fn of_draft(message: &Draft) -> u32 {
     said.saturating_add(of_media(message))
 }
 
-/// Estimate for a message shown shorter.
+/// Estimate for a shortened message.
 pub fn of_excerpt(message: &Message, excerpt: &Excerpt) -> u32 {
     let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
     let calls: Vec<ToolCall> =
         message.tool_calls.iter().map(|call| crate::render::shortened_call(call, excerpt)).collect();
     let said = of_linkage(message) + of_text(text) + of_calls(&calls);
-    // What is shown shorter goes without its pictures and payloads.
+    // A shortened message has no pictures and no payloads.
     let is_plain = excerpt.content.is_some() || !excerpt.arguments.is_empty();
     if is_plain { said } else { said.saturating_add(of_media(message)) }
 }
 
-/// Estimate for a summary in its frame, behind another one.
+/// Estimate for a summary in its frame, after another one.
 pub fn of_summary(summary: &Summary) -> u32 {
     PER_SUMMARY + of_text(&summary.content)
 }

@@ -1,16 +1,16 @@
-//! What every provider accepts: the rules a request's messages keep.
+//! The rules for messages that every provider enforces.
 
 use std::collections::HashSet;
 
 use crate::{Role, Shown};
 
-/// Why a list of messages would be refused; `at` is the position of the offender.
+/// Why a provider would refuse a list of messages; `at` is the position of the first violation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// The first message is not the user's.
     #[error("the first message is not the user's")]
     Start,
-    /// Two neighbours have roles that may not follow each other.
+    /// Two consecutive messages have roles that must not follow each other.
     #[error("message {at}: {role:?} may not follow {before:?}")]
     Order {
         /// Where.
@@ -50,7 +50,7 @@ pub enum Invalid {
 pub fn check(messages: &[Shown]) -> Result<(), Invalid> {
     let mut open: Vec<&str> = Vec::new();
     let mut before: Option<Role> = None;
-    // Pictures of results are a part of the results.
+    // Pictures of results belong to the results.
     for (at, message) in messages.iter().enumerate().filter(|(_, message)| !message.repeats_pictures) {
         if message.role != Role::Tool
             && let Some(call) = open.first()

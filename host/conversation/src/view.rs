@@ -4,25 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MessageId, MessageRange};
 
-/// One message shown shorter than it was said. Role, id and tool linkage stay.
+/// A shortened message. Role, id and calls stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
     /// The message.
     pub id: MessageId,
-    /// The text to show; none leaves it as it is.
+    /// The text to show; `None` keeps the original.
     pub content: Option<String>,
-    /// By call id, the arguments to show instead: each a JSON object.
+    /// Arguments to show instead, by call id: each a JSON object.
     pub arguments: Vec<(String, String)>,
 }
 
-/// A text that stands for messages.
+/// A text that replaces messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Unique in the conversation: under one key, text and covers never change.
     pub key: String,
-    /// What the model reads, in the host's frame.
+    /// What the model reads, within the host's frame.
     pub content: String,
-    /// The messages it stands for.
+    /// The messages that it replaces.
     pub covers: Vec<MessageRange>,
 }
 
@@ -30,20 +30,20 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Item {
-    /// Messages as they are sent.
+    /// Messages in full.
     Messages(MessageRange),
-    /// A message shown shorter.
+    /// A shortened message.
     Excerpt(Excerpt),
-    /// A text that stands for others.
+    /// A text that replaces others.
     Summary(Summary),
 }
 
-/// An ordered list of items; messages stored after it was made follow it as they are.
+/// An ordered list of items. Messages stored later follow them in full.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// Oldest first.
     pub items: Vec<Item>,
-    /// The newest message that the items account for. None: the whole conversation follows.
+    /// The newest message that the items account for. `None` means that the whole conversation follows.
     pub through: Option<MessageId>,
 }
 
