@@ -1,8 +1,8 @@
 //! The service behind the import `documents`: small named texts that people edit too.
 //!
-//! A write names the version that the writer has read, and gets the text as it is now when somebody
-//! else was faster, so that of several sessions and processes none loses what another wrote. Where
-//! documents lie and which names a plugin may use is decided by whoever makes [`Documents`].
+//! A write names the version that the writer has read. If another writer was faster, it gets the current text instead, so
+//! that no session and no process loses what another wrote. The caller that creates [`Documents`] chooses the folder and
+//! the allowed names.
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
@@ -22,32 +22,32 @@ use crate::files::replace::{self, Mode};
 /// The most bytes of a document.
 pub const MAX_DOCUMENT: usize = 1 << 20;
 const MAX_NAME: usize = 64;
-/// As many as Linux follows.
+/// Most links that are followed, as many as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// A document as it is now.
+/// The current content of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Its text, byte for byte as it stands in the file.
+    /// Its text, byte for byte.
     pub content: String,
     /// The hash of the text; empty for a document that does not exist.
     pub version: String,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// It stands, at this version.
+    /// The document was written and has this version.
     At(String),
-    /// Nothing was written: this is the document now. One that was removed meanwhile has no content and
-    /// an empty version.
+    /// Nothing was written, since this is the current document. A document that was removed has no content and an empty
+    /// version.
     Conflict(Document),
 }
 
-/// What went wrong with a document. Every message names the document and the way out.
+/// An error of a document. Every message names the document and the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentsError {
-    /// Not a name that a document could have.
+    /// The name is not valid.
     #[error(
         "`{name}` cannot be the name of a document: use up to 64 letters, digits, `.`, `_` and `-` that begin with a letter or digit and do not end in `.lock`"
     )]
@@ -71,7 +71,7 @@ pub enum DocumentsError {
         /// Its file.
         path: PathBuf,
     },
-    /// The file holds something that is no text.
+    /// The file is not UTF-8 text.
     #[error("{} is not valid UTF-8, so the document `{name}` cannot be used: correct the file or move it away; nothing was overwritten", .path.display())]
     NotText {
         /// The name.
@@ -79,12 +79,12 @@ pub enum DocumentsError {
         /// Its file.
         path: PathBuf,
     },
-    /// Something else lies in the file's place.
-    #[error("{} is no regular file, so the document `{name}` cannot be used: move it away", .path.display())]
+    /// Something other than a file is at the path.
+    #[error("{} is not a regular file, so the document `{name}` cannot be used: move it away", .path.display())]
     NotAFile {
         /// The name.
         name: String,
-        /// What lies there.
+        /// What is there.
         path: PathBuf,
     },
     /// The file is marked read-only.
@@ -95,7 +95,7 @@ pub enum DocumentsError {
         /// Its file.
         path: PathBuf,
     },
-    /// Somebody else holds the lock.
+    /// Another writer holds the lock.
     #[error("the document `{name}` is being written by somebody else, who holds the lock of {}: try again in a moment", .lock.display())]
     Busy {
         /// The name.
@@ -110,9 +110,9 @@ pub enum DocumentsError {
         name: String,
         /// The file or folder.
         path: PathBuf,
-        /// What was being done, as a verb.
+        /// The failed operation, as a verb.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -150,7 +150,7 @@ impl From<DocumentsError> for Fault {
     }
 }
 
-/// The documents of one folder, as far as one plugin may use them.
+/// The documents of one folder that one plugin may use.
 #[derive(Debug)]
 pub struct Documents {
     place: Place,
@@ -176,7 +176,7 @@ impl Documents {
         Self { place: Place::Memory(Mutex::default()), allowed: None, patience: replace::PATIENCE }
     }
 
-    /// Whether a call may have to wait for a disk or for somebody else's lock.
+    /// Whether a call may wait for a disk or a lock.
     pub fn may_wait(&self) -> bool {
         matches!(self.place, Place::Folder(_))
     }
@@ -328,7 +328,7 @@ fn load(name: &str, path: &Path) -> Result<Option<(Document, u32)>, DocumentsErr
         let (name, path) = at();
         DocumentsError::Io { name, path, action: "read", source }
     };
-    // A pipe in the file's place must not make us wait for its writer.
+    // Opening a pipe must not wait for its writer.
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -357,7 +357,7 @@ fn version_of(content: &str) -> String {
     blake3::hash(content.as_bytes()).to_hex().to_string()
 }
 
-/// Where a file really lies, even if it does not exist yet: a link may wait for its target.
+/// The real path of a file, also if the target of a link does not exist yet.
 fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {

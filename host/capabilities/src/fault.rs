@@ -1,6 +1,6 @@
-//! The error of the contract: what an import answers a plugin with, or a plugin the host.
+//! The error of the contract, returned by imports to plugins and by plugins to the host.
 
-/// How a call may be answered other than with a result; the contract's `error-kind`.
+/// The kind of an error: `error-kind` of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FaultKind {
@@ -14,17 +14,17 @@ pub enum FaultKind {
     Failed,
 }
 
-/// An error that one side of the contract answers the other with.
+/// An error that one side of the contract returns to the other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
-    /// What to make of it.
+    /// The kind.
     pub kind: FaultKind,
-    /// Finer than the kind; may be empty.
+    /// A finer code within the kind. It may be empty.
     pub code: String,
     /// One line: what failed and why.
     pub message: String,
-    /// When trying again may help, in milliseconds.
+    /// Milliseconds after which a retry may help.
     pub retry_after_ms: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Fault {
         Self { kind, code: code.to_owned(), message: message.into(), retry_after_ms: None }
     }
 
-    /// For what the manifest does not ask for.
+    /// The fault for a right that the manifest does not ask for.
     pub fn denied(what: &str) -> Self {
         Self::new(
             FaultKind::Denied,

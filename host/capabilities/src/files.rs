@@ -1,8 +1,8 @@
 //! The service behind the import `files`: reading, writing and searching below granted roots.
 //!
-//! A path is relative to a root and never leaves it, whatever its links say and whoever swaps
-//! directories meanwhile; what is denied stays closed even where it lies below a root. Nothing here
-//! knows of plugins or of their grants: who may use which root is settled when [`Roots`] is made.
+//! A path is relative to a root and never leaves it, even through links or directories that change meanwhile. Denied places
+//! stay closed also below a root. This module does not know plugins or grants: the caller that creates [`Roots`] decides
+//! who may use which root.
 
 mod error;
 pub(crate) mod replace;
@@ -26,7 +26,7 @@ use walk::{Leaf, Place, Request, Way};
 
 /// The most entries of one listing.
 pub const MAX_ENTRIES: usize = 10_000;
-/// The most bytes that one read answers.
+/// The most bytes that one read returns.
 pub const MAX_READ: u32 = 8 << 20;
 /// The most bytes that one write takes.
 pub const MAX_WRITE: usize = 64 << 20;
@@ -35,7 +35,7 @@ pub const MAX_HASHED: u64 = 16 << 20;
 /// The most bytes that one listing hashes for versions.
 const MAX_HASHED_PER_LISTING: u64 = 64 << 20;
 
-/// A directory that was granted, and what below it was not.
+/// A granted directory, and the denied places below it.
 #[derive(Debug)]
 pub struct Root {
     name: String,
@@ -49,8 +49,8 @@ pub struct Root {
 impl Root {
     /// Opens the directory at `path`.
     ///
-    /// What lies in `denied` (paths; they need not exist) cannot be reached through the root: it is
-    /// neither listed nor found, and a root that lies in such a place refuses everything.
+    /// The paths in `denied` (they need not exist) cannot be reached through the root. They are neither listed nor found, and a
+    /// root inside such a path refuses everything.
     ///
     /// # Errors
     ///
@@ -81,27 +81,27 @@ impl Root {
     }
 }
 
-/// A root as plugins are told of it.
+/// A root as plugins see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootInfo {
     /// The name by which plugins ask for it.
     pub name: String,
-    /// Where it lies, for what users and models write.
+    /// Its path, for texts of users and models.
     pub path: String,
-    /// Whether it may be written.
+    /// Whether plugins may write to it.
     pub writable: bool,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A symbolic link, whatever it leads to.
+    /// A symbolic link.
     Link,
-    /// A pipe, a socket or a device: it can be seen and not used.
+    /// A pipe, a socket or a device. It is listed but cannot be used.
     Other,
 }
 
@@ -110,7 +110,7 @@ pub enum Kind {
 pub struct Entry {
     /// Relative to the root; empty for the root itself.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Bytes.
     pub size: u64,
@@ -137,7 +137,7 @@ pub struct Slice {
 pub struct Roots(Vec<Root>);
 
 impl Roots {
-    /// Of two roots with one name, the first counts.
+    /// Creates a set of roots. Of two roots with one name, the first counts.
     pub fn new(roots: Vec<Root>) -> Self {
         Self(roots)
     }
@@ -152,12 +152,12 @@ impl Roots {
         self.0.iter().map(info).collect()
     }
 
-    /// What lies at `path`; a link is followed, so that the version is that of what a read would see.
+    /// The entry at `path`. A link is followed, so that the version is that of the file that a read returns.
     /// An empty path or `.` is the root itself.
     ///
     /// # Errors
     ///
-    /// [`FilesError`] says which of the rules the path broke.
+    /// [`FilesError`] names the rule that the path breaks.
     pub fn stat(&self, root: &str, path: &str) -> Result<Entry, FilesError> {
         let mut request = self.request(root, path)?;
         let name = plain(path);
@@ -174,8 +174,8 @@ impl Roots {
         }
     }
 
-    /// What lies in the directory at `path`, by name. Links are shown as links. Names that are not UTF-8
-    /// are left out, since no path of the contract could name them.
+    /// The entries of the directory at `path`, sorted by name. Links are listed as links. Names that are not UTF-8 are left out,
+    /// since no path of the contract can name them.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl Roots {
         for name in names {
             let meta = match request.look(&dir, name.as_ref()) {
                 Ok(Some(meta)) => meta,
-                // Gone meanwhile, or closed: either way it is not there for the caller.
+                // Removed meanwhile, or denied: both do not exist for the caller.
                 Ok(None) | Err(FilesError::Denied { .. }) => continue,
                 Err(error) => return Err(error),
             };
@@ -259,8 +259,8 @@ impl Roots {
     /// followed, so that it stays and what it leads to is replaced; permissions stay; directories on the way are made.
     /// With `version`, only if that is what the file is at; without one, unconditionally.
     ///
-    /// Writers that go through here wait for each other (a lock on the directory, which other
-    /// programs do not know of), so that of two that know the same version one gets the conflict.
+    /// Writers wait for each other by a lock on the directory, which other programs do not use. Of two writers that name the
+    /// same version, one gets the conflict.
     ///
     /// # Errors
     ///
@@ -286,7 +286,7 @@ impl Roots {
 
         let meta = request.look(&slot.parent, &slot.name)?;
         let mode = match &meta {
-            // A link came in its place since we looked.
+            // A link replaced it after the check.
             Some(meta) if meta.is_symlink() => return Err(request.busy()),
             Some(meta) if !meta.is_file() => return Err(request.not_a_file(meta)),
             Some(meta) if meta.permissions().readonly() => return Err(request.protected()),
@@ -340,11 +340,11 @@ impl Roots {
         Ok(())
     }
 
-    /// Removes a file, a link (not what it leads to) or an empty directory.
+    /// Removes a file, a link (not its target) or an empty directory.
     ///
     /// # Errors
     ///
-    /// [`FilesError::NotEmpty`] for a directory that holds something.
+    /// [`FilesError::NotEmpty`] for a directory that is not empty.
     pub fn remove(&self, root: &str, path: &str) -> Result<(), FilesError> {
         let mut request = self.request_to_change(root, path)?;
         let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist)? else {
@@ -401,7 +401,7 @@ fn lock(request: &Request<'_>, parent: &Dir) -> Result<std::fs::File, FilesError
     }
 }
 
-/// The version of a thing that was looked at without following it.
+/// The version of an entry, without following a link.
 fn version_of(request: &Request<'_>, parent: &Dir, name: &OsStr, meta: &Metadata) -> Result<String, FilesError> {
     if meta.is_dir() {
         return Ok(directory_version(meta));
@@ -414,7 +414,7 @@ fn version_of(request: &Request<'_>, parent: &Dir, name: &OsStr, meta: &Metadata
         return Ok(String::new());
     }
     let (mut file, meta) = match request.open_file(parent, name) {
-        // It can be seen, but not read.
+        // The entry can be listed, but not read.
         Err(FilesError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             return Ok(String::new());
         }
@@ -434,7 +434,7 @@ fn whole(file: &mut File, meta: &Metadata) -> std::io::Result<Option<Vec<u8>>> {
     Ok((content.len() as u64 <= MAX_HASHED).then_some(content))
 }
 
-/// 128 bits: enough that nobody meets two contents with one version.
+/// 128 bits, so that no two contents have the same version in practice.
 fn content_version(content: &[u8]) -> String {
     let mut version = blake3::hash(content).to_hex().to_string();
     version.truncate(32);
@@ -445,7 +445,7 @@ fn large_version(meta: &Metadata) -> String {
     format!("{:x}-{:x}-{:x}.{:x}", meta.len(), meta.ino(), meta.mtime(), meta.mtime_nsec())
 }
 
-/// Changes when something is put in, taken out or renamed, not when what is in it changes.
+/// The version of a directory. It changes when an entry is added, removed or renamed, not when a file changes.
 fn directory_version(meta: &Metadata) -> String {
     format!("{:x}-{:x}.{:x}", meta.ino(), meta.mtime(), meta.mtime_nsec())
 }
@@ -465,7 +465,7 @@ fn entry(path: String, meta: &Metadata, version: String) -> Entry {
     Entry { path, kind, size: meta.len(), modified_at, version }
 }
 
-/// The path without what means nothing in it.
+/// The path without redundant parts.
 fn plain(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     parts.join("/")

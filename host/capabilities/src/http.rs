@@ -1,8 +1,8 @@
-//! The import `http`: requests to what was granted, with secrets that only the host knows.
+//! The import `http`: requests to granted addresses, with secrets that only the host knows.
 //!
-//! A request passes four gates: its method and address lie in the grant; the name leads to public addresses, and
-//! the connection goes to those very ones; a secret enters it only for its audience; and what comes back is capped
-//! in size and time and redacted. A redirect is a request of its own to all four.
+//! A request passes four checks: the grant covers its method and address; its name resolves to public addresses, and the
+//! connection uses exactly those; a secret is added only for its audience; the answer is limited in size and time, and
+//! redacted. Each redirect passes all four again.
 
 mod address;
 mod client;

@@ -1,4 +1,4 @@
-//! What a plugin may be granted of this machine: files, documents, a database, the web and programs.
+//! The capabilities that a plugin may be granted: files, documents, a database, the web and programs.
 //!
 //! Each module is one capability. It receives its grant when it is built, enforces that grant and its limits on every
 //! call, and answers with [`Fault`], the error of the contract. This crate knows neither wasmtime nor the generated

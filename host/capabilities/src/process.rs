@@ -1,8 +1,8 @@
 //! The service behind the import `process`: programs that were granted by name, run without a shell.
 //!
-//! What may run, and with what of the environment, is settled when [`Programs`] is made; whether it may run this time is
-//! the user's to say ([`Approval`]). A program and all that it leaves in its process group end with the call
-//! that started it. What leaves the group on purpose is out of reach: whoever is granted a program grants what it does.
+//! [`Programs`] holds which programs may run, and with which variables; the user approves each run ([`Approval`]). A program
+//! and its process group end with the call that started them. A process that leaves the group on purpose is out of reach: a
+//! grant of a program includes everything that the program does.
 
 mod approval;
 mod child;
@@ -25,13 +25,13 @@ pub use group::end_all;
 
 /// The most arguments of a program.
 pub const MAX_ARGUMENTS: usize = 1_000;
-/// The most bytes of all of them.
+/// The most bytes of all arguments together.
 pub const MAX_ARGUMENT_BYTES: usize = 128 << 10;
-/// The most bytes that a program is given to read.
+/// The most bytes of input of a program.
 pub const MAX_INPUT: usize = 8 << 20;
-/// The most bytes that are kept of what it writes to one of its outputs.
+/// The most bytes that are kept of each output.
 pub const MAX_OUTPUT: usize = 1 << 20;
-/// How long a program may take to end when it is asked to.
+/// How long a program may take to end after it is asked to.
 pub const GRACE: Duration = Duration::from_millis(250);
 
 /// A folder that programs may be run in.
@@ -39,24 +39,24 @@ pub const GRACE: Duration = Duration::from_millis(250);
 pub struct Folder {
     /// The name by which plugins ask for it.
     pub name: String,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// What below it is not to be entered.
+    /// Folders below it that are closed.
     pub denied: Vec<PathBuf>,
 }
 
-/// What is granted to one plugin.
+/// The programs granted to one plugin.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramGrant {
     /// Names, which are looked up, and absolute paths.
     pub programs: Vec<String>,
-    /// Variables that are handed on, beside those that every program gets.
+    /// Variables that programs get in addition to the standard ones.
     pub variables: Vec<String>,
-    /// Where it may run them.
+    /// Folders that programs may run in.
     pub folders: Vec<Folder>,
 }
 
-/// The programs of one plugin, and who says whether they may run.
+/// The programs of one plugin, with the approval of their runs.
 #[derive(Clone)]
 pub struct Programs {
     grant: Arc<ProgramGrant>,
@@ -64,18 +64,18 @@ pub struct Programs {
     attended: bool,
 }
 
-/// A program as a plugin wants it run.
+/// A plugin's request to run a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// As it was granted.
     pub program: String,
-    /// Handed over one by one.
+    /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
     /// The name of a folder.
     pub root: String,
     /// A directory relative to it.
     pub folder: String,
-    /// What it reads.
+    /// Its standard input.
     pub input: Vec<u8>,
 }
 
@@ -84,62 +84,62 @@ pub struct Order {
 pub struct Run {
     /// As it was granted.
     pub program: String,
-    /// Where it was found.
+    /// The path of the program.
     pub path: PathBuf,
-    /// The same without links.
+    /// The same path with links resolved.
     pub real: PathBuf,
-    /// Handed over one by one.
+    /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
-    /// Where it runs.
+    /// The folder that it runs in.
     pub folder: PathBuf,
-    /// What it reads.
+    /// Its standard input.
     pub input: Vec<u8>,
-    /// All of its environment.
+    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// By itself.
+    /// It exited with this code.
     Exited(i32),
-    /// By a signal.
+    /// A signal ended it.
     Killed(i32),
-    /// By the host, since its time was up.
+    /// The host ended it at its time limit.
     TimedOut,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
     /// How it ended.
     pub end: End,
-    /// Of its standard output, beginning and end.
+    /// Its standard output: beginning and end.
     pub output: Vec<u8>,
-    /// Of its standard error, beginning and end.
+    /// Its standard error: beginning and end.
     pub errors: Vec<u8>,
-    /// The middle of one of them is left out.
+    /// Whether the middle of one of them was omitted.
     pub truncated: bool,
 }
 
 impl Programs {
-    /// For instances that turns wait for: the user can be asked.
+    /// The programs of an instance in a turn, where the user can be asked.
     pub fn new(grant: ProgramGrant, approval: Arc<dyn Approval>) -> Self {
         Self { grant: Arc::new(grant), approval, attended: true }
     }
 
-    /// The same for work in the background, where nobody can be asked.
+    /// The same for background work, where no user can be asked.
     #[must_use]
     pub fn unattended(self) -> Self {
         Self { attended: false, ..self }
     }
 
-    /// Waits for the user's word, if they may be asked.
+    /// Waits for the user's approval; asks only if `may_ask` is set.
     pub async fn approve(&self, run: &Run, may_ask: bool) -> Result<(), Fault> {
         self.approval.process(run, self.attended && may_ask).await
     }
 
-    /// Looks whether the order keeps to the grant, and finds the program. Reads the file system.
+    /// Checks the order against the grant and finds the program. Reads the file system.
     pub fn find(&self, order: Order, host: &Host) -> Result<Run, Fault> {
         let Order { program, arguments, root, folder, input } = order;
         if !self.grant.programs.contains(&program) {
@@ -154,7 +154,7 @@ impl Programs {
     }
 }
 
-/// What the host's own environment gives.
+/// The host's own environment.
 pub struct Host<'a> {
     variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
 }
@@ -165,14 +165,14 @@ impl<'a> Host<'a> {
         Self { variable }
     }
 
-    /// Folders of programs. What is relative would depend on where the program runs.
+    /// Folders of programs. Relative ones are left out: they would depend on the program's folder.
     fn path(&self) -> Vec<PathBuf> {
         let path = (self.variable)("PATH").unwrap_or_default();
         std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
     }
 
     fn environment(&self, granted: &[String]) -> Vec<(OsString, OsString)> {
-        /// A program that finds no terminal should not look for one.
+        /// There is no terminal, so programs should not expect one.
         const TERM: (&str, &str) = ("TERM", "dumb");
         const ALWAYS: &[&str] = &["HOME", "LANG", "TMPDIR"];
         let path = std::env::join_paths(self.path()).unwrap_or_default();

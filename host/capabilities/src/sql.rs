@@ -1,9 +1,8 @@
 //! The service behind the import `sql`: a SQLite database of one plugin, shared by all its instances and by several
 //! processes.
 //!
-//! A plugin's SQL is hostile until shown otherwise. What it may say is decided while a statement is compiled
-//! (`guard`), what it may use while the statement runs (`watch`), and what it may keep by the size of the file. Where
-//! the file lies is decided by whoever makes a [`Database`].
+//! A plugin's SQL is untrusted. `guard` checks a statement while SQLite compiles it, `watch` limits it while it runs, and the
+//! size of the file limits what it stores. The caller that creates a [`Database`] chooses the file.
 
 mod connection;
 mod error;
@@ -27,9 +26,9 @@ use self::connection::Guarded;
 /// Bytes of a statement's text; and of one value, or of one row of a table.
 pub const MAX_VALUE: usize = 1 << 20;
 
-/// Connections of one file: so many statements run side by side. Of an in-memory database there is one.
+/// Most connections of one file, and so of concurrent statements. A database in memory has one connection.
 const CONNECTIONS: usize = 4;
-/// How often somebody who waits looks whether anybody waits for the answer.
+/// How often a waiting call checks whether its caller still waits.
 const LOOK: Duration = Duration::from_millis(25);
 
 /// One SQL statement, with values for its parameters in their order.
@@ -48,7 +47,7 @@ impl Statement {
     }
 }
 
-/// What a query found.
+/// The rows of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     /// Names of the columns.
@@ -57,7 +56,7 @@ pub struct Rows {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// What a database may take.
+/// The limits of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Bytes of the database.
@@ -69,23 +68,23 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// What every plugin gets: 1 GiB, and of one query 100,000 rows and 16 MiB.
+    /// The limits of every plugin: 1 GiB, and 100,000 rows and 16 MiB for a query.
     pub fn standard() -> Self {
         Self { bytes: 1 << 30, rows: 100_000, answer: 16 << 20 }
     }
 }
 
-/// How long a call may take, and whether anybody still waits for it.
+/// The deadline of a call, and whether its caller still waits.
 #[derive(Clone)]
 pub struct Budget {
-    /// When it must be done.
+    /// The deadline.
     pub until: Instant,
-    /// Asked now and then while a statement runs.
+    /// Called regularly while a statement runs.
     pub cancelled: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Budget {
-    /// So much time from now on, whoever waits.
+    /// A budget of time alone.
     pub fn of(time: Duration) -> Self {
         Self { until: Instant::now() + time, cancelled: Arc::new(|| false) }
     }
@@ -99,7 +98,7 @@ impl Budget {
     }
 }
 
-/// A plugin's database. Calls block, and any number of threads may make them; nothing is opened before the first.
+/// A plugin's database. Calls block, and any number of threads may make them. The first call opens the file.
 pub struct Database {
     place: Place,
     quota: Quota,
@@ -117,9 +116,9 @@ enum Place {
 #[derive(Default)]
 struct Pool {
     idle: Vec<Guarded>,
-    /// Those that are lent included.
+    /// All open connections, those in use included.
     open: usize,
-    /// Raised when what is open should not be used any more.
+    /// Incremented when open connections must not be used again.
     generation: u64,
 }
 
@@ -127,8 +126,8 @@ struct Pool {
 static FILES: LazyLock<Mutex<HashMap<PathBuf, Weak<Database>>>> = LazyLock::new(Mutex::default);
 
 impl Database {
-    /// The database in a file, which is made with its folder (for the user alone) at the first use. Whoever names the same
-    /// file in this process gets the same database, as long as somebody has it.
+    /// The database in a file. The first use creates the file and its folder, for the owner alone. All callers in this process
+    /// that name the same file share one database.
     pub fn at(path: impl Into<PathBuf>) -> Arc<Self> {
         let path = path.into();
         let mut files = lock(&FILES);
@@ -163,7 +162,7 @@ impl Database {
         }
     }
 
-    /// What one statement finds that only reads.
+    /// Runs one statement that only reads.
     ///
     /// # Errors
     ///
@@ -172,7 +171,7 @@ impl Database {
         self.on_connection(budget, |connection| connection.query(statement, budget, &self.quota))
     }
 
-    /// Carries out statements, all or none, and answers how many rows each changed.
+    /// Runs all statements or none, and returns how many rows each changed.
     ///
     /// # Errors
     ///

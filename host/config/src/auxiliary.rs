@@ -1,6 +1,6 @@
-//! The `auxiliary` section made routes: whom a task of the plugins may be served by, in the order in which they are asked.
+//! The routes of the `auxiliary` section: which models may serve a task of plugins, in the order of attempts.
 //!
-//! Nothing is connected here. What only lacks a key is left out and told; a mistake is refused with its key.
+//! Nothing is connected here. A model without a key is left out with a notice; a mistake is an error that names its key.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use crate::settings::{FallbackSection, TaskSection, Whole};
 use crate::{Config, codes};
 use hermes_diagnostic::{Diagnose as _, Diagnostic, Fix};
 
-/// Who serves the tasks that have a section.
+/// The models for the tasks that have a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auxiliary {
-    /// In the order of the file, after the task that every session has.
+    /// The task that every session has, then the others in the order of the file.
     pub tasks: Vec<Task>,
-    /// How often a request is repeated when a connection or a server fails.
+    /// How often a request is retried after a connection or server error.
     pub transient_retries: u32,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
 }
 
-/// Who serves a task.
+/// The models for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Its name: the section below `auxiliary`.
     pub name: String,
-    /// For one attempt.
+    /// The time limit of one attempt.
     pub timeout: Duration,
-    /// In the order in which they are asked.
+    /// The models, in the order of attempts.
     pub candidates: Vec<Candidate>,
-    /// Why the one that the section itself names is not among them.
+    /// Why the model that the section itself names is not among them.
     pub missing: Option<AuxiliaryError>,
 }
 
-/// Something that the user should know.
+/// A notice for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// What is wrong.
@@ -56,19 +56,19 @@ impl fmt::Display for Notice {
     }
 }
 
-/// One that may serve.
+/// A model that may serve a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Its dotted key.
     pub section: String,
     /// Provider, address and model.
     pub route: Route,
-    /// It is asked where and as the session asks.
+    /// Whether it is the session's own model.
     pub is_session: bool,
 }
 
 impl Auxiliary {
-    /// Reads every section. `session` is the route of the session, `model` the configuration's own section of it.
+    /// Reads every section. `session` is the route of the session, `model` the section `model` of the configuration.
     pub fn read(
         config: &Config,
         session: &Route,
@@ -127,7 +127,7 @@ impl Task {
                 Err(mistake) => return Err(refusal(config, &mistake)),
             }
         }
-        // Who does not choose another model has the session's already.
+        // A section that names no other model has the session's model already.
         task.add(session.clone(), session, "model");
         if let Some(lack) = first_lack {
             task.missing = Some(lack.clone());
@@ -140,7 +140,7 @@ impl Task {
         Ok(task)
     }
 
-    /// Nobody is asked twice, and the partner without a model not at all.
+    /// No model is added twice, and the offline partner never.
     fn add(&mut self, route: Route, session: &Route, section: &str) {
         if route.is_offline() || self.candidates.iter().any(|earlier| earlier.route.is_alike(&route)) {
             return;
@@ -229,7 +229,7 @@ mod tests {
     const GATE: &str = "model: {base_url: 'http://gate/v1', default: big}\n";
 
     #[test]
-    fn the_sessions_model_stands_behind_whatever_else_is_named() {
+    fn the_sessions_model_is_the_last_candidate() {
         for (section, expected) in [
             ("", &["big true"][..]),
             ("{provider: auto}", &["big true"]),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_key_is_left_out_and_told() {
+    fn a_model_without_a_key_is_left_out_with_a_notice() {
         let read_all = |section: &str| read(&format!("{GATE}auxiliary: {{compression: {section}}}\n")).unwrap();
         let own = read_all("{provider: groq}");
         assert!(own.notices.is_empty());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_that_nobody_can_serve_is_refused() {
+    fn a_section_that_no_model_can_serve_is_refused() {
         let offline = "model: {provider: offline}\nauxiliary: {compression: {provider: groq}}\n";
         let failure = read(offline).unwrap_err();
         assert_eq!((failure.code, failure.what.as_str()), (codes::AUXILIARY, "/h/config.yaml cannot be used"));
@@ -264,7 +264,7 @@ mod tests {
             failure.why.contains("auxiliary.compression") && failure.fix.to_string() == "set GROQ_API_KEY",
             "{failure}"
         );
-        // The model of another day does not keep the partner from answering.
+        // A section for another model does not keep the offline partner from answering.
         let shared = read("model: {provider: offline}\nauxiliary: {compression: {model: small}}\n").unwrap();
         assert!(shared.tasks[0].candidates.is_empty() && shared.tasks[0].missing.is_some());
         assert!(shared.notices[0].to_string().contains("set `auxiliary.compression.provider`"), "{shared:?}");

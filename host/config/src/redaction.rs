@@ -1,4 +1,4 @@
-//! Keys made unreadable wherever configuration is shown.
+//! Redaction of secrets wherever configuration is shown.
 
 use hermes_models::redact;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Ends of names whose values are secrets.
 const SECRET_NAMES: &[&str] =
     &["api_key", "apikey", "token", "secret", "password", "passwd", "passphrase", "authorization", "private_key"];
-/// How the keys of known services begin.
+/// Prefixes of the keys of known services.
 const KEY_STARTS: &[&str] = &[
     "sk-",
     "pk-",
@@ -23,10 +23,10 @@ const KEY_STARTS: &[&str] = &[
     "AKIA",
     "eyJ",
 ];
-/// A run of letters and digits as long as this, both in it, is taken for a key.
+/// The least length of a run of letters and digits, with both in it, that counts as a key.
 const LONG_RUN: usize = 32;
 
-/// A value with every secret in it redacted, by the name it has or by how it looks.
+/// A value with all secrets redacted, recognised by the name of their key or by their form.
 pub fn redacted(value: Value) -> Value {
     match value {
         Value::Object(section) => section
@@ -56,12 +56,12 @@ fn hidden(value: Value) -> Value {
     }
 }
 
-/// A variable that was not set: its name is no secret.
+/// A variable that is not set. Its name is not a secret.
 fn is_variable(text: &str) -> bool {
     text.strip_prefix("${").and_then(|text| text.strip_suffix('}')).is_some_and(|name| !name.contains(['$', '{', '}']))
 }
 
-/// A text with what looks like keys in it redacted, and with the password of an address.
+/// A text with everything that looks like a key redacted, and the password of an address.
 pub fn redacted_text(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -92,7 +92,7 @@ fn looks_like_key(run: &str) -> bool {
     if KEY_STARTS.iter().any(|start| run.starts_with(start)) {
         return run.len() >= 16;
     }
-    // Names of models and files have words in them; keys have not.
+    // Names of models and files contain words; keys do not.
     let longest = run.split(['-', '_', '.']).map(str::len).max().unwrap_or_default();
     let has = |test: fn(&char) -> bool| run.chars().any(|character| test(&character));
     longest >= LONG_RUN && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)

@@ -1,7 +1,7 @@
-//! Unpacks what strangers packed: regular files and folders below one folder, by counted bytes, and nothing else.
+//! Unpacks untrusted archives: only regular files and folders, below one folder, with limits on every count.
 //!
-//! The rules are one for all formats ([`Unpacker`]); the formats only hand it names and bytes. Nothing that an archive
-//! claims of itself is believed: sizes are counted as they arrive.
+//! All formats share one set of rules ([`Unpacker`]) and pass it only names and bytes. Sizes that an archive claims are not
+//! trusted: bytes are counted as they arrive.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +13,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::error::InstallError;
 
-/// What an archive may come to.
+/// The limits of an archive.
 #[derive(Debug, Clone, Copy)]
 pub struct Caps {
     /// Files and folders.
@@ -29,7 +29,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Bytes that any archive may come to, however well it is compressed.
+    /// Bytes that any archive may have unpacked, whatever its ratio of compression.
     pub const FREE: u64 = 8 << 20;
 
     /// A component of an interpreted language has 35 MiB; this leaves room for several.
@@ -38,12 +38,12 @@ impl Caps {
     }
 }
 
-/// Bytes of a name, with all folders of it.
+/// Most bytes of a name, with its folders.
 const MOST_NAME: usize = 1_024;
-/// Bytes of a tar header that only says more of the next entry.
+/// Most bytes of a tar header that extends the next entry.
 const MOST_EXTENSION: u64 = 64 << 10;
 
-/// Unpacks a `.tar.gz` or `.zip` into a folder that is there and empty; which of the two is told by the first bytes.
+/// Unpacks a `.tar.gz` or `.zip` into an existing, empty folder. The first bytes decide the format.
 pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallError> {
     let failed = |source| InstallError::File { path: archive.to_owned(), source };
     let mut file = fs::File::open(archive).map_err(failed)?;
@@ -59,7 +59,7 @@ pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallErro
     }
 }
 
-/// Unpacks a tar stream that is `packed` bytes long, or comes of so many.
+/// Unpacks a tar stream; `packed` is its size, compressed or not.
 pub(crate) fn unpack_tar(stream: impl Read, packed: u64, into: &Path, caps: Caps) -> Result<(), InstallError> {
     tarball(stream, Unpacker::new(into, packed, caps))
 }
@@ -72,14 +72,14 @@ fn unreadable(error: &io::Error) -> InstallError {
     InstallError::Archive(format!("it is damaged: {error}"))
 }
 
-/// Holds every entry to the rules and writes what keeps them.
+/// Checks every entry against the rules, and writes it.
 struct Unpacker<'a> {
     into: &'a Path,
     caps: Caps,
-    /// Bytes that may come in all.
+    /// Most bytes of all entries.
     room: u64,
     entries: usize,
-    /// By its name as a file system that ignores case and composition sees it: as it was spelt, and whether it is a folder.
+    /// Each name, folded as on a file system that ignores case and composition, with its spelling and whether it is a folder.
     seen: HashMap<String, (String, bool)>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Unpacker<'a> {
         let path = self.place(&name);
         let failed = |source| InstallError::File { path: path.clone(), source };
         fs::create_dir_all(path.parent().unwrap_or(self.into)).map_err(failed)?;
-        // Never over something that is there: what was written is what was admitted.
+        // Never overwrite: the file on disk is the file that was checked.
         let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
         let mut buffer = vec![0; 64 << 10];
         let mut size = 0u64;
@@ -147,10 +147,10 @@ impl<'a> Unpacker<'a> {
         self.into.join(name)
     }
 
-    /// The name of an entry by the rules, without a slash at its end; empty for the folder itself.
+    /// The checked name of an entry, without a slash at its end. It is empty for the folder itself.
     fn admitted(&mut self, name: &[u8], is_folder: bool) -> Result<String, InstallError> {
         let shown = || String::from_utf8_lossy(&name[..name.len().min(200)]).escape_debug().to_string();
-        let Ok(text) = std::str::from_utf8(name) else { return refuse(format!("the name `{}` is no UTF-8", shown())) };
+        let Ok(text) = std::str::from_utf8(name) else { return refuse(format!("the name `{}` is not UTF-8", shown())) };
         if text.len() > MOST_NAME {
             return refuse(format!("the name `{}…` is longer than {MOST_NAME} bytes", shown()));
         }
@@ -161,7 +161,7 @@ impl<'a> Unpacker<'a> {
         }
         let parts: Vec<&str> = text.split('/').collect();
         if parts.len() > self.caps.depth {
-            return refuse(format!("`{}` lies more than {} folders deep", shown(), self.caps.depth));
+            return refuse(format!("`{}` is more than {} folders deep", shown(), self.caps.depth));
         }
         for part in &parts {
             if let Some(why) = unfit(part) {
@@ -172,7 +172,7 @@ impl<'a> Unpacker<'a> {
         Ok(parts.join("/"))
     }
 
-    /// Two names that some file system takes for one are refused, since the second would replace the first there.
+    /// Refuses two names that are one name on some file system, where the second would replace the first.
     fn note(&mut self, parts: &[&str], is_folder: bool) -> Result<(), InstallError> {
         for end in 1..=parts.len() {
             let spelt = parts[..end].join("/");
@@ -191,11 +191,11 @@ impl<'a> Unpacker<'a> {
 }
 
 fn folded(name: &str) -> String {
-    // Lower-casing may decompose, so composition is last.
+    // Lower-casing may decompose characters, so composition comes last.
     ComposingNormalizerBorrowed::new_nfc().normalize(&name.to_lowercase()).into_owned()
 }
 
-/// Why a part of a path cannot be the name of a file everywhere.
+/// Why a part of a path is not a valid file name on every system.
 fn unfit(part: &str) -> Option<&'static str> {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
@@ -214,7 +214,7 @@ fn unfit(part: &str) -> Option<&'static str> {
     }
 }
 
-/// Entry by entry without the crate's own handling of extensions: it would read a name of any length into memory.
+/// Reads entries without the crate's own handling of extensions, which reads a name of any length into memory.
 fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
     use tar::EntryType;
 
@@ -244,7 +244,7 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
             }
             EntryType::Regular | EntryType::Continuous | EntryType::Directory => {
                 let name = long_name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
-                // An old tar marks a folder by nothing but the slash.
+                // An old tar marks a folder only by the slash.
                 match kind == EntryType::Directory || name.ends_with(b"/") {
                     true => unpacker.folder(&name)?,
                     false => unpacker.file(&name, &mut entry)?,
@@ -261,8 +261,8 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
     Ok(())
 }
 
-/// The name that an extended header gives the next entry. One that changes its size would make what follows be read
-/// differently here and elsewhere.
+/// The name that an extended header gives the next entry. A header that changes the entry's size is refused: programs
+/// would disagree about where the next entry begins.
 fn pax_name(bytes: &[u8]) -> Result<Option<Vec<u8>>, InstallError> {
     let mut name = None;
     for extension in tar::PaxExtensions::new(bytes) {

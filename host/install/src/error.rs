@@ -1,4 +1,4 @@
-//! What keeps a plugin from being installed, in sentences that end in a way out where there is one.
+//! The errors of installing a plugin.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use hermes_diagnostic::Diagnostic;
 use hermes_plugin_host::{LockError, ManifestError};
 
-/// Why nothing was changed. Whatever fails before the commit leaves everything as it was.
+/// Why nothing was changed. A failure before the commit leaves everything as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// What to install cannot be told.
-    #[error("`{text}` is no source of a plugin: {why}")]
+    /// The source is not valid.
+    #[error("`{text}` is not a source of a plugin: {why}")]
     Source {
-        /// What was given.
+        /// The source as given.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with the source.
         why: String,
     },
-    /// It cannot be fetched.
+    /// The source cannot be fetched.
     #[error("{from} cannot be fetched: {why}")]
     Fetch {
         /// The address.
@@ -25,7 +25,7 @@ pub enum InstallError {
         /// Why, with a way out where there is one.
         why: String,
     },
-    /// An address that anybody on the way could answer for.
+    /// An address without encryption.
     #[error("{0} is not encrypted, so that anybody on the way can change what arrives")]
     Insecure(String),
     /// The server answers an encrypted request without encryption.
@@ -34,7 +34,7 @@ pub enum InstallError {
     /// An archive that breaks a rule.
     #[error("the archive is refused: {0}")]
     Archive(String),
-    /// What was fetched is no plugin.
+    /// The source does not contain a plugin.
     #[error("{from} holds no plugin: {why}")]
     NoPlugin {
         /// Where it came from.
@@ -42,7 +42,7 @@ pub enum InstallError {
         /// What is missing, and how to put it right.
         why: String,
     },
-    /// Its manifest is no good.
+    /// The manifest is not valid.
     #[error("plugin.yaml of {from}: {source}")]
     Manifest {
         /// Where it came from.
@@ -50,7 +50,7 @@ pub enum InstallError {
         /// Why.
         source: ManifestError,
     },
-    /// A signature that does not fit.
+    /// A signature that does not match.
     #[error("the signature is refused: {0}")]
     Signature(String),
     /// The publisher's key is not the one that was pinned.
@@ -63,10 +63,10 @@ pub enum InstallError {
         name: String,
         /// The key of the first install.
         pinned: String,
-        /// The key that it has now.
+        /// The key of this version.
         now: Option<String>,
     },
-    /// It cannot be loaded, so it is not installed.
+    /// The plugin cannot be loaded, so it is not installed.
     #[error("`{name}` {version} does not work here, so it was not installed: {why}")]
     Broken {
         /// The plugin.
@@ -76,45 +76,45 @@ pub enum InstallError {
         /// Why.
         why: String,
     },
-    /// A native library, and nobody agreed to that.
+    /// The plugin is a native library, and the user has not agreed to one.
     #[error("`{0}` is a native library, which nothing contains: it can do all that you can")]
     Native(String),
-    /// It is to run as a native library, and there is none.
+    /// The user wants a native library, and the plugin has none.
     #[error(
         "`{0}` has no native library for this machine ({target})",
         target = hermes_runtime::TARGET
     )]
     NoLibrary(String),
-    /// It is there already.
+    /// A plugin of this name is installed already.
     #[error("`{name}` {version} is installed already, from {source_text}")]
     Installed {
         /// The plugin.
         name: String,
-        /// The version that is there.
+        /// The installed version.
         version: String,
-        /// Where that came from.
+        /// Its source.
         source_text: String,
     },
-    /// A plugin that is there and is none.
+    /// A folder among the plugins that is not a plugin.
     #[error("`{name}` cannot be used: {}", problem.why)]
     Unusable {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
         /// Why, and what to do.
         problem: Box<Diagnostic>,
     },
-    /// A plugin that nobody installed.
-    #[error("there is no plugin `{name}` among the installed ones; there are: {}", listed(there))]
+    /// No plugin of this name is installed.
+    #[error("no plugin `{name}` is installed; installed are: {}", listed(there))]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// What there is.
+        /// The installed plugins.
         there: Vec<String>,
     },
     /// A bundled plugin is part of the program.
     #[error("`{0}` is part of Hermes and is neither installed nor removed")]
     Bundled(String),
-    /// A folder of that name is there that no lock knows.
+    /// A folder of that name exists that is not in the lock.
     #[error("{folder} is there and was not installed by this command")]
     Occupied {
         /// The folder.
@@ -122,10 +122,10 @@ pub enum InstallError {
         /// The plugin's name.
         name: String,
     },
-    /// There is nothing to go back to.
+    /// There is no earlier version to restore.
     #[error("no earlier version of `{0}` was kept")]
     NoPrevious(String),
-    /// What the lock pins and what arrived differ.
+    /// The fetched plugin differs from the one that the lock pins.
     #[error("{from} is not what plugins.lock pins for `{name}`: {why}")]
     NotPinned {
         /// The plugin.
@@ -142,16 +142,16 @@ pub enum InstallError {
         name: String,
         /// The right.
         right: String,
-        /// What it asks for.
+        /// The rights that it asks for.
         asked: Vec<String>,
     },
-    /// Another command has changed the same thing in the meantime.
+    /// Another command changed the same thing at the same time.
     #[error("`{0}` was changed by another command in the meantime")]
     Raced(String),
-    /// The lock is no good.
+    /// The lock cannot be used.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The system says no.
+    /// The system refused an operation.
     #[error("{path}: {source}")]
     File {
         /// File or folder.
@@ -165,7 +165,7 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Says of which file or folder an error speaks.
+/// Adds the file or folder to an error.
 pub(crate) trait At<T> {
     fn at(self, path: &Path) -> Result<T, InstallError>;
 }

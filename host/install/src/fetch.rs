@@ -1,4 +1,4 @@
-//! Brings what a source names into a folder of the stage. Nothing that arrives is believed, and nothing of it runs.
+//! Fetches a source into a folder of the stage. The content is not trusted, and none of it runs.
 
 mod git;
 mod oci;
@@ -12,15 +12,15 @@ use crate::error::{At, InstallError};
 use crate::project;
 use crate::source::Source;
 
-/// Told how far a fetch is.
+/// Receives the progress of a fetch.
 pub trait Progress: Send + Sync {
-    /// What is done from now on.
+    /// The next step begins.
     fn step(&self, what: &str);
-    /// Bytes that have arrived, and how many will where that is known.
+    /// Bytes that have arrived, and the number of all bytes if it is known.
     fn bytes(&self, done: u64, all: Option<u64>);
 }
 
-/// Says nothing.
+/// Ignores progress.
 pub struct Silent;
 
 impl Progress for Silent {
@@ -30,29 +30,29 @@ impl Progress for Silent {
 
 /// How to fetch.
 pub(crate) struct Fetching<'a> {
-    /// Whether connections may be in the clear.
+    /// Whether connections may be unencrypted.
     pub insecure: bool,
-    /// What may arrive.
+    /// Limits of what may arrive.
     pub caps: Caps,
-    /// Told how far it is.
+    /// Receives the progress.
     pub progress: &'a dyn Progress,
 }
 
-/// What has arrived.
+/// A fetched source.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     /// Holds a `plugin.yaml`, a component, or a built project.
     pub folder: PathBuf,
-    /// What the source stood for: a commit, the digest of an image.
+    /// The commit or the digest of an image that the source resolved to.
     pub resolved: Option<String>,
-    /// The archive that all of it was in, with a signature beside it.
+    /// The archive that contained everything, if a signature is beside it.
     pub archive: Option<PathBuf>,
 }
 
-/// What ends the name of a signature.
+/// The end of the name of a signature.
 pub(crate) const SIGNATURE: &str = ".minisig";
 
-/// Fetches into `work`, which is there and empty. Sources on this machine are read where they lie.
+/// Fetches into the existing, empty folder `work`. A local folder is not copied.
 pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     match source {
         Source::Folder(folder) => Ok(Fetched { folder: folder.clone(), resolved: None, archive: None }),

@@ -1,4 +1,4 @@
-//! What the user decides about plugins that are there: granted, taken back, and held against what is on disk.
+//! Grants of installed plugins: given, revoked, and compared with the files on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,17 @@ use crate::installer::Installer;
 use crate::stage::has_leftovers;
 use crate::transaction::write_lock;
 
-/// What the right to run as a native library is called.
+/// The name of the right to run as a native library.
 const NATIVE: &str = "native";
 
-/// A plugin's folder as it is now, about to be granted.
+/// A plugin's folder that is about to be granted.
 #[derive(Debug)]
 pub struct Granting {
     /// Its manifest.
     pub manifest: Manifest,
-    /// What the lock would say of it, with nothing granted.
+    /// Its entry in the lock, with nothing granted.
     pub pin: Pin,
-    /// What the lock says of it now.
+    /// Its current entry in the lock.
     pub before: Option<Entry>,
 }
 
@@ -31,17 +31,17 @@ pub struct Granting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// What is on disk is what was granted.
+    /// The files are those that were granted.
     Ok,
-    /// As it was installed, and its grant was taken back.
+    /// The files are as installed, and the grant was revoked.
     Revoked,
-    /// There, and nobody granted it.
+    /// The plugin exists and was never granted.
     Ungranted,
-    /// There, and not as it was granted.
+    /// The files differ from those that were granted.
     Altered,
-    /// In the lock, and not there.
+    /// The plugin is in the lock, and its folder is missing.
     Missing,
-    /// Of an interrupted command.
+    /// Files of an interrupted command.
     Unfinished,
 }
 
@@ -50,18 +50,18 @@ pub enum State {
 pub struct Finding {
     /// The plugin.
     pub name: String,
-    /// Its version by the lock or, where that has none, by its manifest.
+    /// Its version in the lock, else in its manifest.
     pub version: String,
-    /// How it is.
+    /// Its state.
     pub state: State,
-    /// What is wrong; empty if nothing is.
+    /// What is wrong. It is empty if nothing is.
     pub detail: String,
     /// What to do about it.
     pub fix: Fix,
 }
 
 impl Installer {
-    /// Looks at a folder that is to be granted, or granted more; `native` is the right to run as a native library.
+    /// Prepares a grant for the folder of a plugin. `native` is the right to run as a native library.
     pub fn granting(&self, name: &str, native: bool, catalog: &Catalog) -> Result<Granting, InstallError> {
         let lock = self.lock()?;
         let before = lock.plugins.get(name).cloned();
@@ -87,7 +87,7 @@ impl Installer {
         let now = digest::of_folder(&folder).at(&folder)?;
         let unchanged = before.as_ref().filter(|entry| entry.pin.digest == now);
         let pin = Pin {
-            // A folder that was altered by hand came from nowhere else.
+            // The files were changed by hand, so the old source no longer applies.
             source: unchanged.map_or_else(|| folder.display().to_string(), |entry| entry.pin.source.clone()),
             resolved: unchanged.and_then(|entry| entry.pin.resolved.clone()),
             folder: parts.join("/"),
@@ -105,7 +105,7 @@ impl Installer {
         }
     }
 
-    /// Writes a grant down. What else the lock knows of the plugin stays.
+    /// Stores a grant. The rest of the plugin's entry stays.
     pub fn grant(&self, granting: &Granting, granted: Permissions, limits: LimitSet) -> Result<(), InstallError> {
         let name = &granting.manifest.name;
         let _turn = self.turn()?;
@@ -121,7 +121,7 @@ impl Installer {
         write_lock(&lock, &self.places.lock())
     }
 
-    /// Takes rights back, of which `native` is one; without any, the plugin may not run until it is granted again.
+    /// Revokes rights; `native` is one of them. Without names, revokes all: the plugin may not run until it is granted again.
     pub fn revoke(&self, name: &str, rights: &[String]) -> Result<Option<Permissions>, InstallError> {
         let _turn = self.turn()?;
         self.entry(name)?;
@@ -141,7 +141,7 @@ impl Installer {
         Ok(left)
     }
 
-    /// Holds the disk against the lock; one line a plugin, by name.
+    /// Compares the disk with the lock: one finding for each plugin, sorted by name.
     pub fn verify(&self, catalog: &Catalog) -> Result<Vec<Finding>, InstallError> {
         let lock = self.lock()?;
         let mut findings: Vec<Finding> = lock.plugins.iter().map(|(name, entry)| self.held(name, entry)).collect();
@@ -189,13 +189,13 @@ impl Installer {
         Finding { name: name.to_owned(), version: entry.pin.version.to_string(), state, detail, fix }
     }
 
-    /// Where a plugin of the lock lies.
+    /// The folder of a plugin of the lock.
     pub fn folder(&self, entry: &Entry) -> PathBuf {
         self.places.plugins.join(&entry.pin.folder)
     }
 }
 
-/// The state of a folder, what was found, and what to do.
+/// The state of a folder, the finding, and the fix.
 fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
     let plugin = name.to_owned();
     if !folder.is_dir() {
@@ -224,7 +224,7 @@ fn no_plugin(folder: &Path, error: &hermes_plugin_host::PluginsError) -> Install
     InstallError::NoPlugin { from: folder.display().to_string(), why: error.sentence() }
 }
 
-/// The rights of these names, out of all that are asked for.
+/// The rights with these names, out of all that the plugin asks for.
 pub fn only(asked: &Permissions, rights: &[String], name: &str) -> Result<Permissions, InstallError> {
     filtered(asked, rights, name, true)
 }
@@ -233,7 +233,7 @@ fn without(granted: &Permissions, rights: &[String], name: &str) -> Result<Permi
     filtered(granted, rights, name, false)
 }
 
-/// A right's name is that of its member in the manifest, so that rights that are added later need nothing here.
+/// A right has the name of its member in the manifest, so that a new right needs no change here.
 fn filtered(of: &Permissions, rights: &[String], name: &str, keep: bool) -> Result<Permissions, InstallError> {
     let value = serde_json::to_value(of).expect("rights are JSON");
     let members = value.as_object().cloned().unwrap_or_default();

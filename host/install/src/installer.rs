@@ -1,5 +1,5 @@
-//! From a source to a plugin in its place: what is prepared can be shown, agreed to or dropped; only then is it
-//! committed, in one step.
+//! Installs a plugin from a source. A prepared plugin can be shown, accepted or dropped before it is committed in one
+//! step.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,41 +25,41 @@ pub struct Installer {
     bundled: Vec<String>,
 }
 
-/// What to prepare.
+/// What to install.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Where from.
+    /// The source.
     pub source: Source,
-    /// A name for a component that comes without a manifest.
+    /// A name for a component without a manifest.
     pub name: Option<String>,
-    /// Whether connections may be in the clear.
+    /// Whether connections may be unencrypted.
     pub insecure: bool,
-    /// The publisher's key as the user knows it.
+    /// The publisher's key that the user gave.
     pub key: Option<String>,
 }
 
-/// A plugin on the stage: fetched, digested, its signature checked, and none of it run. Dropping it leaves nothing.
+/// A plugin on the stage: fetched, digested, its signature checked. None of its code has run. Dropping it removes its files.
 #[derive(Debug)]
 pub struct Prepared {
     stage: Stage,
     source: Source,
     /// Its manifest.
     pub manifest: Manifest,
-    /// What the lock would say of it, with nothing granted.
+    /// Its entry in the lock, with nothing granted.
     pub pin: Pin,
-    /// What the lock says of a plugin of this name now.
+    /// The current entry of a plugin of this name.
     pub before: Option<Entry>,
-    /// The manifest of that, where its folder is as it was installed.
+    /// The manifest of that plugin, if its folder is as installed.
     asked_before: Option<Manifest>,
 }
 
 impl Installer {
-    /// For a home, beside bundled plugins of these names.
+    /// An installer for a home with bundled plugins of these names.
     pub fn new(home: &Path, bundled: impl IntoIterator<Item = String>) -> Self {
         Self { places: Places::of(home), bundled: bundled.into_iter().collect() }
     }
 
-    /// Fetches and checks. Nothing is changed but the stage.
+    /// Fetches and checks a plugin. Only the stage changes.
     pub async fn prepare(&self, wanted: &Wanted, progress: &dyn Progress) -> Result<Prepared, InstallError> {
         let stage = Stage::new(&self.places)?;
         let work = stage.path().join("work");
@@ -118,7 +118,7 @@ impl Installer {
         }
     }
 
-    /// Puts it in its place with what the user grants it; what was there is kept for `rollback`.
+    /// Installs a prepared plugin with what the user grants. The version before is kept for a rollback.
     pub fn commit(
         &self,
         prepared: &Prepared,
@@ -144,7 +144,7 @@ impl Installer {
             };
             out.push((place, "before".to_owned()));
             out.push((kept.clone(), "older".to_owned()));
-            // A folder that was altered is no version to go back to.
+            // An altered folder is not kept as a version to go back to.
             let found = digest::of_folder(&self.places.plugins.join(&before.pin.folder));
             if found.is_ok_and(|found| found == before.pin.digest) && before.pin.digest != pin.digest {
                 into.push(("before".to_owned(), kept));
@@ -167,7 +167,7 @@ impl Installer {
         Ok(entry)
     }
 
-    /// Goes back to the version before; that which is there now is kept in its stead.
+    /// Restores the version before, and keeps the current one for the next rollback.
     pub fn roll_back(&self, name: &str, steps: Steps<'_>) -> Result<Entry, InstallError> {
         let turn = self.turn()?;
         let before = self.entry(name)?;
@@ -193,7 +193,7 @@ impl Installer {
         Ok(entry)
     }
 
-    /// Takes a plugin away, with the file that speaks of it rewritten and, where the user wants that, its data.
+    /// Removes a plugin, rewrites the file that mentions it and, if the user wants that, removes its data.
     pub fn remove(
         &self,
         name: &str,
@@ -230,7 +230,7 @@ impl Installer {
     /// The entry of an installed plugin.
     pub fn entry(&self, name: &str) -> Result<Entry, InstallError> {
         let mut lock = Lock::read(&self.places.lock())?;
-        // One that was installed in a bundled one's stead can be taken away whoever serves now.
+        // A plugin that replaced a bundled one can be removed whichever of the two is in use.
         let entry = lock.plugins.remove(name);
         if entry.is_none() && self.bundled.iter().any(|bundled| bundled == name) {
             return Err(InstallError::Bundled(name.to_owned()));
@@ -238,12 +238,12 @@ impl Installer {
         entry.ok_or_else(|| InstallError::Unknown { name: name.to_owned(), there: lock.plugins.into_keys().collect() })
     }
 
-    /// Everything that is pinned.
+    /// All entries of the lock.
     pub fn lock(&self) -> Result<Lock, InstallError> {
         Ok(Lock::read(&self.places.lock())?)
     }
 
-    /// Finishes what an interrupted command has begun, and sweeps what it has left; the answer names the plugin.
+    /// Finishes an interrupted command and removes its files. Returns the name of the plugin.
     pub fn recover(&self, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
         if !crate::stage::has_leftovers(&self.places) {
             return Ok(None);
@@ -254,7 +254,7 @@ impl Installer {
         Ok(about)
     }
 
-    /// The turn, with everything finished that was begun before.
+    /// The right to change plugins, after interrupted commands are finished.
     pub(crate) fn turn(&self) -> Result<Turn, InstallError> {
         let turn = Turn::take(&self.places)?;
         recover(&self.places, &turn, &|_| ())?;
@@ -263,12 +263,12 @@ impl Installer {
 }
 
 impl Prepared {
-    /// Where it lies until it is committed.
+    /// Its folder until it is committed.
     pub fn folder(&self) -> PathBuf {
         self.stage.plugin()
     }
 
-    /// Whether exactly this is there already, and as it was installed.
+    /// Whether exactly this plugin is installed already, with unchanged files.
     pub fn is_installed(&self) -> bool {
         let same = |before: &Pin| {
             before.digest == self.pin.digest
@@ -279,7 +279,7 @@ impl Prepared {
         self.asked_before.is_some() && self.before.as_ref().is_some_and(|before| same(&before.pin))
     }
 
-    /// From here on it is to run as a native library, which the user trusts with everything.
+    /// Lets the plugin run as a native library, which the user trusts with everything.
     pub fn as_native(&mut self) -> Result<(), InstallError> {
         if self.code()?.native.is_none() {
             return Err(InstallError::NoLibrary(self.manifest.name.clone()));
@@ -288,7 +288,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Refuses what can run as a native library only, where nobody agreed to that.
+    /// Refuses a plugin that can run only as a native library, if the user has not agreed to that.
     pub fn can_run(&self) -> Result<(), InstallError> {
         if self.pin.native || self.code()?.component.is_some() {
             return Ok(());
@@ -306,14 +306,14 @@ impl Prepared {
             .map_err(|error| InstallError::NoPlugin { from: self.source.to_string(), why: error.to_string() })
     }
 
-    /// What it asks for and nobody was asked about before: all of it where it is new.
+    /// Rights that the user was not asked about before. For a new plugin these are all.
     pub fn widening(&self) -> Permissions {
         let Some(granted) = self.granted_before() else { return self.manifest.permissions.clone() };
         let answered = self.asked_before.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
         self.manifest.permissions.widening(&answered.and(granted))
     }
 
-    /// Limits that it wants raised and nobody was asked about before.
+    /// Raised limits that the user was not asked about before.
     pub fn wider_limits(&self) -> LimitSet {
         if self.granted_before().is_none() {
             return self.manifest.limits.clone();
@@ -322,7 +322,7 @@ impl Prepared {
         self.manifest.limits.widening(&self.limits_before()).widening(&answered)
     }
 
-    /// What it has from now on: what it still asks for of what was granted before, and more if the user agreed to that.
+    /// The new grant: earlier rights that the plugin still asks for, and new ones if the user agreed.
     pub fn granted(&self, with_more: bool) -> (Permissions, LimitSet) {
         let mut granted =
             self.granted_before().map(|granted| self.manifest.permissions.within(granted)).unwrap_or_default();
@@ -354,7 +354,7 @@ impl Prepared {
         }
     }
 
-    /// Refuses to replace what came from somewhere else.
+    /// Refuses to replace a plugin from another source.
     pub fn same_source(&self) -> Result<(), InstallError> {
         match &self.before {
             Some(before) if before.pin.source != self.pin.source => Err(InstallError::Installed {
@@ -366,7 +366,7 @@ impl Prepared {
         }
     }
 
-    /// Refuses what is not the one that a lock pins.
+    /// Refuses a plugin that differs from the one that a lock pins.
     pub fn is_pinned(&self, pin: &Pin) -> Result<(), InstallError> {
         if self.pin.digest == pin.digest {
             return Ok(());
@@ -382,7 +382,7 @@ impl Prepared {
         InstallError::Broken { name: self.manifest.name.clone(), version: self.manifest.version.to_string(), why }
     }
 
-    /// Compiles it, unless that was done before: nothing of it runs. A native library is opened, and runs.
+    /// Compiles the plugin if necessary; none of its code runs. A native library is opened, and runs.
     pub fn load(&self, runtime: &Runtime, progress: CompileProgress<'_>) -> Result<Arc<Loaded>, InstallError> {
         self.can_run()?;
         let CodeFiles { component, native } = self.code()?;
@@ -404,7 +404,7 @@ impl Prepared {
         Ok(loaded)
     }
 
-    /// Starts it once, with the user's section for it and the limits that were granted, without any right.
+    /// Starts the plugin once with its section of the configuration and its granted limits, but without rights.
     pub async fn rehearse(
         &self,
         loaded: Arc<Loaded>,

@@ -1,5 +1,5 @@
-//! What holds whatever comes in. The property tests of this crate and the targets in `fuzz/` ask the same functions;
-//! each panics where a promise is broken.
+//! Rules that hold for any input. The property tests of this crate and the targets in `fuzz/` call the same functions,
+//! which panic if a rule is broken.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Component, Path};
@@ -9,8 +9,8 @@ use url::Url;
 pub use crate::archive::invariants::{archive, tarball};
 use crate::source::Source;
 
-/// A text behind `install`: what is read of it is read again from `plugins.lock`, and nothing in it can be taken for an
-/// option of git, a way out of the repository, or a password to be kept.
+/// A source as the user writes it: `plugins.lock` keeps it without loss, and nothing in it can act as an option of git,
+/// lead out of the repository, or store a password.
 pub fn source(text: &str) {
     let nowhere = Path::new("/nowhere");
     let Ok(source) = Source::parse(text, nowhere) else { return };

@@ -1,8 +1,8 @@
 //! Fetches plugins, checks them, and puts them in their place in one step.
 //!
-//! A command is a plan first: [`Installer::prepare`] brings a plugin to a stage beside the others, where it can be looked
-//! at, rehearsed and dropped. [`Installer::commit`] changes everything at once, by a note that is finished by whoever
-//! finds it after a crash. What people are asked and told is not here.
+//! Each command is prepared first: [`Installer::prepare`] puts a plugin on a stage beside the others, where it can be
+//! inspected, rehearsed and dropped. [`Installer::commit`] makes all changes in one step: it writes a journal, and after a
+//! crash the next process finishes the journal. Questions and messages for people are not here.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What of a folder makes up a plugin: its manifest, its code, and what people read. A component cannot look into its
-//! own folder, so nothing else is installed.
+//! The files of a folder that make up a plugin: its manifest, its code, and documents. A component cannot read its own
+//! folder, so nothing else is installed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,26 +12,25 @@ use crate::fetch::SIGNATURE;
 
 /// The file of a publisher's key.
 pub(crate) const KEY: &str = "minisign.pub";
-/// A signature of the component under a name of its own.
+/// The signature of a component that has another name.
 pub(crate) const PLUGIN_SIGNATURE: &str = "plugin.minisig";
-/// What people read: beginnings of names, in lower case.
+/// Beginnings of the names of documents, in lower case.
 const PAPERS: &[&str] = &["readme", "license", "licence", "copying", "notice", "changelog"];
 const MOST_PAPERS: usize = 16;
 const MOST_PAPER: u64 = 1 << 20;
-/// Bytes of a component, or of a library.
+/// Most bytes of a component or a library.
 const MOST_CODE: u64 = 128 << 20;
 /// Where cargo puts components.
 const BUILT: [&str; 2] = ["target/wasm32-wasip2/release", "target/wasm32-wasip2/debug"];
 /// Where it puts native libraries.
 const BUILT_NATIVE: [&str; 2] = ["target/release", "target/debug"];
 
-/// What was found in a folder.
+/// The files of a plugin in a folder.
 #[derive(Debug)]
 pub(crate) struct Project {
     pub(crate) manifest: Manifest,
     manifest_text: String,
-    /// The component first where there is one, then native libraries; all of them, so that the folder is the same on
-    /// every machine.
+    /// The component first, then all native libraries, so that the folder is the same on every machine.
     pub(crate) code: Vec<CodeFile>,
     papers: Vec<PathBuf>,
 }
@@ -40,13 +39,13 @@ pub(crate) struct Project {
 #[derive(Debug)]
 pub(crate) struct CodeFile {
     path: PathBuf,
-    /// What it is called once installed.
+    /// Its name after the installation.
     pub(crate) name: String,
     signature: Option<PathBuf>,
 }
 
 impl Project {
-    /// Looks into a folder. A lone component gets a manifest by the name that is given, else by that of its file.
+    /// Reads a folder. A component without a manifest gets one with the given name, else with the name of its file.
     pub(crate) fn find(folder: &Path, from: &str, name: Option<&str>) -> Result<Self, InstallError> {
         let no_plugin = |why: String| InstallError::NoPlugin { from: from.to_owned(), why };
         let path = folder.join(MANIFEST);
@@ -91,7 +90,7 @@ impl Project {
         Ok(Self { manifest, manifest_text: text, code, papers: papers(folder).at(folder)? })
     }
 
-    /// Copies what makes up the plugin into an empty folder, lasting.
+    /// Copies the files of the plugin into an empty folder, and syncs them.
     pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), InstallError> {
         let write = |name: &str, bytes: &[u8]| -> Result<(), InstallError> {
             let path = folder.join(name);
@@ -115,8 +114,8 @@ impl Project {
     }
 }
 
-/// The component of a plugin's folder: the file that its manifest names, the only one beside it, or what cargo built in
-/// the folder. The answer's other side is a sentence that says what to do.
+/// The component of a plugin's folder: the file that its manifest names, the only one beside it, or the one that cargo
+/// built there. The error is a sentence that says what to do.
 pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, String> {
     if let Some(named) = &manifest.component
         && folder.join(named).is_file()
@@ -149,7 +148,7 @@ pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Str
     })
 }
 
-/// A native library of a plugin's folder: beside the manifest, or what cargo built in the folder.
+/// The native library of a plugin's folder: beside the manifest, or built there by cargo.
 fn find_library(folder: &Path, name: &str) -> Option<PathBuf> {
     let places = std::iter::once(folder.to_owned()).chain(BUILT_NATIVE.map(|built| folder.join(built)));
     places.map(|place| place.join(name)).find(|path| path.is_file())
@@ -182,12 +181,12 @@ fn papers(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 fn read_small(path: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
-    // One byte more than a manifest may have, so that a longer one is told as such.
+    // One byte more than a manifest may have, so that a longer one is reported as too long.
     fs::File::open(path)?.take((64 << 10) + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The manifest of a component that came without one.
+/// A manifest for a component that has none.
 fn lone(folder: &Path, name: Option<&str>) -> Result<String, String> {
     let found = components(folder);
     let [component] = found.as_slice() else {
@@ -225,7 +224,7 @@ pub(crate) fn root_of(folder: &Path) -> Result<PathBuf, InstallError> {
     }
 }
 
-/// A path with something behind its whole name.
+/// A path with an ending appended to its whole name.
 pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -1,4 +1,4 @@
-//! Whose work a plugin is: minisign signatures, and the key that was pinned when it was first installed.
+//! Minisign signatures of plugins, and the key that is pinned by the first installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::error::{At, InstallError};
 use crate::fetch::SIGNATURE;
 use crate::project::{self, KEY};
 
-/// What there is to check.
+/// What to check.
 pub(crate) struct Evidence<'a> {
     /// The staged folder.
     pub(crate) folder: &'a Path,
     /// The names of the files with code in it.
     pub(crate) code: &'a [&'a str],
-    /// The archive that it came in, where a signature lies beside that.
+    /// The archive that contained it, if a signature is beside the archive.
     pub(crate) archive: Option<&'a Path>,
     /// The key in the manifest.
     pub(crate) named: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) pinned: Option<&'a str>,
 }
 
-/// The key by which it is signed; none where it is not.
+/// The key of the signature. None for an unsigned plugin.
 pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
     let refused = |why: String| InstallError::Signature(why);
     let own: Vec<(PathBuf, PathBuf)> = evidence
@@ -35,7 +35,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
         .map(|file| (file.clone(), project::with_ending(&file, SIGNATURE)))
         .collect();
     let signed = match evidence.archive {
-        // Every file that can run: one that is not signed would run under the other's name.
+        // Check every file with code: an unsigned one would run under the name of the signer.
         _ if own.iter().any(|(_, signature)| signature.is_file()) => own,
         Some(archive) => vec![(archive.to_owned(), project::with_ending(archive, SIGNATURE))],
         None => {
@@ -50,7 +50,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
     };
     let key = key(evidence)?.ok_or_else(|| refused("there is a signature and no key to check it with".to_owned()))?;
     let public = PublicKey::from_base64(&key)
-        .map_err(|_| refused(format!("`{key}` is no minisign public key; it is the line that begins with RW")))?;
+        .map_err(|_| refused(format!("`{key}` is not a minisign public key, which is the line that begins with RW")))?;
     for (file, signature) in signed {
         if !signature.is_file() {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -66,7 +66,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
     Ok(Some(key))
 }
 
-/// What the user says goes before what the plugin says of itself; the pinned key only where both are silent.
+/// The user's key goes before the plugin's own; the pinned key is used if neither names one.
 fn key(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
     if let Some(key) = evidence.given.or(evidence.named) {
         return Ok(Some(key.trim().to_owned()));
@@ -74,10 +74,12 @@ fn key(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
     let file = evidence.folder.join(KEY);
     if file.is_file() {
         let text = fs::read_to_string(&file).at(&file)?;
-        // The second line of what `minisign -G` writes.
+        // The second line of a public key file of `minisign -G`.
         let key = text.lines().map(str::trim).find(|line| line.starts_with("RW"));
         return key.map(|key| Some(key.to_owned())).ok_or_else(|| {
-            InstallError::Signature(format!("{KEY} has no line that begins with RW, so it is no minisign public key"))
+            InstallError::Signature(format!(
+                "{KEY} has no line that begins with RW, so it is not a minisign public key"
+            ))
         });
     }
     Ok(evidence.pinned.map(str::to_owned))
@@ -115,7 +117,7 @@ mod tests {
         assert_eq!(look(folder.path(), None, Some(&key)), Ok(Some(key.clone())));
         assert!(look(folder.path(), None, None).unwrap_err().contains("no key to check it with"));
         assert!(look(folder.path(), Some(&wrong), None).unwrap_err().contains("does not fit"));
-        assert!(look(folder.path(), Some("RWnonsense"), None).unwrap_err().contains("no minisign public key"));
+        assert!(look(folder.path(), Some("RWnonsense"), None).unwrap_err().contains("not a minisign public key"));
 
         fs::write(at(KEY), pair.pk.to_box().unwrap().to_string()).unwrap();
         assert_eq!(look(folder.path(), None, None), Ok(Some(key)));

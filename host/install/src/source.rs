@@ -1,4 +1,4 @@
-//! Where a plugin comes from: what may stand behind `install`, told apart without looking at the network.
+//! Sources of plugins, recognised by their text alone, without the network.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::error::InstallError;
 
-/// A place to install from. Its text, as `plugins.lock` keeps it, is read back as the same.
+/// A source to install from. `plugins.lock` keeps its text, which parses to the same source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A folder with a `plugin.yaml`, or a Rust project that was built.
@@ -24,12 +24,12 @@ pub enum Source {
     Oci(Image),
 }
 
-/// A git repository and what of it.
+/// A git repository, a reference and a folder in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// As git takes it.
+    /// The address as git takes it.
     pub url: String,
-    /// A branch, a tag or a whole commit id; the remote's default branch without one.
+    /// A branch, a tag or a whole commit id. The default is the remote's default branch.
     pub reference: Option<String>,
     /// The folder of the plugin in it.
     pub subfolder: Option<String>,
@@ -46,16 +46,16 @@ pub struct Image {
     pub reference: String,
 }
 
-/// What hosts that serve nothing but repositories are called: an address of two parts there is one.
+/// Names of hosts that serve only repositories: an address with two parts there is a repository.
 const FORGES: &[&str] = &["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "git.sr.ht"];
 
 impl Source {
-    /// Reads what a user or a lock wrote; paths are taken from `current`.
+    /// Parses a source from a user or a lock. Paths are relative to `current`.
     pub fn parse(text: &str, current: &Path) -> Result<Self, InstallError> {
         parse(text.trim(), current).map_err(|why| InstallError::Source { text: text.to_owned(), why })
     }
 
-    /// Whether it lies on this machine.
+    /// Whether the source is on this machine.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Folder(_) | Self::Component(_) | Self::Archive(_))
     }
@@ -122,7 +122,7 @@ fn address(scheme: &str, text: &str) -> Result<Source, String> {
 
 fn refuse_password(url: &Url) -> Result<(), String> {
     match url.password() {
-        // It would be kept in plugins.lock, which people share.
+        // plugins.lock would keep it, and people share that file.
         Some(_) => {
             Err("it has a password in it, which plugins.lock would keep; use git's credential helper".to_owned())
         }
@@ -145,7 +145,7 @@ fn is_file_of_a_plugin(path: &Path) -> bool {
 fn local(path: &Path) -> Result<Source, String> {
     let path = std::fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if path.to_str().is_none() {
-        return Err("its path is no UTF-8".to_owned());
+        return Err("its path is not UTF-8".to_owned());
     }
     if path.is_dir() {
         return Ok(Source::Folder(path));
@@ -159,7 +159,7 @@ fn local(path: &Path) -> Result<Source, String> {
     }
 }
 
-/// `git@host:owner/repo`, as ssh writes it.
+/// `git@host:owner/repo`, the form of ssh.
 fn is_scp(text: &str) -> bool {
     text.split_once(':').is_some_and(|(host, path)| {
         host.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('/'))
@@ -167,7 +167,7 @@ fn is_scp(text: &str) -> bool {
     })
 }
 
-/// `owner/repo` with whatever follows means a repository of the best known forge.
+/// `owner/repo` is a repository of github.com.
 fn shorthand(text: &str) -> Option<String> {
     let end = text.find(['@', '#']).unwrap_or(text.len());
     let (owner, repo) = text[..end].split_once('/')?;
@@ -211,7 +211,7 @@ fn repository(text: &str) -> Result<Repository, String> {
         }
         Some((scheme, _)) => return Err(format!("git may use https, ssh and file, not `{scheme}`")),
         None if is_scp(&url) => {}
-        None => return Err("it is no address of a repository".to_owned()),
+        None => return Err("it is not the address of a repository".to_owned()),
     }
     if let Some(reference) = &reference {
         let odd = |c: char| c.is_whitespace() || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\');
@@ -220,13 +220,13 @@ fn repository(text: &str) -> Result<Repository, String> {
             || reference.contains("..")
             || reference.contains(odd)
         {
-            return Err(format!("`{reference}` is no branch, tag or commit"));
+            return Err(format!("`{reference}` is not a branch, tag or commit"));
         }
     }
     if let Some(folder) = &subfolder
         && !is_folder_within(folder)
     {
-        return Err(format!("`{folder}` is no folder within the repository"));
+        return Err(format!("`{folder}` is not a folder within the repository"));
     }
     Ok(Repository { url, reference, subfolder: subfolder.map(|folder| folder.trim_end_matches('/').to_owned()) })
 }
@@ -250,7 +250,7 @@ fn image(text: &str) -> Result<Image, String> {
         url.host_str().is_some() && url.username().is_empty() && url.password().is_none() && url.path() == "/"
     });
     if host.is_none() || registry.contains(['?', '#']) {
-        return Err(format!("`{registry}` is no host"));
+        return Err(format!("`{registry}` is not a host"));
     }
     let part = |part: &str| {
         !part.is_empty()
@@ -259,7 +259,7 @@ fn image(text: &str) -> Result<Image, String> {
             && part.ends_with(|c: char| c.is_ascii_alphanumeric())
     };
     if repository.len() > 255 || !repository.split('/').all(part) {
-        return Err(format!("`{repository}` is no name of an image"));
+        return Err(format!("`{repository}` is not the name of an image"));
     }
     let tag = |tag: &str| {
         (1..=128).contains(&tag.len())

@@ -1,5 +1,5 @@
-//! Where a plugin waits until it is wanted: a folder beside the plugins that belongs to one process, and is swept away
-//! when that process is gone.
+//! The stage: a folder beside the plugins that holds a prepared plugin. It belongs to one process, and is removed when
+//! that process is gone.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const PREFIX: &str = ".stage-";
 const OWNER: &str = "owner";
 const LOCK: &str = ".lock";
 
-/// Paths of a home that installing touches.
+/// Paths of a home that installations change.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) home: PathBuf,
@@ -41,30 +41,29 @@ impl Places {
     }
 }
 
-/// The right to change what is installed: one process at a time. It is held for the moment of the commit, never while
-/// something is fetched or somebody is asked.
+/// The exclusive right to change installed plugins. A process holds it during the commit, never while it fetches or asks.
 pub(crate) struct Turn {
     _file: File,
 }
 
 impl Turn {
-    /// Waits for it.
+    /// Waits for the right.
     pub(crate) fn take(places: &Places) -> Result<Self, InstallError> {
         private_folder(&places.plugins)?;
         let path = places.plugins.join(LOCK);
         loop {
             let file = File::options().create(true).truncate(false).write(true).open(&path).at(&path)?;
             file.lock().at(&path)?;
-            // The last one to leave an empty folder takes the file along.
+            // The last process removes the lock file together with the empty folder.
             if is_at(&file, &path) {
                 return Ok(Self { _file: file });
             }
         }
     }
 
-    /// Gives it back; where nothing is left in the folder of plugins, that goes too.
+    /// Releases the right, and removes the folder of plugins if it is empty.
     pub(crate) fn leave(self, places: &Places) {
-        // Folders with something in them stay.
+        // Folders that are not empty stay.
         let _ = fs::remove_dir(places.plugins.join(".previous"));
         let path = places.plugins.join(LOCK);
         let others = fs::read_dir(&places.plugins)
@@ -90,7 +89,7 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// A folder of its own, gone when dropped.
+/// A temporary folder, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
@@ -104,7 +103,7 @@ impl Stage {
             let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&places.plugins).at(&places.plugins)?;
             let path = folder.path().join(OWNER);
             let owner = File::create_new(&path).at(&path)?;
-            // Somebody who sweeps may have seen it in the moment in which it had no owner.
+            // Another process may have swept the folder before it had an owner.
             if owner.try_lock().is_ok() && is_at(&owner, &path) {
                 return Ok(Self { folder, _owner: owner });
             }
@@ -119,14 +118,14 @@ impl Stage {
         self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The folder of the plugin as it will be.
+    /// The folder of the plugin to install.
     pub(crate) fn plugin(&self) -> PathBuf {
         self.path().join("plugin")
     }
 }
 
-/// Removes stages whose process is gone, and what of a journal did not come to its place: who holds the turn writes none. A
-/// stage that a journal still needs is spared.
+/// Removes stages whose process is gone, and unfinished journals: the caller holds the turn, so nobody writes one. A stage
+/// that a journal still needs stays.
 pub(crate) fn sweep(places: &Places, _: &Turn, needed: Option<&str>) {
     for entry in fs::read_dir(&places.plugins).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -141,20 +140,20 @@ pub(crate) fn sweep(places: &Places, _: &Turn, needed: Option<&str>) {
             Err(_) => true,
         };
         if free {
-            // What cannot be removed now is found the next time.
+            // The next sweep finds what cannot be removed now.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Whether something of an interrupted command is there.
+/// Whether an interrupted command left files.
 pub(crate) fn has_leftovers(places: &Places) -> bool {
     let left = |name: &str| name.starts_with(PREFIX) || name.starts_with(UNFINISHED);
     let mut entries = fs::read_dir(&places.plugins).into_iter().flatten().flatten();
     places.journal().exists() || entries.any(|entry| left(&entry.file_name().to_string_lossy()))
 }
 
-/// A folder that only its owner can open, with those above it.
+/// Creates a folder that only its owner can open, and its missing parents.
 pub(crate) fn private_folder(folder: &Path) -> Result<(), InstallError> {
     hermes_private_files::create_folder(folder).at(folder)
 }

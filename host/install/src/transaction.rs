@@ -1,5 +1,5 @@
-//! The one step in which everything changes: written down first, then carried out, and carried out again from the note
-//! by whoever finds it after a crash. Before the note is there, nothing has happened; once it is, everything will.
+//! The commit of a command. A journal is written first and then carried out; after a crash, the next process carries it out
+//! again. Without a journal nothing has happened; with it, everything will.
 
 use std::fs;
 use std::io;
@@ -12,43 +12,43 @@ use serde::{Deserialize, Serialize};
 use crate::error::{At, InstallError};
 use crate::stage::{Places, Turn, private_folder, sweep};
 
-/// Told of each step before it is taken, by its name: so that tests can end the process at any of them.
+/// Receives the name of each step before it is taken, so that tests can end the process there.
 pub type Steps<'a> = &'a (dyn Fn(&str) + Sync);
 
 /// Everything that one command changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Transaction {
-    /// The stage that belongs to it.
+    /// The stage of the command.
     pub(crate) stage: String,
     /// The plugin.
     pub(crate) name: String,
-    /// Its entry in the lock from now on.
+    /// Its new entry in the lock.
     pub(crate) entry: Option<Entry>,
-    /// What leaves its place for the stage: below the folder of plugins, and its name in the stage.
+    /// Moves to the stage: a path below the folder of plugins, and a name in the stage.
     pub(crate) out: Vec<(PathBuf, String)>,
-    /// What comes out of the stage into its place.
+    /// Moves from the stage to the folder of plugins.
     pub(crate) into: Vec<(String, PathBuf)>,
     /// A file that is replaced as a whole.
     pub(crate) rewrite: Option<Rewrite>,
-    /// Folders of the home that are removed with what is in them.
+    /// Folders of the home that are removed with their content.
     pub(crate) purge: Vec<PathBuf>,
 }
 
-/// A file with other content.
+/// A file with new content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rewrite {
     /// The file.
     pub file: PathBuf,
-    /// What it must hold, or it is left alone: somebody has edited it in the meantime.
+    /// The expected content. A file with other content was edited meanwhile, and stays.
     pub before: Digest,
-    /// What it holds from now on.
+    /// The new content.
     pub after: String,
 }
 
-/// Marks a stage whose out-going moves are all done.
+/// Marks a stage to which all moves are done.
 const TURNED: &str = "turned";
 
-/// Writes the note and carries it out. The caller has the turn.
+/// Writes the journal and carries it out. The caller holds the turn.
 pub(crate) fn commit(
     transaction: &Transaction,
     places: &Places,
@@ -61,7 +61,7 @@ pub(crate) fn commit(
     carry_out(transaction, places, turn, steps)
 }
 
-/// Finishes what a crash has left, and removes what nobody needs. The answer names the plugin that it was about.
+/// Finishes the journal of a crashed process and removes its files. Returns the name of the plugin.
 pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
     let path = places.journal();
     let note = match fs::read(&path) {
@@ -85,7 +85,7 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
     Ok(Some(transaction.name))
 }
 
-/// Every step may be done already, and is then passed over.
+/// Carries out the journal. A step that is done already is skipped.
 fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<'_>) -> Result<(), InstallError> {
     let stage = places.plugins.join(&transaction.stage);
     let turned = stage.join(TURNED);
@@ -137,7 +137,7 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
         }
     }
     steps("sweep");
-    // The stage goes at once, by a rename: half removed, it would look like one whose moves are still to be made.
+    // Rename the stage before removing it: half removed, it would look like a stage with open moves.
     let gone = places.plugins.join(format!("{}-gone", transaction.stage));
     if stage.exists() {
         fs::rename(&stage, &gone).at(&stage)?;
@@ -155,7 +155,7 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
     Ok(())
 }
 
-/// A lock that pins nothing is no file.
+/// Writes the lock, or removes the file if the lock is empty.
 pub(crate) fn write_lock(lock: &Lock, path: &Path) -> Result<(), InstallError> {
     if !lock.plugins.is_empty() {
         return Ok(lock.write(path)?);

@@ -118,7 +118,7 @@ pub enum FilesError {
         found: &'static str,
     },
     /// A directory was wanted and something else lies there.
-    #[error("`{path}` in the root `{root}` is no directory, or a part of it is none: name a directory")]
+    #[error("`{path}` in the root `{root}` is not a directory, or a part of it is not: name a directory")]
     NotADirectory {
         /// The root.
         root: String,

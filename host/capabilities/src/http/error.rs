@@ -9,7 +9,7 @@ pub(crate) const BODY: usize = 8 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// No grant covers it.
-    #[error("{denial}: {method} {url} lies outside what was granted")]
+    #[error("{denial}: {method} {url} is outside the grant")]
     NotGranted {
         /// What a plugin without the right is told.
         denial: String,
@@ -19,7 +19,7 @@ pub enum HttpError {
         url: String,
     },
     /// A redirect leads out of the grant.
-    #[error("{denial}: the server redirects to {method} {url}, which lies outside what was granted")]
+    #[error("{denial}: the server redirects to {method} {url}, which is outside the grant")]
     Redirected {
         /// What a plugin without the right is told.
         denial: String,
@@ -75,7 +75,7 @@ pub enum HttpError {
     #[error("the address cannot be used: {0}")]
     Url(String),
     /// The method is none, or none for plugins.
-    #[error("`{0}` is no method for a plugin: capitals, and neither CONNECT nor TRACE")]
+    #[error("`{0}` is not a method for plugins, which are in capitals, except CONNECT and TRACE")]
     Method(String),
     /// A header cannot be sent.
     #[error("the header `{name}` cannot be sent: {why}")]

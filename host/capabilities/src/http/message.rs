@@ -122,7 +122,7 @@ impl Headers {
                     headers.secret.push(SecretHeader { header, name: secret.clone(), prefix: prefix.clone() });
                 }
                 Value::Secret { .. } => {
-                    return Err(error(name, "what stands before its secret has more than 64 ASCII bytes"));
+                    return Err(error(name, "the text before its secret has more than 64 ASCII bytes"));
                 }
             }
         }

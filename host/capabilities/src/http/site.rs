@@ -242,7 +242,7 @@ fn ambiguity(path: &str) -> Option<&'static str> {
         match percent_encoding::percent_decode_str(&path).decode_utf8() {
             Ok(decoded) if decoded == path => return None,
             Ok(decoded) => path = decoded.into_owned(),
-            Err(_) => return Some("encodes what is no UTF-8"),
+            Err(_) => return Some("encodes what is not UTF-8"),
         }
     }
     Some("is encoded over and over")

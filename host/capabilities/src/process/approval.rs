@@ -5,14 +5,14 @@ use async_trait::async_trait;
 use super::Run;
 use crate::fault::Fault;
 
-/// Why an action that was granted was nevertheless refused.
+/// Why a granted action was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The user said no.
     User,
-    /// The configuration says no.
+    /// The configuration forbids it.
     Configuration,
-    /// No user could be asked.
+    /// There was no user to ask.
     Unattended,
 }
 
@@ -30,7 +30,7 @@ impl Refusal {
 /// Asks whether a plugin may run a program.
 #[async_trait]
 pub trait Approval: Send + Sync {
-    /// Waits for the user where that is needed and, with `attended`, possible. An error has the kind `denied` and the
-    /// code of a [`Refusal`]; dropping the future withdraws the question.
+    /// Waits for the user's answer, if one is needed and `attended` allows a question. An error has the kind `denied` and the
+    /// code of a [`Refusal`]. Dropping the future withdraws the question.
     async fn process(&self, run: &Run, attended: bool) -> Result<(), Fault>;
 }

@@ -1,4 +1,4 @@
-//! One run from start to end, in a task of its own: whoever waits for it may go away at any moment.
+//! One run of a program, in a task of its own: the caller may stop waiting at any moment.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use super::kept::Kept;
 use super::{End, Exit, GRACE, Run, shown};
 use crate::fault::{Fault, FaultKind};
 
-/// Runs it, for so long at most. When the future is dropped, the program and its group are ended.
+/// Runs a program for at most `time`. When the future is dropped, the program and its group are ended.
 pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
     let (reply, answer) = oneshot::channel();
     tokio::spawn(async move { attend(run, time, reply).await });
@@ -27,7 +27,7 @@ async fn attend(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit
         Ok(child) => child,
         Err(error) => {
             let why = format!("{} cannot be started: {error}", shown(&run.path));
-            // Nobody is left to be told where this fails.
+            // If this fails, the caller is gone.
             let _ = reply.send(Err(Fault::new(FaultKind::Unavailable, "not-started", why)));
             return;
         }
@@ -45,7 +45,7 @@ async fn attend(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit
         Some(status) => ended_as(status),
         None => Ok(End::TimedOut),
     };
-    // What outlives the program would hold its outputs open, and go on where nobody sees it.
+    // A process that outlives the program would keep its outputs open and run on unseen.
     if group.terminate() {
         let silence = async {
             let _ = child.wait().await;
@@ -83,18 +83,18 @@ fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
     Ok(End::Exited(status.code().unwrap_or(-1)))
 }
 
-/// Writes the input beside everything else: a program may not read it, or only after it has written.
+/// Writes the input concurrently: a program may write before it reads, or never read.
 fn feed(child: &mut Child, input: Vec<u8>) -> JoinHandle<()> {
     let pipe = child.stdin.take();
     tokio::spawn(async move {
         if let Some(mut pipe) = pipe {
-            // A program that does not read to the end breaks the pipe, and may.
+            // A program may end without reading all input, which breaks the pipe.
             let _ = pipe.write_all(&input).await;
         }
     })
 }
 
-/// An output, read as it comes, lest the program wait for a reader.
+/// An output. It is read at once, so that the program never waits for a reader.
 struct Capture {
     kept: Arc<Mutex<Kept>>,
     reading: JoinHandle<()>,
@@ -122,7 +122,7 @@ impl Capture {
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
 
-    /// Reads on for a moment: what left the group may hold the pipe open for ever.
+    /// Reads on for a moment: a process that left the group may keep the pipe open forever.
     async fn finish(self) -> (Vec<u8>, bool) {
         let _ = tokio::time::timeout(GRACE, self.at_end()).await;
         self.reading.abort();

@@ -1,16 +1,16 @@
-//! A process group: the program and what it started, ended as one.
+//! A process group: a program and the processes that it started, ended together.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Groups of this process that have not ended.
+/// The leaders of groups that have not ended.
 static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 fn running() -> MutexGuard<'static, BTreeSet<i32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends at once whatever still runs. For a process that is about to end itself: nobody else would.
+/// Kills all running groups. For a process that is about to end.
 pub fn end_all() {
     for leader in std::mem::take(&mut *running()) {
         signal(leader, Signal::Kill);
@@ -23,7 +23,7 @@ enum Signal {
     Kill,
 }
 
-/// The group of a child that was started as the leader of one. What is left of it is killed when this is dropped.
+/// The group of a child that was started as its leader. Dropping this kills the rest of the group.
 pub(super) struct Group(Option<i32>);
 
 impl Group {
@@ -33,11 +33,11 @@ impl Group {
         Self(leader)
     }
 
-    /// Asks all to end; false where nobody is left.
+    /// Asks all processes of the group to end. False if none is left.
     pub(super) fn terminate(&mut self) -> bool {
         let left = self.0.is_some_and(|leader| signal(leader, Signal::Terminate));
         if let Some(leader) = self.0.take_if(|_| !left) {
-            // Its number may be somebody else's at any moment from now on.
+            // From now on the number may belong to another process.
             running().remove(&leader);
         }
         left
@@ -47,7 +47,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // What was ended by `end_all` is no longer ours: the number may be somebody else's by now.
+            // After `end_all`, the number may belong to another process.
             if running().remove(&leader) {
                 signal(leader, Signal::Kill);
             }
@@ -65,7 +65,7 @@ fn signal(leader: i32, signal: Signal) -> bool {
     rustix::process::kill_process_group(leader, signal).is_ok()
 }
 
-/// Without groups there is the child alone, which is killed when its handle is dropped.
+/// Without groups, only the child is killed, when its handle is dropped.
 #[cfg(not(unix))]
 fn signal(_: i32, _: Signal) -> bool {
     false

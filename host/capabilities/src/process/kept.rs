@@ -1,4 +1,4 @@
-//! What is kept of an output that may be endless: its beginning and its end.
+//! The kept part of an output of any length: its beginning and its end.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::MAX_OUTPUT;
 
 const HALF: usize = MAX_OUTPUT / 2;
 
-/// Bytes as they come.
+/// Adds the next bytes.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     head: Vec<u8>,
@@ -26,7 +26,7 @@ impl Kept {
         self.tail.extend(rest);
     }
 
-    /// What there is, with a line for what there is not; and whether there is such a line.
+    /// The kept bytes, with a line in place of the omitted ones, and whether some were omitted.
     pub(super) fn finish(&mut self) -> (Vec<u8>, bool) {
         let Self { head, tail, total } = std::mem::take(self);
         let missing = total - (head.len() + tail.len()) as u64;

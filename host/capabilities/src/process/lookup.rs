@@ -1,11 +1,11 @@
-//! Where a program and its folder are.
+//! Finds a program and its folder.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::{Folder, Host, invalid, shown};
 use crate::fault::{Fault, FaultKind};
 
-/// A name is looked up in the host's `PATH`; a path counts as it stands. The grant was looked at before.
+/// Finds a program: a name in the host's `PATH`, or an absolute path. The caller has checked the grant.
 pub(super) fn program(program: &str, host: &Host<'_>) -> Result<PathBuf, Fault> {
     let path = Path::new(program);
     if path.is_absolute() {
@@ -63,7 +63,7 @@ pub(super) fn folder(folders: &[Folder], root: &str, relative: &str) -> Result<P
         return Err(invalid("folder", format!("the folder {relative:?} leaves the root `{root}`")));
     }
     if !found.is_dir() {
-        return Err(invalid("folder", format!("{} is no folder", shown(&found))));
+        return Err(invalid("folder", format!("{} is not a folder", shown(&found))));
     }
     Ok(found)
 }

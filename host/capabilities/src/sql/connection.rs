@@ -1,4 +1,4 @@
-//! One connection: how it is opened, what is settled once for all its statements, and when it is used again.
+//! One connection: how it is opened, the limits of all its statements, and when it is used again.
 
 use std::io;
 use std::path::Path;
@@ -15,9 +15,9 @@ use super::guard::Gate;
 use super::watch::{self, Watch};
 use super::{Budget, MAX_VALUE, Quota, SqlError};
 
-/// How long SQLite itself waits for a lock before the budget is looked at again.
+/// How long SQLite itself waits for a lock before the budget is checked again.
 const SLICE: Duration = Duration::from_millis(50);
-/// Statements that are compiled once, of a connection.
+/// Number of compiled statements that a connection caches.
 const STATEMENTS: usize = 64;
 /// Bytes of the write-ahead log that are left when it was read back into the database.
 const LOG: i64 = 16 << 20;
@@ -40,7 +40,7 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
 ];
 
-/// A connection that lets nothing pass that plugins may not do.
+/// A connection that refuses everything that plugins may not do.
 pub(super) struct Guarded {
     pub(super) connection: Connection,
     pub(super) gate: Arc<Gate>,
@@ -50,7 +50,7 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Takes the plugin's rights from a connection, before any statement of the plugin's.
+    /// Confines a connection before it runs a statement of the plugin.
     pub(super) fn new(
         mut connection: Connection,
         quota: &Quota,
@@ -66,7 +66,7 @@ impl Guarded {
         Ok(Self { connection, gate, watch, generation })
     }
 
-    /// As it is before a call; none if it cannot be had so.
+    /// Resets the connection for the next call. None if that fails.
     pub(super) fn cleared(self) -> Option<Self> {
         self.watch.end();
         self.gate.refused();
@@ -74,7 +74,7 @@ impl Guarded {
         self.connection.is_autocommit().then_some(self)
     }
 
-    /// Ends a transaction that is still there: many errors have ended it already.
+    /// Ends a transaction that is still open. Many errors have ended it already.
     pub(super) fn roll_back(&self) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.gate.open_for(|| self.connection.execute_batch("ROLLBACK"))
@@ -84,7 +84,7 @@ impl Guarded {
     }
 }
 
-/// Makes the file for the user alone, where there is none.
+/// Creates a missing file that only its owner can open.
 ///
 /// A file that is there is never opened but by SQLite: closing it would release the locks that SQLite has on it in this
 /// process. So while this makes one, nobody else in this process may be opening it.
@@ -113,7 +113,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Failure> {
     connection.busy_timeout(SLICE)?;
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
-        // Where the file system cannot hold such a log, what there is works too.
+        // On a file system without support for such a log, the default mode works too.
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }
     // A process that ends loses nothing; a power cut may take the last transactions, each as a whole.
@@ -133,7 +133,7 @@ fn settle(connection: &Connection, quota: &Quota) -> Result<(), Failure> {
         // The schema is not ours either: what it calls must be harmless by SQLite's own word.
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
-        // A misspelled column is an error, not a text.
+        // A misspelled column is an error, not a string.
         (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
         (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
     ] {
@@ -143,7 +143,7 @@ fn settle(connection: &Connection, quota: &Quota) -> Result<(), Failure> {
         connection.set_limit(limit, most)?;
     }
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Nothing is written but the database and what belongs to it.
+    // Write no files but the database and its log.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = u32::try_from(quota.bytes / u64::from(page.max(1))).unwrap_or(u32::MAX).max(1);
@@ -151,7 +151,7 @@ fn settle(connection: &Connection, quota: &Quota) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tries again while others are in the way, as long as somebody waits for it.
+/// Tries again while other connections block the work, as long as the caller waits.
 pub(super) fn patiently<T>(budget: &Budget, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     loop {
         match work() {
@@ -162,7 +162,7 @@ pub(super) fn patiently<T>(budget: &Budget, mut work: impl FnMut() -> Result<T, 
                 if budget.left().is_zero() {
                     return Err(SqlError::Busy.into());
                 }
-                // Where SQLite answers at once, waiting could not have helped.
+                // SQLite returns at once if waiting for the lock cannot help.
                 std::thread::sleep(Duration::from_millis(2));
             }
             done => return done,

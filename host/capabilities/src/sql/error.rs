@@ -1,4 +1,4 @@
-//! Why a statement brought no answer, as plugins and their authors are told.
+//! The errors of statements, in words for plugins and their authors.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use crate::fault::{Fault, FaultKind};
 /// How long a caller should wait before it tries a busy database again, in milliseconds.
 const BUSY: u32 = 100;
 
-/// Why a call had no effect. The kind and the code are those of the contract.
+/// Why a call had no effect. Kind and code are those of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SqlError {
-    /// The text is no statement that works on this database.
+    /// The text is not a statement that works on this database.
     #[error("{0}")]
     Statement(String),
-    /// Nothing that plugins may do.
+    /// Plugins may not do this.
     #[error("{0} is not open to plugins")]
     Refused(String),
     /// `query` was given a statement that writes.
@@ -25,19 +25,19 @@ pub enum SqlError {
     /// More than one statement in one text.
     #[error("there is more than one statement in the text: give each to `execute` by itself")]
     Several,
-    /// None at all.
+    /// The text contains no statement.
     #[error("there is no statement in the text")]
     Empty,
     /// A value, a row or a text is too long.
     #[error("a value, a row or the statement itself has more than {} KiB: store large things in parts", MAX_VALUE >> 10)]
     TooLong,
-    /// More rows than one answer has.
+    /// The result has more rows than allowed.
     #[error("the answer has more than {most} rows: ask for fewer with LIMIT")]
     Rows {
         /// The limit.
         most: usize,
     },
-    /// More bytes than one answer has.
+    /// The result has more bytes than allowed.
     #[error("the answer has more than {} KiB: ask for fewer rows with LIMIT, or for fewer columns", most >> 10)]
     Answer {
         /// The limit in bytes.
@@ -55,10 +55,10 @@ pub enum SqlError {
     /// It took too much memory.
     #[error("the statement was stopped: it takes too much memory; sort, group or collect less at a time")]
     Memory,
-    /// The user does not wait any more.
+    /// The caller no longer waits.
     #[error("the user no longer waits for this")]
     Cancelled,
-    /// Others are at work on it.
+    /// Other processes are using the database.
     #[error("others were at work on the database all the time: try again in a moment")]
     Busy,
     /// The file is damaged.
@@ -123,7 +123,7 @@ impl From<SqlError> for Fault {
     }
 }
 
-/// An error before it is known where the database lies.
+/// An error before the path of the database is known.
 #[derive(Debug)]
 pub(super) enum Failure {
     Told(SqlError),
@@ -148,12 +148,12 @@ impl Failure {
         if let Self::Sqlite(error) = self { error.sqlite_error_code() } else { None }
     }
 
-    /// Somebody else is writing, or is just opening or closing the file.
+    /// Another connection is writing, or opening or closing the file.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// What is open may not be what lies there.
+    /// The open file may not be the file at the path.
     pub(super) fn is_about_the_file(&self) -> bool {
         use ErrorCode::{CannotOpen, DatabaseCorrupt, NotADatabase, ReadOnly, SystemIoFailure};
         matches!(self.code(), Some(DatabaseCorrupt | NotADatabase | SystemIoFailure | CannotOpen | ReadOnly))
@@ -191,10 +191,10 @@ impl Failure {
     }
 }
 
-/// Characters of what SQLite says; it may repeat a name of any length.
+/// Most characters of a message of SQLite, which may repeat a name of any length.
 const TOLD: usize = 1_000;
 
-/// What SQLite says, without the statement that its author knows.
+/// The message of SQLite, without the statement.
 fn detail(error: &rusqlite::Error) -> String {
     let bounded = |text: &str| match text.char_indices().nth(TOLD) {
         Some((end, _)) => format!("{} …", &text[..end]),

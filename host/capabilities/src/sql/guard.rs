@@ -1,7 +1,7 @@
-//! What a statement may say: asked of each part of it while it is compiled.
+//! Which statements are allowed: SQLite asks for each part of a statement while it compiles it.
 //!
-//! What follows from the schema alone is SQLite's own to guard, told so when a connection is opened: its defensive mode
-//! keeps statements from the table of the schema and from the tables behind a full-text index.
+//! SQLite itself guards its schema: the defensive mode of a connection protects the schema table and the tables of a
+//! full-text index.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,17 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 use super::lock;
 
-/// Decides for one connection.
+/// The authorizer of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    /// While the host's own statements are compiled.
+    /// Set while the host's own statements are compiled.
     open: AtomicBool,
-    /// What was refused last.
+    /// The last refusal.
     refused: Mutex<Option<String>>,
 }
 
 impl Gate {
-    /// Runs work of the host itself.
+    /// Runs statements of the host itself.
     pub(super) fn open_for<T>(&self, work: impl FnOnce() -> T) -> T {
         self.open.store(true, Ordering::Relaxed);
         let done = work();
@@ -41,7 +41,7 @@ impl Gate {
         }
     }
 
-    /// What was refused since this was asked last.
+    /// The refusal since the last call of this function.
     pub(super) fn refused(&self) -> Option<String> {
         lock(&self.refused).take()
     }
@@ -59,7 +59,7 @@ fn in_temporary(context: &AuthContext<'_>) -> Option<String> {
     (context.database_name == Some("temp") && !reads && !renames).then(|| TEMPORARY.to_owned())
 }
 
-/// Why not; none where there is nothing against it.
+/// Why an action is refused. None if it is allowed.
 fn refusal(action: AuthAction<'_>) -> Option<String> {
     use AuthAction::{
         Attach, CreateTempIndex, CreateTempTable, CreateTempTrigger, CreateTempView, CreateVtable, Delete, Detach,
@@ -76,7 +76,7 @@ fn refusal(action: AuthAction<'_>) -> Option<String> {
             "user_version" => None,
             // FTS5 asks it on its own, to see whether its index has changed.
             "data_version" if pragma_value.is_none() => None,
-            // And `ALTER TABLE`, to see whether what is there fits; it only reads.
+            // So does `ALTER TABLE`, which checks existing rows; it only reads.
             "quick_check" => None,
             name => Some(format!("`PRAGMA {name}` (only `user_version` is)")),
         },
@@ -101,9 +101,9 @@ fn refusal(action: AuthAction<'_>) -> Option<String> {
             Some(TEMPORARY.to_owned())
         }
         Insert { table_name } => protected(table_name),
-        // Dropping a table and `ANALYZE` come by here.
+        // Dropping a table and `ANALYZE` use this action.
         Delete { table_name } => protected(table_name).filter(|_| !is_about_others(table_name)),
-        // And so does renaming one.
+        // So does renaming a table.
         Update { table_name, column_name } => {
             protected(table_name).filter(|_| !(is_about_others(table_name) && column_name == "name"))
         }
@@ -121,7 +121,7 @@ fn protected(table: &str) -> Option<String> {
     (name.starts_with("sqlite_") && !is_schema).then(|| format!("writing to `{name}`"))
 }
 
-/// Tables that say something of other tables by their names.
+/// Functions that read other tables by their names.
 fn is_about_others(table: &str) -> bool {
     let name = table.to_ascii_lowercase();
     name == "sqlite_sequence" || name.starts_with("sqlite_stat")

@@ -1,4 +1,4 @@
-//! Carrying out a plugin's statements on one connection.
+//! Runs a plugin's statements on one connection.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,25 +10,25 @@ use super::connection::{Guarded, patiently};
 use super::error::Failure;
 use super::{Budget, MAX_VALUE, Quota, Rows, SqlError, Statement, Value};
 
-/// Bytes of a statement that is worth keeping compiled.
+/// Most bytes of a statement that stays compiled.
 const KEPT: usize = 8 << 10;
-/// Bytes that a value counts beside its text.
+/// Bytes that a value counts in addition to its text.
 const VALUE: usize = 16;
 
 impl Guarded {
-    /// What one statement finds.
+    /// Runs one statement that only reads.
     pub(super) fn query(&mut self, statement: &Statement, budget: &Budget, quota: &Quota) -> Result<Rows, Failure> {
         self.watched(budget, |connection| patiently(budget, || query(connection, statement, quota)))
     }
 
-    /// All statements in one transaction.
+    /// Runs all statements in one transaction.
     pub(super) fn execute(&mut self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, Failure> {
         let (gate, watch) = (&self.gate, &self.watch);
         let done = self.watched(budget, |connection| {
             patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("BEGIN IMMEDIATE"))?))?;
             let mut changes = Vec::with_capacity(statements.len());
             for statement in statements {
-                // Small ones are over before SQLite asks, each of them and all together.
+                // Small statements end before SQLite calls the progress handler, each of them and all together.
                 if watch.look() {
                     return Err(SqlError::Time.into());
                 }
@@ -43,7 +43,7 @@ impl Guarded {
         done
     }
 
-    /// With what stopped it or stood against it in the place of what SQLite makes of that.
+    /// Replaces SQLite's error by the reason for which a statement was stopped or refused.
     fn watched<T>(&self, budget: &Budget, work: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         self.watch.begin(budget);
         let done = work(&self.connection);
@@ -87,7 +87,7 @@ fn query(connection: &Connection, statement: &Statement, quota: &Quota) -> Resul
     Ok(Rows { columns, rows })
 }
 
-/// Carries it out to its end, rows that it gives included, and answers how many rows it changed.
+/// Runs a statement to its end, reading its rows, and returns how many rows it changed.
 fn execute(connection: &Connection, statement: &Statement) -> Result<u64, Failure> {
     let before = connection.total_changes();
     let mut prepared = prepare(connection, &statement.sql)?;
@@ -105,7 +105,7 @@ fn is_about_the_schema(sql: &str) -> bool {
     ["CREATE", "DROP", "ALTER", "ANALYZE", "REINDEX", "PRAGMA"].iter().any(|one| word.eq_ignore_ascii_case(one))
 }
 
-/// A compiled statement, of which the short ones are kept.
+/// A compiled statement. Short ones are cached.
 enum Prepared<'a> {
     Kept(CachedStatement<'a>),
     Once(rusqlite::Statement<'a>),
@@ -131,13 +131,13 @@ impl DerefMut for Prepared<'_> {
     }
 }
 
-/// Compiles the one statement of a text.
+/// Compiles the only statement of a text.
 fn prepare<'a>(connection: &'a Connection, sql: &'a str) -> Result<Prepared<'a>, Failure> {
     if sql.len() > MAX_VALUE {
         return Err(SqlError::TooLong.into());
     }
     if sql.contains('\0') {
-        // For SQLite the text would end there.
+        // SQLite would read only the text before it.
         return Err(SqlError::Statement("there is a NUL character in the statement".to_owned()).into());
     }
     let text = sql.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == ';');
@@ -166,7 +166,7 @@ fn size(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// A text that is none is shown as far as it is one.
+/// A text up to its first byte that is not UTF-8.
 fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,

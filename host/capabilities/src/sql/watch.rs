@@ -1,4 +1,4 @@
-//! What a statement may use while it runs: time, as long as somebody waits for it, and memory.
+//! Limits of a running statement: time, as long as the caller waits, and memory.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::{Budget, SqlError, lock};
 
 /// Steps of SQLite's machine between two looks: few, since one step may copy a value of [`super::MAX_VALUE`].
 pub(super) const STEPS: std::ffi::c_int = 250;
-/// Time between two looks at the memory. Nothing fills much of it faster.
+/// Time between two checks of the memory.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Bytes by which the process may grow while one statement runs. What is sorted and grouped is kept in memory, and SQLite
 /// counts it for the process as a whole only.
@@ -21,23 +21,23 @@ pub(super) struct Watch {
 
 struct Running {
     budget: Budget,
-    /// The memory of the process at the first look, and when it was looked at last.
+    /// The memory of the process at the first check, and the time of the last check.
     memory: Option<(u64, Instant)>,
     stopped: Option<SqlError>,
 }
 
 impl Watch {
-    /// From now on a statement runs within this budget.
+    /// Starts to watch a statement with this budget.
     pub(super) fn begin(&self, budget: &Budget) {
         *lock(&self.running) = Some(Running { budget: budget.clone(), memory: None, stopped: None });
     }
 
-    /// It is over; why it was stopped, if it was.
+    /// The statement has ended. Returns why it was stopped, if it was.
     pub(super) fn end(&self) -> Option<SqlError> {
         lock(&self.running).take().and_then(|running| running.stopped)
     }
 
-    /// Whether to stop. Asked by SQLite.
+    /// Whether to stop the statement. SQLite calls this.
     pub(super) fn look(&self) -> bool {
         let mut running = lock(&self.running);
         let Some(running) = running.as_mut() else { return false };
@@ -71,7 +71,7 @@ impl Running {
     }
 }
 
-/// Bytes of memory that the process holds, where the system tells.
+/// Bytes of memory of the process, if the system reports them.
 fn resident() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = pages.split_ascii_whitespace().nth(1)?.parse().ok()?;

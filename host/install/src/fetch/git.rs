@@ -1,5 +1,5 @@
-//! Repositories, by the user's git: one commit is fetched into a bare repository and handed over as an archive. There is
-//! never a working tree, so no hook, filter, link or submodule of it comes to life.
+//! Repositories, fetched by the user's git: one commit goes into a bare repository and is read as an archive. There is
+//! never a working tree, so no hook, filter, link or submodule takes effect.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,9 +12,9 @@ use crate::archive::unpack_tar;
 use crate::error::{At, InstallError};
 use crate::source::Repository;
 
-/// How long a fetch may take.
+/// Longest time of a fetch.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Bytes that a repository may have at one commit, packed.
+/// Most bytes of a repository at one commit, packed.
 const MOST_PACKED: u64 = 512 << 20;
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -65,8 +65,8 @@ struct Git<'a> {
 impl Git<'_> {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("git");
-        // Of the surroundings nothing may point to another repository or bring settings along; the user's own settings
-        // stay, since they tell of proxies and keys.
+        // The environment must not point to another repository or add settings. The user's own settings stay, since they
+        // name proxies and keys.
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();
             if name_text.starts_with("GIT_") && !matches!(&*name_text, "GIT_SSH_COMMAND" | "GIT_SSH" | "GIT_SSL_CAINFO")
@@ -83,7 +83,7 @@ impl Git<'_> {
             "core.hooksPath=/dev/null",
             "core.fsmonitor=false",
             "core.attributesFile=/dev/null",
-            // The same bytes on every machine, or no digest could be pinned.
+            // The bytes must be the same on every machine, so that a digest can be pinned.
             "core.autocrlf=false",
             "core.eol=lf",
             "filter.lfs.smudge=",
@@ -101,7 +101,7 @@ impl Git<'_> {
         command
     }
 
-    /// Runs a command to its end; what it says on standard output, or its last words.
+    /// Runs a command to its end. Returns its standard output, or the end of its standard error as the reason.
     async fn run(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = tokio::process::Command::from(self.command(arguments));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -134,7 +134,7 @@ impl Git<'_> {
         Err(last_words(&output.stderr))
     }
 
-    /// Hands a tree over as a tar stream, straight to the rules for archives.
+    /// Passes a tree as a tar stream to the rules for archives.
     fn unpack(&self, tree: &str, packed: u64, into: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
         let mut command = self.command(&["archive", "--format=tar", tree]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().at(self.bare)?;
@@ -144,7 +144,7 @@ impl Git<'_> {
             None => Ok(()),
         };
         if unpacked.is_err() {
-            // It would wait for a reader for ever.
+            // It would wait for a reader forever.
             let _ = child.kill();
         }
         let mut said = Vec::new();
@@ -173,7 +173,7 @@ fn size_of(folder: &Path) -> u64 {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         size += match entry.file_type() {
             Ok(kind) if kind.is_dir() => size_of(&entry.path()),
-            // A file that git has just taken away has no size.
+            // Git may just have removed the file.
             _ => entry.metadata().map_or(0, |found| found.len()),
         };
     }

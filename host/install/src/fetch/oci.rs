@@ -1,5 +1,5 @@
-//! Images of OCI registries: the part of the distribution interface that reading needs. Every byte is held to the
-//! digest that names it; the tag is the only thing that a registry is believed.
+//! Images of OCI registries: the part of the distribution API that pulls need. All content is verified by its digest; only
+//! the tag is trusted to the registry. `docs/dependencies.md` says why oci-client is not used.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,7 +21,7 @@ const INDEX: &[&str] =
 const MANIFESTS: &[&str] =
     &["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
 const TITLE: &str = "org.opencontainers.image.title";
-/// Bytes of a manifest or a token's answer.
+/// Most bytes of a manifest or of the answer with a token.
 const MOST_JSON: usize = 4 << 20;
 const MOST_LAYERS: usize = 64;
 
@@ -55,7 +55,7 @@ struct Registry<'a> {
 pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     how.progress.step(&format!("fetching {image}"));
     let wrong = |why: String| InstallError::Fetch { from: image.to_string(), why };
-    // A registry speaks one of the two at its port; who allows the clear means that one.
+    // A registry speaks one of the two at its port. A user who allows unencrypted connections means `http`.
     let scheme = if how.insecure { "http" } else { "https" };
     let base = Url::parse(&format!("{scheme}://{}/v2/{}/", image.registry, image.repository));
     let base = base.map_err(|error| wrong(error.to_string()))?;
@@ -75,7 +75,7 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
         || manifest.layers.is_empty()
         || manifest.layers.len() > MOST_LAYERS
     {
-        return Err(wrong("it is no image with a plugin in it".to_owned()));
+        return Err(wrong("the image does not contain a plugin".to_owned()));
     }
     if let [layer] = manifest.layers.as_slice()
         && layer.media_type.contains("tar")
@@ -106,7 +106,7 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
     Ok(Fetched { folder, resolved: Some(digest), archive: None })
 }
 
-/// The image for WebAssembly in an index; the only one in an index of one.
+/// The only image of an index, else the one for WebAssembly.
 fn only(manifests: &[Descriptor]) -> Option<&Descriptor> {
     match manifests {
         [one] => Some(one),
@@ -116,7 +116,7 @@ fn only(manifests: &[Descriptor]) -> Option<&Descriptor> {
     }
 }
 
-/// Files are layers with a title; a component without one gets a name.
+/// The name of the file in a layer: its title, or a default for a component without one.
 fn file_name(layer: &Descriptor) -> Option<String> {
     match layer.annotations.get(TITLE) {
         Some(title) => {
@@ -154,7 +154,7 @@ impl Registry<'_> {
             .strip_prefix("sha256:")
             .filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
         let Some(wanted) = wanted else {
-            return Err(self.wrong(format!("`{}` is no digest that can be checked", layer.digest)));
+            return Err(self.wrong(format!("`{}` is not a digest that can be checked", layer.digest)));
         };
         let url = self.base.join(&format!("blobs/sha256%3A{wanted}")).map_err(|error| self.wrong(error.to_string()))?;
         let response = self.get(&url, "*/*").await?;
@@ -178,7 +178,7 @@ impl Registry<'_> {
         Ok(())
     }
 
-    /// Asks, and once more with a token where the registry wants one from anybody.
+    /// Sends a request, and again with an anonymous token if the registry wants one.
     async fn get(&mut self, url: &Url, accept: &str) -> Result<Response, InstallError> {
         self.web.allow(url)?;
         let mut response = self.ask(url, accept).await?;
@@ -235,7 +235,7 @@ impl Registry<'_> {
     }
 }
 
-/// `realm="https://…"` of a challenge.
+/// The value of a parameter of a challenge, such as `realm="https://…"`.
 fn parameter(challenge: &str, name: &str) -> Option<String> {
     let start = challenge.find(&format!("{name}=\""))? + name.len() + 2;
     challenge[start..].split_once('"').map(|(value, _)| value.to_owned())

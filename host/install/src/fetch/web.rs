@@ -1,4 +1,5 @@
-//! Files from servers: encrypted unless told otherwise, also after a redirect, and by counted bytes.
+//! Files from servers. Connections are encrypted unless the user allows otherwise, also after redirects, and sizes are
+//! limited.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,17 +17,17 @@ use crate::project;
 const CONNECT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS: usize = 8;
-/// Bytes of a signature or a manifest.
+/// Most bytes of a signature or a manifest.
 const MOST_SMALL: u64 = 64 << 10;
 
-/// Asks servers.
+/// An HTTP client for sources.
 pub(super) struct Web {
     pub(super) client: Client,
     insecure: bool,
 }
 
 impl Web {
-    /// Over TLS only, or also in the clear.
+    /// A client for `https` only, or also for `http`.
     pub(super) fn new(insecure: bool) -> Result<Self, InstallError> {
         let policy = redirect::Policy::custom(move |attempt| {
             if attempt.previous().len() > REDIRECTS {
@@ -50,13 +51,13 @@ impl Web {
         if url.scheme() == "https" || self.insecure { Ok(()) } else { Err(InstallError::Insecure(url.to_string())) }
     }
 
-    /// An answer that is one.
+    /// Sends a request.
     async fn get(&self, url: &Url) -> Result<Response, InstallError> {
         self.allow(url)?;
         self.client.get(url.clone()).send().await.map_err(|error| failed(url, &error))
     }
 
-    /// A small file that may be missing.
+    /// Fetches a small file that may be missing.
     async fn small(&self, url: &Url) -> Option<Vec<u8>> {
         let mut response = self.get(url).await.ok().filter(|response| response.status() == StatusCode::OK)?;
         let mut bytes = Vec::new();
@@ -72,14 +73,14 @@ impl Web {
 
 pub(super) fn failed(url: &Url, error: &reqwest::Error) -> InstallError {
     let why = innermost(error);
-    // rustls reports an unencrypted answer so.
+    // This is how rustls reports an unencrypted answer.
     if url.scheme() == "https" && why.contains("InvalidContentType") {
         return InstallError::WithoutTls(url.to_string());
     }
     InstallError::Fetch { from: url.to_string(), why }
 }
 
-/// Writes a body to a file, up to so many bytes.
+/// Writes a body of at most `most` bytes to a file.
 pub(super) async fn save(
     mut response: Response,
     url: &Url,
@@ -156,7 +157,7 @@ pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<
     Ok(Fetched { folder, resolved: None, archive: None })
 }
 
-/// The last part of the address where that is a plain name.
+/// The last part of the address if it is a plain name.
 fn component_name(url: &Url) -> String {
     let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
     let stem: String = last.strip_suffix(".wasm").unwrap_or(last).to_lowercase();
