@@ -190,8 +190,8 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// [`DocumentsError::NotText`] and [`DocumentsError::TooLarge`] when people or programs put something into the
-    /// file that is no document.
+    /// [`DocumentsError::NotText`] and [`DocumentsError::TooLarge`] when people or programs replaced the content
+    /// of the file by something else.
     pub fn read(&self, name: &str) -> Result<Option<Document>, DocumentsError> {
         self.check(name)?;
         match &self.place {

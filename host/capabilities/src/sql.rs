@@ -246,7 +246,7 @@ impl fmt::Debug for Database {
     }
 }
 
-/// A connection in use; it goes back when this is dropped, whatever happened, unless it is no good any more.
+/// A connection in use. Dropping it returns the connection to the pool, unless it must not be used again.
 struct Lent<'a> {
     database: &'a Database,
     connection: Option<Guarded>,

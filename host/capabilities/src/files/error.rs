@@ -4,7 +4,7 @@ use std::io;
 
 use crate::fault::{Fault, FaultKind};
 
-/// What went wrong below a root. Every message names the path, the root and the way out.
+/// An error below a root. Every message names the path, the root and the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// No root of that name was granted.
@@ -20,12 +20,12 @@ pub enum FilesError {
     Unopened {
         /// The root.
         root: String,
-        /// Where it should lie.
+        /// Its path.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Not a path that could lie below a root.
+    /// The path is not valid below a root.
     #[error(
         "`{path}` cannot be a path in the root `{root}`: {reason}; give one relative to the root, such as `src/main.rs`"
     )]
@@ -47,7 +47,7 @@ pub enum FilesError {
         /// The path as given.
         path: String,
     },
-    /// The path is, holds or leads to something that is closed whatever root it lies below.
+    /// The path is, contains or leads to a denied place.
     #[error(
         "`{path}` in the root `{root}` is closed to plugins, since it belongs to the host itself: use another path"
     )]
@@ -57,7 +57,7 @@ pub enum FilesError {
         /// The path as given.
         path: String,
     },
-    /// Nothing lies there.
+    /// Nothing is at the path.
     #[error("there is no `{path}` in the root `{root}`: list its folder or search for it")]
     NotFound {
         /// The root.
@@ -81,14 +81,14 @@ pub enum FilesError {
         /// The path as given.
         path: String,
     },
-    /// The file is not at the version that the writer knew.
+    /// The file has another version than the writer named.
     #[error("`{path}` in the root `{root}` {}: read it again and repeat the change", moved_on(.current.as_deref()))]
     Conflict {
         /// The root.
         root: String,
         /// The path as given.
         path: String,
-        /// The version it is at; none when it is gone.
+        /// Its current version. None if the file is gone.
         current: Option<String>,
     },
     /// A rename would replace something.
@@ -107,7 +107,7 @@ pub enum FilesError {
         /// The path as given.
         path: String,
     },
-    /// A file was wanted and something else lies there.
+    /// The entry is not a file.
     #[error("`{path}` in the root `{root}` is {found} and no regular file: name a file")]
     NotAFile {
         /// The root.
@@ -117,7 +117,7 @@ pub enum FilesError {
         /// What it is, with its article.
         found: &'static str,
     },
-    /// A directory was wanted and something else lies there.
+    /// The entry is not a directory.
     #[error("`{path}` in the root `{root}` is not a directory, or a part of it is not: name a directory")]
     NotADirectory {
         /// The root.
@@ -159,7 +159,7 @@ pub enum FilesError {
         /// What is wrong with it and what to do.
         reason: String,
     },
-    /// Somebody else holds the lock of the directory.
+    /// Another writer holds the lock of the directory.
     #[error("`{path}` in the root `{root}` is being written by somebody else: try again in a moment")]
     Busy {
         /// The root.
@@ -180,9 +180,9 @@ pub enum FilesError {
         root: String,
         /// The path as given.
         path: String,
-        /// What was being done, as a verb.
+        /// The failed operation, as a verb.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

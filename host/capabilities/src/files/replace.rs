@@ -1,6 +1,7 @@
-//! How a file is replaced so that readers see the old content or the new one, never a part, and so
-//! that two writers who compare first do not both win. Used by `files` and by `documents`. A process that is killed
-//! in the middle leaves a hidden `.hermes-….tmp` behind, and the old content in its place.
+//! Replaces a file as a whole, for `files` and `documents`: readers see the old content or the new one, and of two writers
+//! that compare versions only one wins. A killed process leaves the old content and a hidden `.hermes-….tmp`.
+//!
+//! `private-files` works on paths; here the folder is a capability that must not be left.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -10,30 +11,30 @@ use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
-/// How long a writer waits for a lock: nobody holds one for longer than one write takes.
+/// Longest wait for a lock. A writer holds it only during one write.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The permissions of what is written.
+/// The permissions of the written file.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
-    /// Of a new file, before the user's umask.
+    /// Those of a new file, before the umask.
     New(u32),
-    /// Of the file that is replaced, which keeps them.
+    /// Those of the replaced file, which stay.
     Kept(u32),
 }
 
-/// A directory as a file: what can be locked and synced, which the handles of `cap-std` cannot.
+/// A directory opened as a file, which can be locked and synced. Handles of `cap-std` cannot.
 pub(crate) fn handle(dir: &Dir) -> io::Result<std::fs::File> {
     Ok(dir.open(".")?.into_std())
 }
 
-/// Puts `content` in the place of `name`, which must be a plain name in `dir`. `handle` is that of `dir`.
+/// Replaces the file `name`, a plain name in `dir`, by `content`. `handle` is that of `dir`.
 pub(crate) fn replace(dir: &Dir, handle: &std::fs::File, name: &OsStr, content: &[u8], mode: Mode) -> io::Result<()> {
     let (mut file, draft) = draft(dir, mode)?;
     let written = (|| {
         file.write_all(content)?;
         if let Mode::Kept(bits) = mode {
-            // After the content, and without the bits that would let it run as somebody else.
+            // Set them after the content, without the set-user and set-group bits.
             file.set_permissions(std::fs::Permissions::from_mode(bits & 0o777))?;
         }
         file.sync_all()?;
@@ -44,7 +45,7 @@ pub(crate) fn replace(dir: &Dir, handle: &std::fs::File, name: &OsStr, content: 
         let _ = dir.remove_file(&draft);
         return Err(error);
     }
-    // The new content stands already. Some file systems cannot sync a directory; then it is theirs to keep it.
+    // The new content is in place. Some file systems cannot sync a directory; they keep renames in their own way.
     let _ = handle.sync_all();
     Ok(())
 }
@@ -61,7 +62,7 @@ fn draft(dir: &Dir, mode: Mode) -> io::Result<(std::fs::File, String)> {
         let name = format!(".hermes-{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         match dir.open_with(&name, &options) {
             Ok(file) => return Ok((file.into_std(), name)),
-            // Left behind by a process of the same number that was killed.
+            // A killed process with the same number left it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

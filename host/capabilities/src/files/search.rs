@@ -1,7 +1,7 @@
-//! Finding files below a root by glob, and lines in them by regular expression.
+//! Finds files below a root by glob, and lines in them by regular expression.
 //!
-//! The walk is our own and goes through the root's handle, since the walkers at hand take paths of the
-//! whole file system; ignore files are read through it too, and only their rules come from `ignore`.
+//! The walk uses the handle of the root, since existing walkers take paths of the whole file system. It reads ignore files
+//! through the same handle; the crate `ignore` only interprets their rules.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -17,28 +17,28 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::walk::{MAX_DEPTH, Request};
 use super::{FilesError, MAX_HASHED, Roots, whole};
 
-/// The most results of one call; the rest is had with `offset`.
+/// The most results of one call. `offset` gets the next ones.
 pub const MAX_FOUND: u32 = 2_000;
 /// The most characters that are shown of a line.
 const MAX_SHOWN: usize = 500;
-/// What is shown before a match that stands late in a long line.
+/// The text shown before a match far into a long line.
 const LEAD: usize = 100;
-/// The most bytes of a line that are matched: what is longer was not written by people.
+/// The most bytes of a line that are matched.
 const MAX_LINE: usize = 64 << 10;
 const MAX_GLOB: usize = 1 << 10;
 const MAX_REGEX: usize = 8 << 10;
-/// Bytes of a compiled expression: plenty for what people write, too little for repetitions of repetitions.
+/// Most bytes of a compiled expression: enough for usual ones, too few for nested repetitions.
 const MAX_COMPILED: usize = 2 << 20;
 const MAX_IGNORE_FILE: u64 = 256 << 10;
-/// Bytes that are matched between two looks at whether anybody still waits.
+/// Bytes that are matched between two checks whether the caller still waits.
 const STRIDE: usize = 64 << 10;
 
-/// What a line must match.
+/// The expression that a line must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// In the syntax of the crate `regex`; `^` and `$` are the ends of a line.
     pub regex: String,
-    /// Whether case makes no difference.
+    /// Whether case is ignored.
     pub ignore_case: bool,
 }
 
@@ -56,9 +56,9 @@ pub struct Found {
 /// A page of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
-    /// By path, part for part, and by line.
+    /// Sorted by the parts of the path, then by line.
     pub found: Vec<Found>,
-    /// Whether there are more behind them.
+    /// Whether there are more results.
     pub more: bool,
 }
 
@@ -69,8 +69,8 @@ impl Roots {
     /// A glob without `/` matches in any depth (`*.rs` is `**/*.rs`), one that ends in `/` everything below (`src/`
     /// is `src/**`); `*` stops at `/`. Left out are what `.gitignore` and `.ignore` files from the root downwards
     /// ignore, names that begin with a dot (unless a part of the glob does, as in `.github/**`), `.git` always,
-    /// links, what cannot be read and what lies more than 128 directories deep; with a pattern also files above
-    /// 16 MiB and files that hold a NUL byte. Of a line the first 64 KiB are matched.
+    /// links, unreadable files and everything more than 128 directories deep; with a pattern also files above
+    /// 16 MiB and files with a NUL byte. Only the first 64 KiB of a line are matched.
     ///
     /// `cancelled` is asked at every entry and every 64 KiB.
     ///
@@ -117,7 +117,7 @@ struct Search<'a> {
     cancelled: &'a dyn Fn() -> bool,
 }
 
-/// A directory in the middle of being walked.
+/// A directory that is being walked.
 struct Level {
     dir: Dir,
     /// Its path with a `/` behind it; empty for the root.
@@ -153,10 +153,10 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Takes note of a file; answers the level of a directory that is worth walking.
+    /// Records a file. Returns the level of a directory that must be walked.
     fn visit(&mut self, levels: &[Level], name: &str) -> Result<Option<Level>, FilesError> {
         let Some(level) = levels.last() else { return Ok(None) };
-        // What is closed, gone or cannot be looked at is not there for the search.
+        // Denied, removed and unreadable entries do not exist for the search.
         let Ok(Some(meta)) = self.request.look(&level.dir, name.as_ref()) else {
             return Ok(None);
         };
@@ -197,7 +197,7 @@ impl Search<'_> {
         if content.is_empty() || content.contains(&0) {
             return Ok(());
         }
-        // What is behind the last line break is no line.
+        // An empty text after the last line break is not a line.
         let text = content.strip_suffix(b"\n").unwrap_or(&content);
         let mut matched = 0;
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -235,7 +235,7 @@ impl Search<'_> {
     }
 }
 
-/// Sorted, so that pages fit together; without names that no path of the contract could have.
+/// The sorted entries, so that pages fit together, without names that no path of the contract can have.
 fn names(dir: &Dir) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in dir.entries()? {
@@ -279,7 +279,7 @@ impl Glob {
             .map_err(|error| bad(&format!("the glob is wrong: {}; correct it", error.kind())))?
             .compile_matcher();
         let mut fixed: Vec<String> = Vec::new();
-        // Braces may hold a `/`, so the glob is cut at its first wildcard and not part by part.
+        // Braces may contain a `/`, so the glob is cut at its first wildcard and not at each part.
         let plain = full.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
         if let Some((folders, _)) = plain.rsplit_once('/') {
             fixed.extend(folders.split('/').map(str::to_owned));
@@ -310,7 +310,7 @@ fn compile(request: &Request<'_>, pattern: &Pattern) -> Result<Regex, FilesError
                 bad("the expression grows too large; use fewer or smaller repetitions".to_owned())
             }
             error => {
-                // The message draws the expression over several lines; the last one says what is wrong.
+                // The message shows the expression on several lines; the last line names the error.
                 let text = error.to_string();
                 let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 bad(format!(
@@ -324,7 +324,7 @@ fn bad_pattern(request: &Request<'_>, pattern: &str, reason: String) -> FilesErr
     FilesError::BadPattern { root: request.root.name.clone(), pattern: pattern.chars().take(200).collect(), reason }
 }
 
-/// The rules that one directory's ignore files make for what lies below it.
+/// The rules of one directory's ignore files for everything below it.
 struct Rules {
     ignore: Gitignore,
     gitignore: Gitignore,
@@ -346,13 +346,13 @@ fn rules(request: &Request<'_>, dir: &Dir, prefix: &str, name: &OsStr) -> Option
     file.take(MAX_IGNORE_FILE).read_to_end(&mut content).ok()?;
     let mut builder = GitignoreBuilder::new(prefix);
     for line in String::from_utf8_lossy(&content).trim_start_matches('\u{feff}').lines() {
-        // As git does: a line that is no pattern is passed over.
+        // Like git, skip a line that is not a valid pattern.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()
 }
 
-/// The deepest directory with an opinion decides, and `.ignore` files before `.gitignore` files.
+/// The deepest directory with a matching rule decides; `.ignore` goes before `.gitignore`.
 fn ignored(levels: &[Level], path: &str, is_dir: bool) -> bool {
     let opinions = |rules: fn(&Rules) -> &Gitignore| {
         levels.iter().rev().find_map(|level| match rules(&level.rules).matched(path, is_dir) {
@@ -364,7 +364,7 @@ fn ignored(levels: &[Level], path: &str, is_dir: bool) -> bool {
     opinions(|rules| &rules.ignore).or_else(|| opinions(|rules| &rules.gitignore)).unwrap_or(false)
 }
 
-/// The line as it is shown: whole, or the 500 characters that have the match in them.
+/// The shown part of a line: all of it, or 500 characters around the match.
 fn shown(line: &[u8], hit: Range<usize>) -> String {
     let text = String::from_utf8_lossy(line);
     if text.chars().count() <= MAX_SHOWN {

@@ -1,6 +1,6 @@
-//! How a path is followed from a root to the thing it names.
+//! Follows a path from a root to the entry that it names.
 //!
-//! `cap-std` keeps every step inside the root. What it does not know are the denied places below it,
+//! `cap-std` keeps every step inside the root. It does not know the denied places below the root,
 //! so the steps are taken one by one here, links included, and each directory is compared with the
 //! denied ones by device and inode: a name can be swapped while we look, an inode that we hold cannot.
 
@@ -23,15 +23,15 @@ const MAX_LINKS: usize = 40;
 /// How often a name may be replaced under our hands before we give up.
 const MAX_SWAPS: usize = 16;
 
-/// What tells one file or directory from all others: device and inode.
+/// The identity of a file or directory: device and inode.
 pub(super) type Identity = (u64, u64);
 
 pub(super) fn identity(meta: &Metadata) -> Identity {
     (meta.dev(), meta.ino())
 }
 
-/// The denied places as they are now. Made afresh for every operation, since they may be made,
-/// moved or replaced while the host runs.
+/// The current denied places. They are looked up again for every operation, since they may be created, moved or replaced
+/// while the host runs.
 pub(super) struct Fence {
     denied: HashSet<Identity>,
     /// The directories that lead to a denied place: moving one would move what is denied with it.
@@ -107,14 +107,14 @@ impl Fence {
     }
 }
 
-/// What the last part of a path does when it is a link.
+/// How a link as the last part of a path is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaf {
     Followed,
     Itself,
 }
 
-/// What to do about directories that are missing on the way.
+/// How missing directories on the way are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     MustExist,
@@ -123,12 +123,12 @@ pub(super) enum Way {
 
 /// Where a path ends.
 pub(super) enum Place {
-    /// At a directory that has no name to speak of: the root itself, or one reached by a link to `..`.
+    /// At a directory without a usable name: the root itself, or one reached by a link to `..`.
     Directory(Dir),
     Slot(Box<Slot>),
 }
 
-/// A name in a directory and what it stands for, if anything.
+/// A name in a directory, and its entry if there is one.
 pub(super) struct Slot {
     pub(super) parent: Dir,
     pub(super) name: OsString,
@@ -241,7 +241,7 @@ impl<'a> Request<'a> {
                 Component::CurDir => {}
                 Component::ParentDir => steps.push(OsString::from("..")),
                 Component::Normal(name) => steps.push(name.to_owned()),
-                // Also where it would come back into the root: what it means changes with the machine.
+                // An absolute link is refused also if it leads back into the root: its meaning depends on the machine.
                 Component::RootDir | Component::Prefix(_) => return Err(self.outside()),
             }
         }
@@ -254,7 +254,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// What a name stands for, itself and not what it links to.
+    /// The entry of a name, without following a link.
     pub(super) fn look(&self, dir: &Dir, name: &OsStr) -> Result<Option<Metadata>, FilesError> {
         let meta = match dir.symlink_metadata(name) {
             Ok(meta) => meta,
@@ -291,12 +291,12 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Whether a new thing may be put here.
+    /// Whether a new entry may be created here.
     pub(super) fn check_creation(&self, slot: &Slot) -> Result<(), FilesError> {
         self.check_new(&slot.parent, &slot.name, false)
     }
 
-    /// Whether a thing may be moved or removed: not if a denied place lies in it.
+    /// Whether an entry may be moved or removed: not if it contains a denied place.
     pub(super) fn check_departure(&self, meta: &Metadata) -> Result<(), FilesError> {
         if self.fence.holds_closed(identity(meta)) {
             return Err(self.denied());
@@ -332,7 +332,7 @@ impl<'a> Request<'a> {
         Err(self.busy())
     }
 
-    /// None when the name stands for something else than it did when we looked, such as a link to a denied place.
+    /// None if the name has another entry than at the check, such as a link to a denied place.
     fn open_seen_dir(&self, dir: &Dir, name: &OsStr, seen: &Metadata) -> Result<Option<Dir>, FilesError> {
         let opened = match dir.open_dir(name) {
             Ok(opened) => opened,
@@ -448,7 +448,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What opening a name says when it is no longer what we looked at a moment ago: gone, a socket, or a link
+/// Whether opening failed because the entry changed after the check: gone, a socket, or a link
 /// that `cap-std` would not follow, for which it makes an error of its own.
 fn was_swapped(error: &io::Error) -> bool {
     match error.raw_os_error() {

@@ -1,9 +1,9 @@
-//! Which addresses belong to everybody, and which to a machine or a network of somebody's own.
+//! Tells public addresses from those of a machine or a private network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Blocks of IPv4 that are not of the public internet, as the registry of special-purpose addresses (RFC 6890 and
-/// what followed) has them, with multicast and what is reserved.
+/// IPv4 blocks that are not public: those of the registry of special-purpose addresses (RFC 6890 and its updates),
+/// multicast and reserved blocks.
 const CLOSED_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -21,11 +21,11 @@ const CLOSED_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(224, 0, 0, 0), 3),
 ];
 
-/// Of IPv6 only this block is handed out to be reached by everybody: no loopback, unique-local, link-local, multicast,
-/// IPv4-mapped or NAT64 address lies in it.
+/// The only IPv6 block of public addresses. It contains no loopback, unique-local, link-local, multicast, IPv4-mapped or
+/// NAT64 address.
 const OPEN_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Blocks inside it that are not: protocols and Teredo, documentation, and 6to4, which carries any IPv4 address.
+/// Blocks inside it that are not public: protocols and Teredo, documentation, and 6to4, which carries any IPv4 address.
 const CLOSED_V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -33,7 +33,7 @@ const CLOSED_V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether an address is of the public internet.
+/// Whether an address is public.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

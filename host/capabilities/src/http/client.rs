@@ -1,4 +1,4 @@
-//! The way of a request: through the gates, over redirects, to an answer that the plugin may see.
+//! Sends a request: checks, redirects, and an answer that the plugin may see.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,20 +16,20 @@ use super::resolver::{Checked, Closed, Resolver};
 use super::secret::Secret;
 use super::site::{Site, has_userinfo};
 
-/// How long a request may take, when nothing is said and at most.
+/// The default and the longest time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(120);
-/// How long a connection may take to come about.
+/// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Redirects that are followed.
+/// Most redirects of a request.
 const REDIRECTS: usize = 5;
-/// Bytes of an address.
+/// Most bytes of an address.
 const URL: usize = 8 << 10;
 
 /// A granted site with its methods.
 #[derive(Debug, Clone)]
 pub struct Grant {
-    /// Where to.
+    /// The site.
     pub site: Site,
     /// In capitals; `GET` includes `HEAD`.
     pub methods: Vec<String>,
@@ -42,18 +42,18 @@ impl Grant {
     }
 }
 
-/// What a plugin may do on the web.
+/// The web grant of one plugin.
 #[derive(Debug, Clone)]
 pub struct Rights {
-    /// Where it may go; nowhere where it is empty.
+    /// The granted sites. Without any, every request is refused.
     pub grants: Vec<Grant>,
-    /// What may be put into its requests.
+    /// Secrets for its requests.
     pub secrets: Vec<Secret>,
-    /// What it is told where the right is missing.
+    /// The message for a request without a grant.
     pub denial: String,
 }
 
-/// What went over the wire for a plugin.
+/// The traffic of a plugin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests, redirects included.
@@ -71,7 +71,7 @@ struct Meter {
     received: AtomicU64,
 }
 
-/// The web, as far as one plugin reaches it.
+/// The web as one plugin may use it.
 pub struct Http {
     rights: Rights,
     resolver: Arc<dyn Resolver>,
@@ -87,7 +87,7 @@ impl Http {
         Self::new(Rights { grants: Vec::new(), secrets: Vec::new(), denial }, Arc::new(super::SystemResolver))
     }
 
-    /// Nothing is asked of anybody before the first request.
+    /// Creates the client. Nothing is resolved or sent before the first request.
     pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
         Self { rights, resolver, client: Mutex::default(), redaction: OnceLock::new(), meter: Meter::default() }
     }
@@ -97,18 +97,18 @@ impl Http {
         self.rights.secrets.iter().any(|secret| secret.name == name && secret.value().is_ok())
     }
 
-    /// What keeps the secrets out of texts.
+    /// The redaction of its secrets.
     pub fn redaction(&self) -> &Redaction {
         self.redaction.get_or_init(|| Redaction::of(&self.rights.secrets))
     }
 
-    /// What went over the wire so far.
+    /// The traffic so far.
     pub fn traffic(&self) -> Traffic {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Traffic { requests: of(&self.meter.requests), sent: of(&self.meter.sent), received: of(&self.meter.received) }
     }
 
-    /// One request and its answer, whatever its status.
+    /// Sends a request and returns the answer, whatever its status.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let allowed = request.timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into())).min(LONGEST);
         let hop = self.first(request)?;
@@ -180,7 +180,7 @@ impl Http {
         Err(HttpError::Redirects("more than 5 times"))
     }
 
-    /// What the server wants to be asked instead, if that may be asked.
+    /// The request that follows a redirect, if it is allowed.
     fn redirected(&self, mut hop: Hop, status: StatusCode, target: Url) -> Result<Hop, HttpError> {
         let target = Self::address(target.as_str())?;
         let drops_body = match status {
@@ -199,7 +199,7 @@ impl Http {
             let denial = self.rights.denial.clone();
             return Err(HttpError::Redirected { denial, method: hop.method.to_string(), url: self.told(&target) });
         }
-        // A server that puts into the address what it was sent in a header would hand it on.
+        // A server may put a secret that it got in a header into the address.
         if self.redaction().finds(target.as_str().as_bytes()) {
             return Err(HttpError::CarriesSecret { url: self.told(&target) });
         }
@@ -208,7 +208,7 @@ impl Http {
                 hop.headers.plain.remove(name);
             }
         }
-        // Of the secrets, those go on whose audience the target belongs to.
+        // Keep the secrets whose audience includes the target.
         Ok(Hop { url: target, ..hop })
     }
 
@@ -291,7 +291,7 @@ impl Http {
         Ok(client)
     }
 
-    /// What came of a request instead of an answer, in words without its query.
+    /// The error of a request without an answer, in words without the query.
     fn broken(&self, error: reqwest::Error, url: &Url) -> HttpError {
         let error = error.without_url();
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
@@ -305,7 +305,7 @@ impl Http {
         HttpError::Network { host, why: self.redaction().text(&innermost(&error)) }
     }
 
-    /// An address in a message: without its query, which may hold more than its path should.
+    /// An address for a message, without its query, which may contain private data.
     fn told(&self, url: &Url) -> String {
         let mut url = url.clone();
         url.set_query(None);

@@ -1,17 +1,17 @@
-//! Why a request of a plugin brought no answer.
+//! The errors of a plugin's requests.
 
 use crate::fault::{Fault, FaultKind};
 
-/// Bytes that a body may have, either way.
+/// Most bytes of a body, sent or received.
 pub(crate) const BODY: usize = 8 << 20;
 
-/// Why a request brought no answer. No variant holds a secret: what servers and addresses say is redacted before.
+/// Why a request has no answer. No variant contains a secret: texts of servers and addresses are redacted before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// No grant covers it.
     #[error("{denial}: {method} {url} is outside the grant")]
     NotGranted {
-        /// What a plugin without the right is told.
+        /// The message for a plugin without the right.
         denial: String,
         /// The method.
         method: String,
@@ -21,14 +21,14 @@ pub enum HttpError {
     /// A redirect leads out of the grant.
     #[error("{denial}: the server redirects to {method} {url}, which is outside the grant")]
     Redirected {
-        /// What a plugin without the right is told.
+        /// The message for a plugin without the right.
         denial: String,
         /// The method there.
         method: String,
         /// The address, without its query.
         url: String,
     },
-    /// A redirect would carry a secret to somebody else.
+    /// A redirect would send a secret outside its audience.
     #[error("the server redirects to {url} with a secret in the address, which is not meant for there")]
     CarriesSecret {
         /// The address, without its query.
@@ -48,33 +48,33 @@ pub enum HttpError {
     /// There is no secret of this name, or it was not granted.
     #[error("{denial}: there is no secret `{name}` for it")]
     NoSecret {
-        /// What a plugin without the right is told.
+        /// The message for a plugin without the right.
         denial: String,
         /// The name that was asked for.
         name: String,
     },
-    /// The secret is for somebody else.
+    /// The address is outside the audience of the secret.
     #[error("the secret `{name}` is for {audience} and below, and goes nowhere else")]
     Audience {
         /// Its name.
         name: String,
-        /// Who may see it.
+        /// Its audience.
         audience: String,
     },
-    /// The secret has no value that could be sent.
+    /// The secret has no value that can be sent.
     #[error("the secret `{name}` {why}: set {variable} in the environment or in .env")]
     Unset {
         /// Its name.
         name: String,
         /// The variable that holds it.
         variable: String,
-        /// What is wrong with what is there.
+        /// What is wrong with its value.
         why: &'static str,
     },
-    /// The address is none.
+    /// The address is not valid.
     #[error("the address cannot be used: {0}")]
     Url(String),
-    /// The method is none, or none for plugins.
+    /// The method is not valid, or not allowed for plugins.
     #[error("`{0}` is not a method for plugins, which are in capitals, except CONNECT and TRACE")]
     Method(String),
     /// A header cannot be sent.
@@ -91,7 +91,7 @@ pub enum HttpError {
     /// The answer is too long.
     #[error("the answer has more than {BODY} bytes; ask for less at a time")]
     TooLong,
-    /// The server redirects without end, or to no address.
+    /// The server redirects too often, or not to an address.
     #[error("the server redirects {0}")]
     Redirects(&'static str),
     /// The answer is compressed.
@@ -111,7 +111,7 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// As the contract has it: kind and code.
+    /// The kind and the code of the contract.
     pub(crate) fn class(&self) -> (FaultKind, &'static str) {
         match self {
             Self::NotGranted { .. } | Self::Redirected { .. } => (FaultKind::Denied, "grant"),

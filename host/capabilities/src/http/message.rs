@@ -1,13 +1,13 @@
-//! What a plugin may put into a request: methods and headers that mean what they say.
+//! The parts of a request that a plugin may set: methods and headers without side effects on the connection.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::error::HttpError;
 
-/// Headers of one request, and their bytes.
+/// Most headers of one request, and their bytes.
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
-/// Bytes before a secret.
+/// Most bytes before a secret.
 const PREFIX: usize = 64;
 
 /// A request of a plugin.
@@ -15,26 +15,26 @@ const PREFIX: usize = 64;
 pub struct Request {
     /// In capitals.
     pub method: String,
-    /// Where to.
+    /// The address.
     pub url: String,
-    /// In their order.
+    /// The headers, in order.
     pub headers: Vec<(String, Value)>,
-    /// May be empty.
+    /// The body. It may be empty.
     pub body: Vec<u8>,
-    /// For everything.
+    /// The time limit of the whole exchange.
     pub timeout_ms: Option<u32>,
 }
 
-/// What a header says.
+/// The value of a header.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// This.
+    /// A text.
     Plain(String),
-    /// What the host knows under a name, behind a text.
+    /// A secret of the host, after a text.
     Secret {
         /// The name.
         name: String,
-        /// Stands before it.
+        /// The text before it.
         prefix: String,
     },
 }
@@ -46,9 +46,9 @@ pub struct Response {
     pub status: u16,
     /// Names in small letters.
     pub headers: Vec<(String, String)>,
-    /// All of it.
+    /// The whole body.
     pub body: Vec<u8>,
-    /// Where it came from.
+    /// The address that answered.
     pub url: String,
 }
 
@@ -68,13 +68,13 @@ pub(super) struct SecretHeader {
     pub(super) prefix: String,
 }
 
-/// Headers that a plugin wants, checked.
+/// The checked headers of a plugin.
 pub(super) struct Headers {
     pub(super) plain: HeaderMap,
     pub(super) secret: Vec<SecretHeader>,
 }
 
-/// Why a header is not for plugins.
+/// Why plugins may not set a header.
 fn refusal(name: &str) -> Option<&'static str> {
     Some(match name {
         "host" => "the address says it",
@@ -110,7 +110,7 @@ impl Headers {
                 return Err(error(name, "there are more than 64, or more than 32 KiB of them"));
             }
             let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| error(name, "its name is none"))?;
-            // Some servers take both for the same.
+            // Some servers treat both as the same header.
             if let Some(why) = refusal(&header.as_str().replace('_', "-")) {
                 return Err(error(name, why));
             }
@@ -126,7 +126,7 @@ impl Headers {
                 }
             }
         }
-        // Pieces of an answer could hold pieces of a secret, which nobody would find.
+        // A part of an answer could contain a part of a secret, which redaction would miss.
         if !headers.secret.is_empty() && headers.plain.contains_key(reqwest::header::RANGE) {
             return Err(error("range", "an answer to a secret comes whole"));
         }
@@ -134,7 +134,7 @@ impl Headers {
     }
 }
 
-/// A text of a plugin's in an error: short, and with nothing in it that a terminal would act on.
+/// A text of a plugin for an error message: short, and without control characters.
 pub(super) fn shown(text: &str) -> String {
     text.chars().take(80).collect::<String>().escape_debug().to_string()
 }

@@ -1,24 +1,23 @@
-//! Finds the values of secrets in what servers answer, in the forms in which they quote what they were sent.
+//! Finds the values of secrets in answers of servers, in the encodings that servers use to quote a request.
 //!
-//! This is for servers that mean well. One that means to hand a secret on can disguise it in ways that nobody can
-//! list.
+//! This protects against honest servers. A malicious server can disguise a secret in unlimited ways.
 
 use std::fmt;
 
 use super::secret::Secret;
 
-/// What stands where a secret was.
+/// The text in place of a secret.
 pub(crate) const REDACTED: &str = "[REDACTED]";
 
-/// Finds secrets and takes them out.
+/// Finds and removes secrets.
 #[derive(Clone, Default)]
 pub struct Redaction {
     forms: Vec<Vec<Sign>>,
-    /// By byte: whether a form can begin with it. Most bytes of an answer are passed over by this alone.
+    /// For each byte, whether an encoded secret can begin with it. This alone skips most bytes of an answer.
     begins: Vec<bool>,
 }
 
-/// A piece of a form: what may stand for it is for [`Sign::lengths`] to say.
+/// A unit of an encoded secret. [`Sign::lengths`] matches its spellings.
 #[derive(Clone, Copy)]
 enum Sign {
     /// A byte, as it is, in other case, or escaped as addresses, JSON and HTML do.
@@ -35,7 +34,7 @@ impl fmt::Debug for Redaction {
 }
 
 impl Redaction {
-    /// Of all these secrets.
+    /// The redaction of these secrets.
     pub fn of(secrets: &[Secret]) -> Self {
         let forms: Vec<Vec<Sign>> = secrets.iter().filter_map(|secret| secret.value().ok()).flat_map(forms).collect();
         let begins = |byte| forms.iter().filter_map(|form| form.first()).any(|sign| sign.begins(byte));
@@ -48,12 +47,12 @@ impl Redaction {
         self.forms.is_empty()
     }
 
-    /// Whether one of them stands in it.
+    /// Whether a text contains one of them.
     pub fn finds(&self, bytes: &[u8]) -> bool {
         !self.is_idle() && (0..bytes.len()).any(|at| self.length(&bytes[at..]).is_some())
     }
 
-    /// The bytes with `[REDACTED]` where one of them stood.
+    /// The bytes with `[REDACTED]` in place of each secret.
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         if !self.finds(&bytes) {
             return bytes;
@@ -77,7 +76,7 @@ impl Redaction {
         String::from_utf8_lossy(&self.bytes(text.as_bytes().to_vec())).into_owned()
     }
 
-    /// How long the longest form is that the bytes begin with.
+    /// The length of the longest encoded secret at the beginning of the bytes.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         let first = usize::from(*bytes.first()?);
         if !self.begins[first] {
@@ -87,8 +86,8 @@ impl Redaction {
     }
 }
 
-/// How much of the bytes a form takes up from their beginning, at most: a sign may have been written in several ways, and
-/// only what follows tells which.
+/// The most bytes at the beginning that spell a form. A sign may have several spellings, and only the following bytes
+/// decide between them.
 fn length(form: &[Sign], bytes: &[u8]) -> Option<usize> {
     if !form.first()?.begins(*bytes.first()?) {
         return None;
@@ -112,7 +111,7 @@ fn length(form: &[Sign], bytes: &[u8]) -> Option<usize> {
 }
 
 impl Sign {
-    /// Whether it can stand for something that begins with the byte.
+    /// Whether a spelling can begin with the byte.
     fn begins(self, byte: u8) -> bool {
         match self {
             Self::Byte(own) => {
@@ -122,7 +121,7 @@ impl Sign {
         }
     }
 
-    /// Tells the length of every way in which it can stand at the beginning of the bytes.
+    /// Reports the length of each spelling at the beginning of the bytes.
     fn lengths(self, bytes: &[u8], found: &mut dyn FnMut(usize)) {
         match self {
             Self::Byte(byte) => escaped(byte, bytes, found),
@@ -152,7 +151,7 @@ fn escaped(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     }
 }
 
-/// How many of the bytes break a line, themselves or as JSON escapes them.
+/// The number of bytes of a line break, plain or escaped as in JSON.
 fn breaks(bytes: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..2 {
@@ -171,7 +170,7 @@ fn pair(bytes: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
 }
 
-/// `%2f`, and `%252f` where it was encoded again.
+/// `%2f`, and `%252f` if it was encoded again.
 fn in_an_address(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     let mut at = 1;
     for _ in 0..4 {
@@ -219,7 +218,7 @@ fn in_html(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     }
 }
 
-/// The value as it is, in hexadecimal digits, and in base64, wherever in the encoded bytes it stands.
+/// The value in plain bytes, in hexadecimal digits, and in base64 at any position within the encoded bytes.
 fn forms(value: &str) -> Vec<Vec<Sign>> {
     let bytes = value.as_bytes();
     let hexadecimal = bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes());
@@ -228,11 +227,11 @@ fn forms(value: &str) -> Vec<Vec<Sign>> {
     forms
 }
 
-/// What base64 makes of the value with so many bytes before it, less the digits that share bits with what stands around it.
+/// The base64 digits of the value after `before` other bytes, without the digits that share bits with its neighbours.
 fn base64(bytes: &[u8], before: usize) -> Vec<Sign> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bit = |index: usize| usize::from(bytes[index / 8] >> (7 - index % 8) & 1);
-    // The first digit that is wholly the value's own.
+    // The first digit that belongs to the value alone.
     let first = (6 - before * 8 % 6) % 6;
     let starts = (first..).step_by(6).take_while(|start| start + 6 <= bytes.len() * 8);
     starts.map(|start| Sign::Digit(ALPHABET[(start..start + 6).fold(0, |sum, index| sum << 1 | bit(index))])).collect()

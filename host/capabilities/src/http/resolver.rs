@@ -1,4 +1,4 @@
-//! From names to addresses: asked once for a connection, and the connection goes to what was checked.
+//! Resolves names to addresses, once for a connection: the connection goes to the addresses that were checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
-/// Tells the addresses of a name.
+/// Resolves names.
 #[async_trait]
 pub trait Resolver: Send + Sync {
-    /// All of them, in the order in which they are tried.
+    /// All addresses of a name, in the order of attempts.
     async fn resolve(&self, host: &str) -> std::io::Result<Vec<IpAddr>>;
 }
 
-/// Asks the system.
+/// The resolver of the system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemResolver;
 
@@ -26,7 +26,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// A name that leads to an address that is not public.
+/// A name that resolves to an address that is not public.
 #[derive(Debug, thiserror::Error)]
 #[error("{host} leads to {address}")]
 pub(super) struct Closed {
@@ -34,10 +34,10 @@ pub(super) struct Closed {
     pub(super) address: IpAddr,
 }
 
-/// What the client resolves by: its connections go to nothing but what this answers.
+/// The resolver of the client, which connects to no other addresses.
 ///
-/// Addresses by their numbers never come here. They lie in a grant only where it has the same ones, since no star
-/// stands for an address, and so does `localhost`.
+/// Numeric addresses are not resolved. A grant covers one only by naming it, since a star does not match addresses. The
+/// same holds for `localhost`.
 pub(super) struct Checked(pub(super) Arc<dyn Resolver>);
 
 impl Resolve for Checked {
@@ -46,17 +46,17 @@ impl Resolve for Checked {
         Box::pin(async move {
             let host = name.as_str();
             let addresses = if host == "localhost" {
-                // Nobody else is asked where this machine is.
+                // `localhost` is never resolved by a server.
                 vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
             } else {
                 let addresses = resolver.resolve(host).await?;
-                // One bad address is enough: a name that mixes them is out to be tried again.
+                // One address that is not public is enough: a name that mixes both kinds is suspicious.
                 if let Some(address) = addresses.iter().copied().find(|address| !is_public(*address)) {
                     return Err(Closed { host: host.to_owned(), address }.into());
                 }
                 addresses
             };
-            // The port is the address's own.
+            // The URL decides the port.
             let sockets: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
             Ok(Box::new(sockets.into_iter()) as Addrs)
         })

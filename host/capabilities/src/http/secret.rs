@@ -5,18 +5,18 @@ use std::fmt;
 use super::redaction::REDACTED;
 use super::site::Site;
 
-/// Shorter values cannot be told from other text, and so could not be kept out of answers.
+/// A shorter value cannot be recognised in an answer, and so not redacted.
 const SHORTEST: usize = 8;
-/// Longer ones fit no server's headers.
+/// A longer value does not fit into the headers of servers.
 const LONGEST: usize = 4 << 10;
 /// A secret for one audience.
 #[derive(Clone)]
 pub struct Secret {
-    /// What the plugin calls it.
+    /// The plugin's name for it.
     pub name: String,
-    /// The variable that holds it, for messages.
+    /// The variable with its value, for messages.
     pub variable: String,
-    /// Who gets to see it.
+    /// Its audience.
     pub audience: Site,
     value: Result<String, &'static str>,
 }
@@ -28,7 +28,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A secret with what its variable holds.
+    /// A secret with the value of its variable.
     pub fn new(name: String, variable: String, audience: Site, value: Option<String>) -> Self {
         let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let value = match value {
@@ -45,7 +45,7 @@ impl Secret {
         Self { name, variable, audience, value }
     }
 
-    /// The value, or why there is none that could be sent.
+    /// The value, or why it cannot be sent.
     pub(super) fn value(&self) -> Result<&str, &'static str> {
         self.value.as_deref().map_err(|why| *why)
     }

@@ -1,14 +1,14 @@
-//! Part of the web: a scheme, a host or all below one, a port, and a path with all below it.
+//! A site: a scheme, a host or all hosts below one, a port, and a path with everything below it.
 //!
-//! Grants and audiences of secrets are sites. Both sides of every comparison go through the same parser of
-//! URLs, the one that the client sends by, so that there is one opinion on what an address means.
+//! Grants and audiences of secrets are sites. Both sides of every comparison go through the URL parser of the client, so
+//! that an address has only one meaning.
 
 use std::fmt;
 use std::str::FromStr;
 
 use url::{Host, Url};
 
-/// Part of the web: `https://api.example.org:8443/v1/`, `https://*.example.org/`.
+/// A part of the web, such as `https://api.example.org:8443/v1/`, `https://*.example.org/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
     https: bool,
@@ -20,24 +20,24 @@ pub struct Site {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Hosts {
-    /// One; an IPv6 address in brackets.
+    /// One host. An IPv6 address is in brackets.
     One(String),
-    /// All below this one, but not it.
+    /// All hosts below this one, without itself.
     Below(String),
 }
 
-/// Why a text is no site.
+/// Why a text is not a site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SiteError {
-    /// It is no address of the web.
-    #[error("`{text}` is no address such as https://api.example.org/v1/: {why}")]
+    /// The text is not an address of the web.
+    #[error("`{text}` is not an address such as https://api.example.org/v1/: {why}")]
     Address {
         /// The text.
         text: String,
         /// What is wrong with it.
         why: String,
     },
-    /// It names more than a site.
+    /// The text names more than a site.
     #[error("`{text}` has {what}, which an address to be granted cannot have: leave it out")]
     Surplus {
         /// The text.
@@ -45,17 +45,17 @@ pub enum SiteError {
         /// The part.
         what: &'static str,
     },
-    /// The star stands where it cannot.
+    /// The star is at a wrong place.
     #[error(
         "`{0}` has a `*` in another place than before a domain of at least two names, as in https://*.example.org/"
     )]
     Star(String),
-    /// The path can be read in more than one way.
+    /// The path has more than one meaning.
     #[error("the path of `{text}` {why}: write it as the server sees it")]
     Path {
         /// The text.
         text: String,
-        /// How it can be read otherwise.
+        /// The other meaning.
         why: &'static str,
     },
 }
@@ -65,13 +65,13 @@ impl FromStr for Site {
 
     fn from_str(text: &str) -> Result<Self, SiteError> {
         let address = |why: &str| SiteError::Address { text: text.to_owned(), why: why.to_owned() };
-        // The parser would drop some of them without a word.
+        // The parser would drop some of them silently.
         if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
             return Err(address("it has blanks or control characters"));
         }
         let (scheme, rest) =
             text.split_once("://").ok_or_else(|| address("it does not begin with https:// or http://"))?;
-        // Of `https:evil.example/x://`, the parser would take the first name for the host.
+        // In `https:evil.example/x://`, the parser would take the first name as the host.
         if !scheme.chars().all(|character| character.is_ascii_alphanumeric()) {
             return Err(address("it does not begin with https:// or http://"));
         }
@@ -79,15 +79,15 @@ impl FromStr for Site {
             Some(rest) => (true, rest),
             None => (false, rest),
         };
-        // Read as `/`, of which the parser takes as many as it likes before the host.
+        // The parser reads `\` as `/`, and skips any number of them before the host.
         if rest.starts_with('/') || rest.contains('\\') {
-            return Err(address("no host stands behind the `//`, or it has a `\\`"));
+            return Err(address("there is no host after the `//`, or it has a `\\`"));
         }
         if rest.contains('*') {
             return Err(SiteError::Star(text.to_owned()));
         }
         let url = Url::parse(&format!("{scheme}://{rest}")).map_err(|error| address(&error.to_string()))?;
-        // One that was encoded: written down, it would be read as a star.
+        // An encoded star would be read as a star when the site is stored and parsed again.
         if url.host_str().is_some_and(|host| host.contains('*')) {
             return Err(SiteError::Star(text.to_owned()));
         }
@@ -131,7 +131,7 @@ impl fmt::Display for Site {
 }
 
 impl Site {
-    /// What one address is part of: itself and all below it.
+    /// The site of one address: the address and everything below it.
     fn of(url: &Url) -> Result<Self, String> {
         let https = match url.scheme() {
             "https" => true,
@@ -139,7 +139,7 @@ impl Site {
             other => return Err(format!("`{other}` is neither https nor http")),
         };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or("it names no host")?;
-        // One and the same for the resolver, but not for certificates and not in a comparison.
+        // A final dot makes no difference to the resolver, but to certificates and comparisons.
         if host.ends_with('.') {
             return Err("its host ends with a dot".to_owned());
         }
@@ -148,8 +148,7 @@ impl Site {
         Ok(Self { https, host: Hosts::One(host.to_owned()), port, path })
     }
 
-    /// Whether the address lies in it. Where it has a path, an address whose path a server could read as another one
-    /// does not.
+    /// Whether the site contains an address. If the site has a path, an address with an ambiguous path is outside of it.
     pub fn admits(&self, url: &Url) -> bool {
         if has_userinfo(url) {
             return false;
@@ -158,7 +157,7 @@ impl Site {
         (self.path.is_empty() || ambiguity(url.path()).is_none()) && self.covers(&asked)
     }
 
-    /// Whether everything in the other lies in it.
+    /// Whether the site contains another one.
     pub fn covers(&self, other: &Self) -> bool {
         self.https == other.https
             && self.port == other.port
@@ -166,7 +165,7 @@ impl Site {
             && is_below(&self.path, &other.path)
     }
 
-    /// What lies in both.
+    /// The intersection of two sites.
     pub fn meet(&self, other: &Self) -> Option<Self> {
         if self.https != other.https || self.port != other.port {
             return None;
@@ -184,12 +183,12 @@ impl Site {
         Some(Self { https: self.https, host: host.clone(), port: self.port, path: path.clone() })
     }
 
-    /// Whether what is sent there is encrypted.
+    /// Whether connections to the site are encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.https
     }
 
-    /// The one host that it names, without brackets; none where it names all below one.
+    /// The only host of the site, without brackets. None if it names all hosts below one.
     pub fn host(&self) -> Option<&str> {
         match &self.host {
             Hosts::One(host) => Some(host.trim_start_matches('[').trim_end_matches(']')),
@@ -221,11 +220,11 @@ pub(crate) fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// How often a path is decoded in search of a second reading.
+/// How often a path is decoded in search of another meaning.
 const DECODINGS: usize = 4;
 
-/// Whether a server could read a path as one that leads elsewhere: it may decode more than once, take `\` for `/`,
-/// cut parameters off a segment, or stop at a control character. The parser has resolved the plain dots before.
+/// Why a server may read a path as a different one: it may decode more than once, read `\` as `/`, cut parameters off a
+/// segment, or stop at a control character. The parser has already resolved plain dots.
 fn ambiguity(path: &str) -> Option<&'static str> {
     let mut path = path.to_owned();
     for _ in 0..DECODINGS {

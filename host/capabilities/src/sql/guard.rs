@@ -50,7 +50,7 @@ impl Gate {
 /// Of a connection, and which one serves a call is not the plugin's to know.
 const TEMPORARY: &str = "a temporary table, index, trigger or view";
 
-/// Some of what makes such things is told from the rest by the schema alone.
+/// Some of these actions differ from allowed ones only by the schema.
 fn in_temporary(context: &AuthContext<'_>) -> Option<String> {
     use AuthAction::{Function, Read, Select, Update};
     let reads = matches!(context.action, Read { .. } | Select | Function { .. });

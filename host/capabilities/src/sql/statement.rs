@@ -154,7 +154,7 @@ fn prepare<'a>(connection: &'a Connection, sql: &'a str) -> Result<Prepared<'a>,
     let statement = batch.next()?.ok_or(SqlError::Empty)?;
     match batch.next() {
         Ok(None) => Ok(Prepared::Once(statement)),
-        // Or there is one that is no good besides.
+        // Or there is another statement that is not valid.
         Ok(Some(_)) | Err(_) => Err(SqlError::Several.into()),
     }
 }

@@ -8,7 +8,10 @@ use std::time::Duration;
 use hermes_plugin_host::{HELD, Manifest, SLOTS};
 
 use crate::failure::{Failure, Kind};
-use hermes_private_files::create_folder;
+use hermes_private_files::{create_folder, lock_within};
+
+/// How long `dev` waits for the lock. A session holds it for a moment when it checks whether the slot is in use.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Held by a lock that ends with the process, so that what a killed one leaves behind does not run.
 pub(super) struct Slot {
@@ -25,14 +28,7 @@ impl Slot {
         };
         create_folder(&folder).map_err(failed)?;
         let held = File::options().create(true).append(true).open(folder.join(HELD)).map_err(failed)?;
-        // A session that looks whether somebody is here holds it for a moment.
-        let is_taken = (0..10).all(|attempt| {
-            if attempt > 0 {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            matches!(held.try_lock(), Err(fs::TryLockError::WouldBlock))
-        });
-        if is_taken {
+        if !lock_within(&held, PATIENCE).map_err(failed)? {
             return Err(Failure::new(
                 Kind::InUse,
                 format!("`{name}` is under development already"),
