@@ -17,22 +17,22 @@ use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
 use crate::sessions::transfer::ExportArguments;
 
-/// A host for language-model agents whose tools, memories, skills and context engines are WebAssembly plugins.
+/// Run a language-model agent whose tools, memory, skills and context engine are WebAssembly plugins.
 #[derive(Debug, Parser)]
 #[command(name = "hermes", version, disable_help_subcommand = true, after_help = AFTER)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
 
-    /// Answer TEXT on standard output and end; piped input is appended, and without TEXT it is the message
+    /// Print the answer to TEXT and exit; piped input is appended to TEXT, or replaces it if TEXT is missing
     #[arg(short = 'z', long = "oneshot", value_name = "TEXT", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) oneshot: Option<String>,
 
-    /// Send a picture (PNG, JPEG, WebP or GIF) with the message of `-z`; may be given several times
+    /// Send an image (PNG, JPEG, WebP or GIF) with the message of `-z`; repeat for more images
     #[arg(long, value_name = "FILE", requires = "oneshot")]
     pub(crate) image: Vec<PathBuf>,
 
-    /// Say more on standard error; twice for still more
+    /// Log more on standard error; repeat for more detail
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 
@@ -41,21 +41,21 @@ pub(crate) struct Arguments {
 }
 
 const AFTER: &str =
-    "Without a command, a chat begins. Exit codes: docs/exit-codes.md; settings: docs/configuration.md.";
+    "Without a command, Hermes starts a chat. Exit codes: docs/exit-codes.md; settings: docs/configuration.md.";
 
-/// Which conversation, and who answers.
+/// The session and the model to use.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 #[command(group = ArgGroup::new("earlier").args(["resume", "continue"]))]
 pub(crate) struct SessionArguments {
-    /// Go on with a session; the beginning of its id is enough
+    /// Resume a session by its id or the beginning of its id
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
 
-    /// Go on with the newest conversation of this folder
+    /// Resume the newest session of this folder
     #[arg(short, long = "continue", id = "continue")]
     pub(crate) continue_newest: bool,
 
-    /// Go on in a copy and leave the session as it is
+    /// Resume in a copy, and leave the original session unchanged
     #[arg(long, requires = "earlier")]
     pub(crate) branch: bool,
 
@@ -63,50 +63,50 @@ pub(crate) struct SessionArguments {
     pub(crate) model: ModelArguments,
 }
 
-/// Who answers.
+/// The model to use.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 pub(crate) struct ModelArguments {
-    /// The model's provider
+    /// Use this provider
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// The model
+    /// Use this model
     #[arg(short, long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 
-    /// Where an OpenAI-compatible API begins
+    /// Use the OpenAI-compatible API at this base URL
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// The context engine
+    /// Use this context engine
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
 }
 
-/// What to do instead of a chat.
+/// A command other than a chat.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Talk with the model
+    /// Chat with the model
     Chat {
-        /// Ask TEXT, show the turn, and end
+        /// Send TEXT, show the turn, and exit
         #[arg(short, long, value_name = "TEXT")]
         query: Option<String>,
 
         #[command(flatten)]
         session: SessionArguments,
     },
-    /// Stored conversations
+    /// List, show, search, export and change stored sessions
     Sessions {
         #[command(subcommand)]
         command: SessionsCommand,
     },
-    /// What the requests of a session begin with
+    /// Show the system prompt by layer
     Prompt(PromptArguments),
-    /// What was read from the provider's prompt cache, request by request
+    /// Show what each request read from the provider's prompt cache
     Cache {
-        /// The session's id or the beginning of it; without one, the newest of this folder
+        /// The session's id or its beginning [default: the newest session of this folder]
         id: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -115,140 +115,140 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: LabCommand,
     },
-    /// What fills the model's window, and what became of the rest
+    /// Show what fills the context window, and every compaction so far
     Context {
-        /// The session's id or the beginning of it; without one, the newest of this folder
+        /// The session's id or its beginning [default: the newest session of this folder]
         id: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Plugins: install, choose, look into them
+    /// Install, configure and inspect plugins
     ///
-    /// Without a command, on a terminal: choose the context engine, the memory provider and the plugins that are on.
+    /// Without a command, a terminal shows a menu to select the context engine, the memory provider and the enabled plugins.
     Plugins {
         #[command(subcommand)]
         command: Option<PluginsCommand>,
     },
-    /// The configuration in force
+    /// Show the effective configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Compile a component: what other processes of this program start
+    /// Compile a component (other Hermes processes run this)
     #[command(hide = true)]
     CompilePlugin {
-        /// Most memory that it may take, in bytes
+        /// Memory limit in bytes
         #[arg(long, value_name = "BYTES", default_value_t = crate::compile::MEMORY)]
         memory: u64,
     },
-    /// Look for what is wrong
+    /// Check the installation and suggest fixes
     Doctor {
         #[command(flatten)]
         model: ModelArguments,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Which prompt, and how it is shown.
+/// The prompt to show, and the form to show it in.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PromptArguments {
-    /// A session, as it is stored; without one, what a new session would begin with
+    /// Show the prompt of this session [default: the prompt of a new session]
     pub(crate) id: Option<String>,
-    /// What has changed since the prompt of a session was built
+    /// Show what changed since the prompt of this session was built
     #[arg(long, value_name = "ID", conflicts_with_all = ["id", "rebuild"])]
     pub(crate) diff: Option<String>,
-    /// Build the prompt of a session anew
+    /// Rebuild the prompt of this session
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     pub(crate) rebuild: Option<String>,
-    /// As JSON, with the texts
+    /// Print JSON with the texts
     #[arg(long, conflicts_with_all = ["diff", "rebuild"])]
     pub(crate) json: bool,
-    /// The prompt itself
+    /// Print the prompt itself
     #[arg(long, conflicts_with_all = ["json", "diff", "rebuild"])]
     pub(crate) text: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Conversations, the one that spoke last first
+    /// List sessions, the latest first
     #[command(visible_alias = "ls")]
     List(ListArguments),
-    /// One of them with every message
+    /// Show a session with all its messages
     Show {
-        /// Its id, the beginning of it, or its title
+        /// The session's id, the beginning of its id, or its title
         id: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Messages by what they say
+    /// Search messages
     Search(SearchArguments),
-    /// Give one a title
+    /// Rename a session
     Rename {
-        /// Its id, the beginning of it, or its title
+        /// The session's id, the beginning of its id, or its title
         id: String,
-        /// The new title; an empty one removes the old
+        /// The new title; an empty title removes the old one
         #[arg(required = true)]
         title: Vec<String>,
     },
-    /// Make a copy that goes its own way, and print its id
+    /// Branch a session into an independent copy, and print the copy's id
     Branch {
-        /// Its id, the beginning of it, or its title
+        /// The session's id, the beginning of its id, or its title
         id: String,
-        /// The last message of the copy, by its number in `show`
+        /// End the copy with this message, by its number in `show`
         #[arg(long, value_name = "MESSAGE")]
         at: Option<u64>,
-        /// The copy's title; without one it gets the next number of its parent's
+        /// The copy's title [default: the parent's title with the next number]
         #[arg(long, value_name = "TITLE")]
         title: Option<String>,
     },
-    /// Write sessions to a file that `import` reads
+    /// Export sessions to a file that `import` reads
     Export(ExportArguments),
-    /// Take in sessions of a file that `export` wrote
+    /// Import sessions from a file that `export` wrote
     Import {
-        /// The file; `-` reads standard input
+        /// The file to import; `-` reads standard input
         file: PathBuf,
-        /// Only tell what would be taken in
+        /// Only report what would be imported
         #[arg(long)]
         dry_run: bool,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Delete sessions for good, with the tasks that they handed out
+    /// Delete sessions and their delegated tasks for good
     Delete {
-        /// Their ids, the beginnings of them, or their titles
+        /// The sessions' ids, the beginnings of their ids, or their titles
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
-        /// Also delete those that go on from them
+        /// Also delete the sessions that continue them
         #[arg(long)]
         with_children: bool,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Delete sessions in which nothing was said for a long time
+    /// Delete old sessions
     Prune(PruneArguments),
-    /// What is stored, in numbers
+    /// Show the size of the store and what it contains
     Stats {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Look for damage
+    /// Check the store for damage
     Check {
-        /// Leave out what takes long
+        /// Skip the slow checks
         #[arg(long)]
         quick: bool,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Repair what `check` finds; a copy is made first
+    /// Back up the store, then repair the damage that `check` finds
     Repair {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -256,97 +256,97 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
-    /// Build a plugin's project at every change and let running sessions take it over, until ctrl-c
+    /// Rebuild a plugin project at every change and reload it in running sessions, until Ctrl-C
     Dev(crate::plugins::dev::DevArguments),
-    /// All of them, with what they are and whether they are on
+    /// List all plugins with kind and state
     #[command(visible_alias = "ls")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Bring one in: fetched, checked, shown, and put in its place when you agree
+    /// Fetch and check a plugin, show its permissions, and install it if you agree
     Install(InstallArguments),
-    /// Fetch what is installed again from where it came from
+    /// Update installed plugins from their sources
     Update(UpdateArguments),
-    /// Go back to the version before
+    /// Return a plugin to its previous version
     Rollback {
-        /// Its name
+        /// The plugin's name
         name: String,
     },
-    /// Take one away, with what config.yaml says of it
+    /// Remove a plugin and its entries in config.yaml
     #[command(visible_aliases = ["rm", "uninstall"])]
     Remove(RemoveArguments),
-    /// Let one run as it is on disk, with all that it asks for or with some rights
+    /// Allow a plugin to run as it is on disk, with all or some of the permissions that it requests
     Grant(GrantArguments),
-    /// Take rights back; without any, it may not run until it is granted again
+    /// Revoke permissions; without PERMISSION, the plugin may not run until it is granted again
     Revoke {
-        /// Its name
+        /// The plugin's name
         name: String,
-        /// Such as http or process
-        #[arg(value_name = "RIGHT")]
+        /// The permission to revoke, such as http or process
+        #[arg(value_name = "PERMISSION")]
         rights: Vec<String>,
     },
-    /// What they may do for good, since you answered `always`
+    /// List the actions that you approved with `always`
     Approvals {
-        /// Ask again about what this plugin does
+        /// Forget the approvals of this plugin, so that it must ask again
         #[arg(long, value_name = "PLUGIN")]
         forget: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Hold what is on disk against what was installed
+    /// Check that the files of plugins are those that were installed
     Verify {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Begin one: a small Rust project that works
+    /// Create a small, working Rust project for a plugin
     New(NewArguments),
-    /// Put one through the contract of its kind, in the real runtime
+    /// Test a plugin against the contract of its kind, in the real runtime
     Test(TestArguments),
-    /// What one is, what it may do and how it fared
+    /// Show a plugin's details, permissions and record
     Info {
-        /// Its name
+        /// The plugin's name
         name: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Which of them and of their tools are not there or would not run, why, and what to do
+    /// Explain missing or failing plugins and tools, and suggest fixes
     Doctor {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// How all of them fared: calls, time, memory, what they used
+    /// Show statistics of all plugins: calls, time, memory, usage
     Stats {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Turn one on: an engine and a memory provider take the place of the one before
+    /// Enable a plugin; a context engine or memory provider replaces the current one
     Enable {
-        /// Its name
+        /// The plugin's name
         name: String,
     },
-    /// Turn one off
+    /// Disable a plugin
     Disable {
-        /// Its name
+        /// The plugin's name
         name: String,
     },
-    /// What one said about itself
+    /// Show a plugin's log
     Logs {
-        /// Its name
+        /// The plugin's name
         name: String,
-        /// How many lines, the newest ones
+        /// Show the newest N lines
         #[arg(long, short = 'n', default_value_t = 40)]
         lines: usize,
-        /// Wait for more
+        /// Keep printing new lines
         #[arg(long, short)]
         follow: bool,
-        /// The lines as they stand in the file, a JSON object each
+        /// Print the raw lines, a JSON object each
         #[arg(long)]
         json: bool,
     },
@@ -360,7 +360,7 @@ pub(crate) enum ConfigCommand {
     Schema,
     /// Print all values in force, with keys redacted
     Show {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -372,7 +372,7 @@ pub(crate) enum ConfigCommand {
 }
 
 impl SessionArguments {
-    /// What stands before the command and what stands behind it, the latter first.
+    /// Merges the options before the command with those after it; the latter win.
     pub(crate) fn or(self, before: Self) -> Self {
         let earlier = self.resume.is_some() || self.continue_newest;
         let (resume, continue_newest) = match earlier {
@@ -396,12 +396,12 @@ impl ModelArguments {
 }
 
 impl Arguments {
-    /// Refuses options that mean nothing to the command behind them.
+    /// Refuses options before a command that does not use them.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(command) = &self.command else { return Ok(()) };
         let name = command.name();
         let refused = |option: &str| {
-            let why = format!("{option} means nothing to `hermes {name}`");
+            let why = format!("`hermes {name}` does not use {option}");
             Err(Failure::new(Kind::Usage, "the command line cannot be understood", why, format!("leave out {option}")))
         };
         if self.oneshot.is_some() {
@@ -453,8 +453,27 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// Every page of `--help`, also those of subcommands that are not listed.
+    fn pages(command: &mut clap::Command, name: &str, pages: &mut String) {
+        let help = command.clone().bin_name(name).term_width(120).render_long_help();
+        pages.push_str(&format!("$ {name} --help\n{help}\n"));
+        for subcommand in command.get_subcommands_mut() {
+            let name = format!("{name} {}", subcommand.get_name());
+            self::pages(subcommand, &name, pages);
+        }
+    }
+
     #[test]
-    fn a_one_shot_goes_with_the_choice_of_a_session_in_any_order() {
+    fn help_pages() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut text = String::new();
+        pages(&mut command, "hermes", &mut text);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_one_shot_accepts_session_options_in_any_order() {
         for line in ["-z hi --continue", "--continue -z hi", "-c -z hi", "--oneshot hi -c"] {
             let arguments = parse(line).unwrap();
             assert_eq!(arguments.oneshot.as_deref(), Some("hi"), "{line}");
@@ -463,14 +482,14 @@ mod tests {
     }
 
     #[test]
-    fn a_one_shot_without_a_text_takes_what_is_piped_in() {
+    fn a_one_shot_without_text_reads_standard_input() {
         for line in ["-z", "-z -", "-z --continue", "--continue -z"] {
             assert_eq!(parse(line).unwrap().oneshot.as_deref(), Some("-"), "{line}");
         }
     }
 
     #[test]
-    fn what_stands_behind_the_command_goes_first() {
+    fn options_after_the_command_win() {
         let arguments = parse("--model a --provider p chat -q hi --model b --resume x -vv").unwrap();
         assert_eq!(arguments.verbose, 2);
         let Some(Command::Chat { query, session }) = arguments.command else { panic!("no chat") };
@@ -480,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_together_is_refused() {
+    fn conflicting_options_are_refused() {
         for line in ["--resume a --continue", "--branch", "--no-such-option", "sessions", "chat hello", "-q hi"] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

@@ -22,82 +22,82 @@ use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
 use crate::progress::Terminal;
 
-/// The column that shows everything.
+/// The name of the column without compaction.
 const NONE: &str = "none";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     /// Replay recorded conversations through engines, side by side
     Replay(ReplayArguments),
-    /// Try an engine on generated conversations: nothing may be lost
+    /// Test with generated conversations that an engine loses no message
     Verify(VerifyArguments),
 }
 
-/// What is replayed through what.
+/// The recordings and the engines to replay.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReplayArguments {
-    /// Recordings: an export of sessions, OpenAI-style JSON lines, or a session of pi
+    /// Recordings: exported sessions, OpenAI-style JSON lines, or a session of pi
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// An engine, `none` for no compaction, or the name of an --external; the first is what others are compared with
+    /// An engine, `none` for no compaction, or the name of an --external; the first is the baseline of the comparison
     #[arg(long = "engine", value_name = "NAME")]
     engines: Vec<String>,
-    /// A command that speaks the laboratory's protocol, as a column
+    /// A command that implements the lab's protocol, as another column
     #[arg(long = "external", value_name = "NAME=COMMAND")]
     externals: Vec<String>,
-    /// The model's window in tokens
+    /// The model's context window in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = Terms::STANDARD.window)]
     window: u32,
-    /// Prices, as JSON or YAML
+    /// Read prices from this JSON or YAML file
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// How the stand-in for the summariser behaves
-    #[arg(long, value_name = "TEMPER", default_value = "sound", value_parser = Temper::NAMES)]
+    /// How the simulated summariser behaves
+    #[arg(long, value_name = "BEHAVIOUR", default_value = "sound", value_parser = Temper::NAMES)]
     summariser: String,
-    /// No summariser at all
+    /// Run without a summariser
     #[arg(long, conflicts_with = "summariser")]
     no_model: bool,
-    /// Engines with the settings of config.yaml in place of their defaults
+    /// Use the engines' settings in config.yaml instead of their defaults
     #[arg(long)]
     configured: bool,
-    /// Leave out what the engines' tools find again
+    /// Skip the measurement of what the engines' tools find again
     #[arg(long)]
     no_recall: bool,
-    /// Also what plans take, by the clock of this machine
+    /// Also measure the time that plans take
     #[arg(long)]
     timing: bool,
-    /// Seconds that an --external may take for an answer
+    /// Seconds to wait for each answer of an --external
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
-    /// Write context over requests to an SVG file
+    /// Plot the context size over requests to an SVG file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What is tried.
+/// The engine and the conversations to generate.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct VerifyArguments {
-    /// The engine
+    /// The engine to test
     engine: String,
-    /// Another engine, with which it takes turns
+    /// Another engine that takes turns with it
     #[arg(long = "with", value_name = "ENGINE")]
     other: Option<String>,
-    /// How many conversations
+    /// Number of conversations
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     conversations: u64,
-    /// The seed of the first; the others have the next ones
+    /// Seed of the first conversation; each later one adds one
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Turns of each, in place of what its seed says
+    /// Turns of each conversation [default: chosen by its seed]
     #[arg(long, value_name = "COUNT")]
     turns: Option<u32>,
-    /// Threads; as many as the machine has cores where none are given
+    /// Number of threads [default: number of cores]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -109,7 +109,7 @@ pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Fa
     }
 }
 
-/// What fills a column.
+/// The source of a column.
 enum Filler {
     Everything,
     Engine(Box<Plugins>),
@@ -157,7 +157,7 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })
 }
 
-/// Whether a file can be written, before minutes are spent on what it is to hold. Nothing is left behind.
+/// Checks that a file can be written before the replay takes minutes. It leaves no file.
 fn can_be_written(path: &Path) -> io::Result<()> {
     let is_there = path.try_exists()?;
     fs::OpenOptions::new().append(true).create(true).open(path)?;
@@ -175,7 +175,7 @@ fn terms(arguments: &ReplayArguments) -> Result<Terms, Failure> {
     terms.with_window(arguments.window).map_err(given)
 }
 
-/// The columns in their order: engines as named, then the commands that no engine names.
+/// The columns in order: first the engines as named, then the commands that are not named as engines.
 fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Result<Vec<(String, Filler)>, Failure> {
     let mut externals: Vec<(&str, &str)> = Vec::new();
     for external in &arguments.externals {
@@ -207,7 +207,7 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
     names.into_iter().map(|name| Ok((name.to_owned(), filler(name)?))).collect()
 }
 
-/// An engine and nothing beside it.
+/// Selects only an engine.
 fn select(
     name: &str,
     configured: bool,
@@ -328,7 +328,7 @@ fn scratch() -> Result<tempfile::TempDir, Failure> {
     })
 }
 
-/// What the command line names cannot be used.
+/// An argument of the command line cannot be used.
 fn given(error: LabError) -> Failure {
     let kind = match &error {
         LabError::SameColumn { .. } | LabError::Command { .. } | LabError::Terms { .. } => Kind::Usage,

@@ -11,23 +11,23 @@ use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::text;
 
-/// How consent is given without a question.
+/// Consent given on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Consent {
-    /// Do not ask: agree to all that is shown
+    /// Do not ask for confirmation, and agree to everything that is shown
     #[arg(short, long)]
     pub(super) yes: bool,
-    /// Do not ask: grant all that it asks for, or none of it
+    /// Do not ask, and grant all requested permissions or none
     #[arg(long, value_name = "WHAT")]
     pub(super) grant: Option<Grant>,
 }
 
-/// What is granted without a question.
+/// Permissions granted on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Grant {
-    /// It runs, and each of its rights is denied
+    /// Grant no permission; the plugin may run
     None,
-    /// All that it asks for
+    /// Grant all requested permissions
     All,
 }
 

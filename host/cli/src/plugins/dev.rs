@@ -29,15 +29,15 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How often the plugin's log is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What is developed, and how it is built.
+/// The project, and the command that builds it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DevArguments {
-    /// The project: a folder with a plugin.yaml and a Cargo.toml
+    /// The project folder, with a plugin.yaml and a Cargo.toml
     path: PathBuf,
-    /// What builds it in place of `cargo build --release --target wasm32-wasip2`; run in the project, without a shell
+    /// Build with this command instead of `cargo build --release --target wasm32-wasip2`; it runs in the project folder, without a shell
     #[arg(long, value_name = "COMMAND", conflicts_with = "cargo")]
     build: Option<String>,
-    /// Passed on to cargo
+    /// Arguments for cargo
     #[arg(last = true, value_name = "CARGO ARGUMENTS")]
     cargo: Vec<String>,
 }

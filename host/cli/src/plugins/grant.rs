@@ -11,21 +11,21 @@ use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch;
 
-/// What to grant.
+/// The permissions to grant.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct GrantArguments {
-    /// Its name
+    /// The plugin's name
     name: String,
-    /// Such as http or process, out of those that it asks for; without any, all of them
-    #[arg(value_name = "RIGHT")]
+    /// Requested permissions to grant, such as http or process [default: all requested]
+    #[arg(value_name = "PERMISSION")]
     rights: Vec<String>,
-    /// Let it run without any right
+    /// Allow it to run without any permission
     #[arg(long, conflicts_with = "rights")]
     none: bool,
-    /// Let it run as a native library, outside of the sandbox: it can do all that you can
+    /// Allow its native library, which runs outside the sandbox and can do everything that you can
     #[arg(long)]
     native: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }

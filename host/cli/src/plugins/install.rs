@@ -17,31 +17,31 @@ use crate::progress::Terminal;
 use crate::text;
 use hermes_app::{ModelChoice, Reporter as _};
 
-/// What to install and how.
+/// The plugin to install, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct InstallArguments {
     /// A folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], a git address, oci://host/name:tag
     #[arg(required_unless_present = "locked")]
     source: Option<String>,
-    /// All that plugins.lock pins and that is not there, exactly as it is pinned
+    /// Install every missing plugin of plugins.lock, exactly as pinned
     #[arg(long, conflicts_with_all = ["source", "name", "key", "accept_key", "replace", "native", "grant"])]
     locked: bool,
-    /// The name of a component that has no plugin.yaml
+    /// The name for a component without a plugin.yaml
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Allow connections that are not encrypted
+    /// Allow unencrypted connections
     #[arg(long)]
     insecure: bool,
-    /// The publisher's minisign key, as you know it
+    /// Require a signature by this minisign key of the publisher
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Accept another key than that of the first install
+    /// Accept a key other than that of the first install
     #[arg(long)]
     accept_key: bool,
-    /// Run its native library, outside of the sandbox: it can do all that you can
+    /// Run its native library, which runs outside the sandbox and can do everything that you can
     #[arg(long)]
     native: bool,
-    /// Take the place of a plugin of this name that came from somewhere else
+    /// Replace an installed plugin of this name from another source
     #[arg(long)]
     replace: bool,
     #[command(flatten)]

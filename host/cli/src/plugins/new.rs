@@ -21,10 +21,10 @@ const TEMPLATE: &str = ".template";
 pub(crate) struct NewArguments {
     /// The plugin's name: lower-case letters, digits, `-` and `_`
     name: String,
-    /// What it is to be
+    /// The plugin's kind
     #[arg(long, value_enum)]
     kind: Kind,
-    /// The folder to make [default: ./NAME]
+    /// The folder to create [default: ./NAME]
     #[arg(long)]
     path: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// How a plugin of the kind is put to use.
+    /// How to use a plugin of this kind.
     fn to_use(self, name: &str) -> String {
         match self {
             Self::ContextEngine => format!("hermes --engine {name}"),

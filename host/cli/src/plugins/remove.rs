@@ -13,18 +13,18 @@ use crate::failure::Failure;
 use crate::launch::{self, Setup};
 use hermes_config::Edit;
 
-/// What to remove.
+/// The plugin to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct RemoveArguments {
-    /// Its name
+    /// The plugin's name
     name: String,
-    /// Do not ask: its data stays unless --purge is given too
+    /// Do not ask for confirmation, and keep its data unless --purge is given
     #[arg(short, long)]
     yes: bool,
     /// Keep its data
     #[arg(long, conflicts_with = "purge")]
     keep_data: bool,
-    /// Remove its data for good
+    /// Delete its data for good
     #[arg(long)]
     purge: bool,
 }

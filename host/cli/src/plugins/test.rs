@@ -16,25 +16,25 @@ use hermes_app::Home;
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArguments {
-    /// A component, a plugin's folder, or a Rust project that was built
+    /// A component, a plugin's folder, or a Rust project that has been built
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Its native library in place of the component; it runs outside of any sandbox
+    /// Test its native library instead of the component; it runs outside the sandbox
     #[arg(long)]
     native: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Conversations that are generated for a context engine
+    /// Number of conversations to generate for a context engine
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     conversations: u64,
-    /// The first of their seeds
+    /// Seed of the first conversation
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Turns of each; by its seed where none is given
+    /// Turns of each conversation [default: chosen by its seed]
     #[arg(long)]
     turns: Option<u32>,
-    /// The plugin's section of the configuration, as a JSON object
+    /// The plugin's configuration, as a JSON object
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
 }

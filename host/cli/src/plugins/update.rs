@@ -13,24 +13,24 @@ use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
 use crate::text;
 
-/// What to update and how.
+/// The plugin to update, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct UpdateArguments {
-    /// Its name; without one, all that are installed
+    /// The plugin's name [default: all installed plugins]
     name: Option<String>,
-    /// Only tell what would change
+    /// Only report what would change
     #[arg(long)]
     check: bool,
-    /// As JSON, with --check
+    /// Print JSON, with --check
     #[arg(long, requires = "check")]
     json: bool,
-    /// Allow connections that are not encrypted
+    /// Allow unencrypted connections
     #[arg(long)]
     insecure: bool,
-    /// Accept another key than that of the first install
+    /// Accept a key other than that of the first install
     #[arg(long)]
     accept_key: bool,
-    /// Run the native library of the new version too, outside of the sandbox
+    /// Also run the new version's native library, outside the sandbox
     #[arg(long)]
     native: bool,
     #[command(flatten)]

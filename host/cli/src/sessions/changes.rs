@@ -19,48 +19,48 @@ use crate::sessions::listing;
 use crate::table::Table;
 use crate::text;
 
-/// How what cannot be undone is agreed to.
+/// How the user confirms a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Consent {
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Only tell what would be deleted
+    /// Only report what would be deleted
     #[arg(long)]
     dry_run: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Which sessions may go.
+/// The sessions to delete.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct PruneArguments {
-    /// Nothing was said in them for so many days
+    /// Sessions without a new message for this many days
     #[arg(long, value_name = "DAYS")]
     older_than: u64,
-    /// Held there, such as cli
+    /// Sessions of this front end, such as cli
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// They worked in this folder or below it
+    /// Sessions that worked in or below this folder
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
-    /// The model's name has this in it
+    /// Sessions whose model's name contains TEXT
     #[arg(long, value_name = "TEXT")]
     model_name: Option<String>,
-    /// The title has this in it
+    /// Sessions whose title contains TEXT
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// At least N messages
+    /// Sessions with at least N messages
     #[arg(long, value_name = "N")]
     min_messages: Option<u64>,
-    /// At most N messages; 0 for those in which nothing was said
+    /// Sessions with at most N messages; 0 selects empty sessions
     #[arg(long, value_name = "N")]
     max_messages: Option<u64>,
-    /// Begun on this day or later, such as 2026-01-31
+    /// Sessions started on or after this day, such as 2026-01-31
     #[arg(long, value_name = "DATE")]
     started_after: Option<civil::Date>,
-    /// Begun before this day
+    /// Sessions started before this day
     #[arg(long, value_name = "DATE")]
     started_before: Option<civil::Date>,
     #[command(flatten)]
@@ -195,7 +195,7 @@ fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, 
     Ok(table.text(console))
 }
 
-/// Asks where somebody can be asked.
+/// Asks for confirmation if there is a terminal.
 fn agreed(consent: &Consent, question: &str) -> Result<bool, Failure> {
     if consent.yes {
         return Ok(true);

@@ -14,19 +14,19 @@ use crate::launch::Setup;
 use crate::table::{Align, Table};
 use crate::text;
 
-/// Which sessions, and how they are shown.
+/// The sessions to list, and the form to list them in.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct ListArguments {
-    /// At most N
+    /// Show at most N sessions
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Only those of this folder
+    /// Show only sessions of this folder
     #[arg(long)]
     here: bool,
-    /// Also tasks that were handed out, and sessions that go on in others
+    /// Also show delegated tasks and sessions that others continue
     #[arg(short, long)]
     all: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -71,7 +71,7 @@ pub(super) fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Res
     printed(&told(&session, &messages, &earlier, console))
 }
 
-/// As it was typed and streamed; `sent` stands beside it where the model was sent something else.
+/// As it was typed and streamed; `sent` is added if the model was sent a different text.
 fn message_json(message: &Message) -> Value {
     let mut value = json!(message);
     if let Value::Object(fields) = &mut value {

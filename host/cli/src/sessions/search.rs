@@ -14,37 +14,37 @@ use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::text;
 
-/// Messages that are taken into the search while nobody wonders what is going on.
+/// Number of messages that are indexed without a progress message.
 const MANY: u64 = 1_000;
 
-/// What to look for, and among which messages.
+/// The query, and the messages to search.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct SearchArguments {
-    /// Words that must all be there; "a phrase", begin*, this OR that, -without: docs/search.md
+    /// Words that a message must contain; also "a phrase", prefix*, this OR that, -without (docs/search.md)
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
 
-    /// Only what this one said; may be given more than once
+    /// Search only messages of this role; repeat for more roles
     #[arg(long, value_name = "ROLE", value_parser = ["user", "assistant", "tool"])]
     role: Vec<String>,
 
-    /// Only in this session; the beginning of its id is enough
+    /// Search only this session, by its id or the beginning of its id
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// Only in conversations of this folder
+    /// Search only sessions of this folder
     #[arg(long)]
     here: bool,
 
-    /// At most N messages
+    /// Show at most N messages
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 
-    /// What comes first
+    /// Order of the results
     #[arg(long, value_name = "ORDER", default_value = "rank", value_parser = ["rank", "newest", "oldest"])]
     sort: String,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store, with all messages in its search where that can be had.
+/// Opens the store and indexes new messages if the store can be written.
 fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
     let Some(store) = Store::open_read_only(home)? else { return Ok(None) };
     let missing = store.missing_in_search()?;
@@ -114,7 +114,7 @@ fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
     }
 }
 
-/// Session by session, in the order in which each comes first.
+/// Groups hits by session, in the order of each session's first hit.
 fn told(hits: &[Hit], console: Console) -> String {
     let mut groups: Vec<Vec<&Hit>> = Vec::new();
     for hit in hits {
@@ -142,7 +142,7 @@ fn told_of_session(hits: &[&Hit], console: Console) -> String {
     told
 }
 
-/// On one line, what was looked for set off.
+/// On one line, with the matches highlighted.
 fn shown(snippet: &[Fragment], console: Console) -> String {
     let mut shown = String::new();
     for fragment in snippet {

@@ -16,25 +16,25 @@ use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::text;
 
-/// Which sessions, and where to.
+/// The sessions to export, and the file to write.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["ids", "all"]))]
 pub(crate) struct ExportArguments {
-    /// Their ids, the beginnings of them, or their titles; what they go on from and their tasks come with them
+    /// The sessions' ids, the beginnings of their ids, or their titles; their parents and delegated tasks are included
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// All sessions
+    /// Export all sessions
     #[arg(long)]
     all: bool,
-    /// A new file; without one, standard output
+    /// Write to this new file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How it is written
+    /// The file's format
     #[arg(long, value_name = "FORMAT", default_value = "lines")]
     format: Format,
 }
 
-/// How an export is written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A JSON object on each line
@@ -72,7 +72,7 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file that was there is not touched, and one that is not whole is not left.
+/// Never overwrites a file, and leaves no incomplete one.
 fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Path) -> Result<Exported, Failure> {
     let told = |error: io::Error| {
         let fix = "choose another name or another folder";
@@ -137,7 +137,7 @@ pub(super) fn import(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is read twice must be a file.
+/// A seekable copy of standard input: an import reads its input twice.
 fn spooled() -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     io::copy(&mut io::stdin().lock(), &mut file)?;
