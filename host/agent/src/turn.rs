@@ -29,6 +29,9 @@ const STOPPED: &str = "[The user stopped the reply here.]";
 const CUT_CALLS: &str =
     "[The reply ran into the model's limit of output before its tool calls were complete; none was run.]";
 
+/// Stands for a refusal without words.
+const DECLINED: &str = "[The model declined to answer.]";
+
 /// A reply, or why there is none.
 enum Replied {
     Whole(Box<Reply>),
@@ -117,10 +120,14 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
     let mut moment = Moment::TurnStart;
     for _ in 0..host.settings.max_turns.max(1) {
         let replied = reply(host, live, moment, stop).await?;
-        let reply = match replied {
+        let mut reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(&live.log, &partial).await,
         };
+        if reply.finish == Finish::Refused && reply.text.trim().is_empty() {
+            DECLINED.clone_into(&mut reply.text);
+            live.front.feed.publish(EventKind::Text { text: reply.text.clone() });
+        }
         let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
         let text = draft.content.clone();
         let stored = live.log.journal.append(&[draft]).await?[0].id;
@@ -141,6 +148,11 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
     Ok(TurnEnd::OutOfBudget { steps })
 }
 
+/// Whether a reply says nothing, so that asking again may help.
+fn is_empty(reply: &Reply) -> bool {
+    reply.text.trim().is_empty() && reply.tool_calls.is_empty() && reply.finish != Finish::Refused
+}
+
 /// What was received of a reply is kept, marked as what it is.
 async fn stopped(log: &SessionLog, partial: &str) -> Result<TurnEnd, AgentError> {
     let partial = partial.trim_end();
@@ -156,8 +168,12 @@ fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCal
         payload.model.clone_from(&host.model.name);
         payload.api_mode = host.provider.style().mode.as_str().to_owned();
     });
-    if finish == Finish::Refused && parts.is_empty() && !text.is_empty() {
-        parts = vec![Part::Refusal { text: text.clone() }];
+    if finish == Finish::Refused && !parts.iter().any(|part| matches!(part, Part::Refusal { .. })) {
+        parts.retain(|part| matches!(part, Part::Reasoning { .. }));
+        if let Some(text) = reasoning.clone().filter(|_| parts.is_empty()) {
+            parts.push(Part::Reasoning { text, payload: None });
+        }
+        parts.push(Part::Refusal { text: text.clone() });
     }
     if finish == Finish::Length && !tool_calls.is_empty() {
         // Its last call may be cut in the middle of an argument: half a call is never run.
@@ -207,7 +223,7 @@ async fn reply(
             return Ok(Replied::Stopped(String::new()));
         }
         match ask(host, live, stop).await {
-            Ok(Replied::Whole(reply)) if reply.text.trim().is_empty() && reply.tool_calls.is_empty() => {
+            Ok(Replied::Whole(reply)) if is_empty(&reply) => {
                 empty += 1;
                 if empty > 1 {
                     return Err(AgentError::EmptyReply { model: host.model.name.clone() });

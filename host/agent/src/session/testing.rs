@@ -32,7 +32,7 @@ use crate::session::{Begin, SessionHandle, SessionRules};
 /// What the scripted model does when the newest message of the user contains a word.
 ///
 /// `hang` streams a word and never ends; `call NAME` calls a tool once and answers after its result; `fail` is an error
-/// of the provider; `slow` streams ten words with pauses; everything else is answered with `echo: ` and the text.
+/// of the provider; `decline` and `decline silently` are refusals; `slow` streams ten words with pauses; everything else is answered with `echo: ` and the text.
 pub(super) struct ScriptedModel {
     /// The request bodies, as far as their bytes are fixed.
     pub(super) requests: Mutex<Vec<String>>,
@@ -90,6 +90,10 @@ impl Provider for ScriptedModel {
         }
         if word("fail") {
             return Err(ModelError::Unreachable { url: "http://nowhere".to_owned(), why: "scripted".to_owned() });
+        }
+        if word("decline") {
+            let text = if word("decline silently") { "" } else { "I cannot." };
+            return Ok(Reply { finish: Finish::Refused, reasoning: Some("Hm.".to_owned()), ..reply(text, Vec::new()) });
         }
         if word("slow") || word("hang") {
             let now = self.streaming.fetch_add(1, Ordering::SeqCst) + 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hermes_conversation::{MessageId, render, validity};
+use hermes_conversation::{MessageId, Part, render, validity};
 
 use super::testing::{DEADLINE, Process, from_here, say, turn_end, until};
 use crate::approval::Decision;
@@ -127,6 +127,27 @@ async fn an_error_of_the_provider_ends_the_turn_with_a_coded_problem() {
     assert!(problem.code.starts_with("model."), "{problem:?}");
     assert_eq!(say(&session, "again").await, answered("done"));
     is_valid(&process, &session);
+}
+
+#[tokio::test]
+async fn a_refusal_is_stored_as_one_and_shown_even_without_words() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let mut events = session.subscribe(Some(&session.beginning()));
+    session.send(command("decline")).await.unwrap();
+    assert_eq!(turn_end(&mut events).await, answered("I cannot."));
+    session.send(command("decline silently")).await.unwrap();
+    let shown = until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
+    let silent = "[The model declined to answer.]";
+    assert_eq!(shown.kind, EventKind::Text { text: silent.to_owned() });
+    assert_eq!(turn_end(&mut events).await, answered(silent));
+    let stored = process.store.conversation(&session.session().unwrap()).unwrap();
+    for (at, text) in [(1, "I cannot."), (3, silent)] {
+        let thought = Part::Reasoning { text: "Hm.".to_owned(), payload: None };
+        assert_eq!(stored[at].parts, [thought, Part::Refusal { text: text.to_owned() }]);
+        assert_eq!((stored[at].content.as_str(), stored[at].reasoning.as_deref()), (text, Some("Hm.")));
+    }
+    assert_eq!(process.model.requests.lock().unwrap().len(), 2, "a refusal is not asked for again");
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use hermes_conversation::{Part, ProviderPayload};
-use serde_json::{Map, Value, json};
+use hermes_conversation::{Part, ProviderPayload, ToolCall};
+use serde_json::{Map, Value};
 
 use super::{Assemble, Broken, Progress, Slot, Unread, settle};
 use crate::{Delta, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
@@ -30,15 +30,34 @@ pub(crate) struct Assembly {
 #[derive(Debug)]
 enum Block {
     Text(String),
-    Thinking {
-        text: String,
-        signature: String,
-    },
+    Thinking(Thought),
     /// Reasoning that only the provider can read: the block as it came.
     Redacted(String),
     Call(Slot),
     /// Of a kind that is neither shown nor kept.
     Other,
+}
+
+/// A block of reasoning that can be read.
+#[derive(Debug, Default)]
+struct Thought {
+    /// The block as it began.
+    block: Map<String, Value>,
+    text: String,
+    signature: String,
+}
+
+impl Thought {
+    /// The block as the provider takes it back. It refuses one without a signature.
+    fn payload(mut self) -> Option<ProviderPayload> {
+        if self.signature.is_empty() {
+            return None;
+        }
+        self.block.insert("type".to_owned(), "thinking".into());
+        self.block.insert("thinking".to_owned(), self.text.into());
+        self.block.insert("signature".to_owned(), self.signature.into());
+        Some(ProviderPayload::untagged(Value::Object(self.block).to_string()))
+    }
 }
 
 impl Assembly {
@@ -55,7 +74,8 @@ impl Assembly {
                 self.text(index, word("text"), on_delta);
             }
             "thinking" => {
-                self.blocks.insert(index, Block::Thinking { text: String::new(), signature: String::new() });
+                let begun = Thought { block: block.as_object().cloned().unwrap_or_default(), ..Thought::default() };
+                self.blocks.insert(index, Block::Thinking(begun));
                 self.thinking(index, word("thinking"), on_delta);
                 self.sign(index, word("signature"));
             }
@@ -97,21 +117,21 @@ impl Assembly {
     }
 
     fn thinking(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
-        let Block::Thinking { text: thinking, .. } = thought(&mut self.blocks, index) else { return };
+        let Block::Thinking(thought) = thought(&mut self.blocks, index) else { return };
         if more.is_empty() {
             return;
         }
-        if thinking.is_empty() && self.reasoning_begun {
+        if thought.text.is_empty() && self.reasoning_begun {
             on_delta(Delta::Reasoning("\n\n"));
         }
         on_delta(Delta::Reasoning(more));
         self.reasoning_begun = true;
-        thinking.push_str(more);
+        thought.text.push_str(more);
     }
 
     fn sign(&mut self, index: u64, more: &str) {
-        if let Block::Thinking { signature, .. } = thought(&mut self.blocks, index) {
-            signature.push_str(more);
+        if let Block::Thinking(thought) = thought(&mut self.blocks, index) {
+            thought.signature.push_str(more);
         }
     }
 
@@ -160,12 +180,7 @@ impl Assembly {
 
 /// The block of reasoning with this number, begun where it is new.
 fn thought(blocks: &mut BTreeMap<u64, Block>, index: u64) -> &mut Block {
-    blocks.entry(index).or_insert_with(|| Block::Thinking { text: String::new(), signature: String::new() })
-}
-
-/// A signed block as the provider takes it back.
-fn signed(thinking: &str, signature: &str) -> String {
-    json!({"type": "thinking", "thinking": thinking, "signature": signature}).to_string()
+    blocks.entry(index).or_insert_with(|| Block::Thinking(Thought::default()))
 }
 
 fn is_error(event: &Value) -> bool {
@@ -262,29 +277,41 @@ impl Assemble for Assembly {
         let mut parts = Vec::new();
         for block in self.blocks.into_values() {
             match block {
-                Block::Thinking { text, signature } => {
+                Block::Thinking(thought) => {
+                    let text = thought.text.clone();
                     if !text.is_empty() {
                         thoughts.push(text.clone());
                     }
-                    // Without a signature the provider does not take it back.
-                    let payload = (!signature.is_empty()).then(|| ProviderPayload::untagged(signed(&text, &signature)));
-                    parts.push(Part::Reasoning { text, payload });
+                    parts.push(Part::Reasoning { text, payload: thought.payload() });
                 }
                 Block::Redacted(block) => {
                     let payload = Some(ProviderPayload::untagged(block));
                     parts.push(Part::Reasoning { text: String::new(), payload });
                 }
+                Block::Text(text) if !text.is_empty() && finish == Finish::Refused => {
+                    parts.push(Part::Refusal { text });
+                }
                 Block::Text(text) if !text.is_empty() => parts.push(Part::text(text)),
-                Block::Call(slot) => slots.push(slot),
+                Block::Call(slot) => {
+                    let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };
+                    parts.push(Part::ToolCall(call));
+                    slots.push(slot);
+                }
                 Block::Text(_) | Block::Other => {}
             }
         }
         let (mut tool_calls, mut finish) = settle(slots, finish, new_id)?;
-        if self.formed || !parts.iter().any(|part| part.payload().is_some()) {
+        let is_told_by_fields = |part: &Part| part.payload().is_none() && !matches!(part, Part::Refusal { .. });
+        if self.formed || parts.iter().all(is_told_by_fields) {
             parts.clear();
-        } else {
-            parts.extend(tool_calls.iter().cloned().map(Part::ToolCall));
         }
+        // Each call stays in its place between reasoning: a signature covers the sequence.
+        let mut settled = tool_calls.iter();
+        parts.retain_mut(|part| match part {
+            Part::ToolCall(call) if call.name.is_empty() => false,
+            Part::ToolCall(call) => settled.next().map(|kept| call.clone_from(kept)).is_some(),
+            _ => true,
+        });
         if self.formed && tool_calls.first().is_some_and(|call| call.name == REPLY_TOOL) {
             text = tool_calls.swap_remove(0).arguments;
             tool_calls.clear();

@@ -6,10 +6,14 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use hermes_conversation::{Part, Role, Shown, ToolCall, ToolSchema};
-use serde::Serialize;
+use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{Dialect, WireFormat, escape, is_object, media, quote, raw, system_list, write};
+use super::{
+    Dialect, WireFormat, escape, is_object,
+    media::{self, Content},
+    quote, raw, system_list, write,
+};
 use crate::{
     Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
@@ -19,6 +23,11 @@ use crate::{
 
 /// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
 const NEWER_CAP: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
+
+/// The member of a message with reasoning as one text, as DeepSeek, Kimi and vLLM send it.
+pub(crate) const CONTENT_KEY: &str = "reasoning_content";
+/// The member of a message with reasoning as a list of items, as OpenRouter sends it.
+pub(crate) const DETAILS_KEY: &str = "reasoning_details";
 
 /// OpenAI's chat completions, spoken by most endpoints.
 #[derive(Debug)]
@@ -229,40 +238,40 @@ fn content_parts(out: &mut Vec<u8>, style: Style, parts: &[Part]) -> Option<usiz
     let mut mark = None;
     let mut separator = b'[';
     for part in parts {
-        let picture = match part {
-            Part::Image(image) => media::address(image),
-            _ => None,
-        };
-        let file = match part {
-            Part::File(file) if file.bytes().is_some() => media::address(file).map(|data| (file, data)),
-            _ => None,
-        };
         let words = match part {
             Part::Text { text } | Part::Refusal { text } => Some(text.clone()),
             part => part.mention(),
         };
-        if let Some(address) = picture {
-            out.push(separator);
-            out.extend_from_slice(br#"{"type":"image_url","image_url":{"url":"#);
-            quote(out, &address);
-            out.extend_from_slice(b"}}");
-        } else if let Some((file, data)) = file {
-            out.push(separator);
-            out.extend_from_slice(br#"{"type":"file","file":{"filename":"#);
-            quote(out, file.name.as_deref().unwrap_or("file"));
-            out.extend_from_slice(br#","file_data":"#);
-            quote(out, &data);
-            out.extend_from_slice(b"}}");
-        } else if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
-            out.push(separator);
-            out.extend_from_slice(br#"{"type":"text","text":"#);
-            quote(out, &words);
-            if style.marks != Marks::None {
-                mark = Some(out.len());
+        let begin = out.len();
+        out.push(separator);
+        match (part, media::content(part)) {
+            (Part::Image(_), Some(Content::Url(url))) => image_url(out, url),
+            (Part::Image(image), Some(Content::Bytes(data))) => {
+                image_url(out, &media::data_url(&image.media_type, &data));
             }
-            out.push(b'}');
-        } else {
-            continue;
+            (Part::File(file), Some(Content::Bytes(data))) => {
+                out.extend_from_slice(br#"{"type":"file","file":{"filename":"#);
+                quote(out, file.name.as_deref().unwrap_or("file"));
+                out.extend_from_slice(br#","file_data":"#);
+                quote(out, &media::data_url(&file.media_type, &data));
+                out.extend_from_slice(b"}}");
+            }
+            (_, content) => {
+                let mut words = words.unwrap_or_default();
+                if let Some(Content::Words(text)) = content {
+                    words = format!("{words}\n{text}");
+                }
+                if words.trim().is_empty() {
+                    out.truncate(begin);
+                    continue;
+                }
+                out.extend_from_slice(br#"{"type":"text","text":"#);
+                quote(out, &words);
+                if style.marks != Marks::None {
+                    mark = Some(out.len());
+                }
+                out.push(b'}');
+            }
         }
         separator = b',';
     }
@@ -270,15 +279,22 @@ fn content_parts(out: &mut Vec<u8>, style: Style, parts: &[Part]) -> Option<usiz
     mark
 }
 
-/// The members of a JSON object, byte for byte, as further members of the message. A payload of another shape is left out:
-/// it would make the body unreadable.
-fn members(out: &mut Vec<u8>, object: &str) {
-    if is_object(object) {
-        let inner = object.trim().trim_start_matches('{').trim_start();
-        if let Some(inner) = inner.strip_suffix('}').filter(|inner| !inner.trim().is_empty()) {
-            out.push(b',');
-            out.extend_from_slice(inner.as_bytes());
-        }
+fn image_url(out: &mut Vec<u8>, address: &str) {
+    out.extend_from_slice(br#"{"type":"image_url","image_url":{"url":"#);
+    quote(out, address);
+    out.extend_from_slice(b"}}");
+}
+
+/// Appends the members of a payload, byte for byte, to those of the message. Any other payload than reasoning is left
+/// out: it could replace what the message says, or make the body unreadable.
+fn members(out: &mut Vec<u8>, payload: &str) {
+    let Ok(known) = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(payload) else { return };
+    if known.is_empty() || !known.keys().all(|key| [CONTENT_KEY, DETAILS_KEY].contains(&key.as_str())) {
+        return;
+    }
+    if let Some(inner) = payload.trim().strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
+        out.push(b',');
+        out.extend_from_slice(inner.trim().as_bytes());
     }
 }
 

@@ -2,27 +2,51 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hermes_conversation::Media;
+use hermes_conversation::Part;
 use hermes_conversation::media::Source;
 
-/// The bytes in base64; none where they are not at hand.
-pub(super) fn base64(media: &Media) -> Option<String> {
-    media.bytes().map(|bytes| STANDARD.encode(bytes))
+/// The types of pictures that both APIs take.
+const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The one type of document that both APIs take as bytes.
+const DOCUMENT: &str = "application/pdf";
+
+/// A picture or file in the form in which an API takes it.
+pub(super) enum Content<'a> {
+    /// An address on the web that the provider reads.
+    Url(&'a str),
+    /// Bytes in base64.
+    Bytes(String),
+    /// A file that is text.
+    Words(&'a str),
 }
 
-/// An address that the provider reads: one on the web as it is, and bytes as a `data:` URL. None where neither is at hand.
-pub(super) fn address(media: &Media) -> Option<String> {
-    match &media.source {
-        Source::Url(url) => Some(url.clone()),
-        Source::Blob(_) => base64(media).map(|data| format!("data:{};base64,{data}", media.media_type)),
+/// What to send of a picture or file. None where the bytes are lost, and for types and addresses that the APIs refuse: they
+/// are mentioned in words, since one of them would make every later request fail.
+pub(super) fn content(part: &Part) -> Option<Content<'_>> {
+    let media = part.media()?;
+    if let Source::Url(url) = &media.source {
+        return url.starts_with("https://").then_some(Content::Url(url));
     }
+    let bytes = media.bytes()?;
+    let media_type = media.media_type.as_str();
+    let is_document = matches!(part, Part::File(_));
+    if is_document && media_type.starts_with("text/") {
+        return std::str::from_utf8(bytes).ok().filter(|text| !text.trim().is_empty()).map(Content::Words);
+    }
+    let is_known = if is_document { media_type == DOCUMENT } else { PICTURES.contains(&media_type) };
+    is_known.then(|| Content::Bytes(STANDARD.encode(bytes)))
+}
+
+/// Bytes as an address.
+pub(super) fn data_url(media_type: &str, data: &str) -> String {
+    format!("data:{media_type};base64,{data}")
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use hermes_conversation::part::Reader;
-    use hermes_conversation::{Part, ProviderPayload, Role, Shown, ToolCall, ToolResult};
+    use hermes_conversation::{Media, ProviderPayload, Role, Shown, ToolCall, ToolResult};
     use serde_json::{Value, json};
 
     use super::*;
@@ -106,7 +130,8 @@ mod tests {
         let native = messages(NATIVE, &shown);
         assert_eq!(native.as_array().unwrap().len(), 3);
         let block = &native[2]["content"][0];
-        assert_eq!((&block["type"], &block["is_error"]), (&json!("tool_result"), &json!(true)));
+        // An error with a picture would be refused.
+        assert_eq!((&block["type"], &block["is_error"]), (&json!("tool_result"), &json!(null)));
         assert_eq!(block["content"][0], json!({"type": "text", "text": "a shot"}));
         assert_eq!(block["content"][1]["source"]["media_type"], "image/gif");
         assert_eq!(native[2]["content"].as_array().unwrap().len(), 1);
@@ -146,10 +171,11 @@ mod tests {
     #[test]
     fn a_mark_stands_neither_in_reasoning_nor_in_a_picture_of_chat_completions() {
         let payload = ProviderPayload::untagged(r#"{"type":"redacted_thinking","data":"x"}"#.into());
-        let hidden = of(Role::Assistant, "", vec![Part::Reasoning { text: String::new(), payload: Some(payload) }]);
+        let hidden = vec![Part::Reasoning { text: String::new(), payload: Some(payload) }, Part::text("so")];
+        let hidden = of(Role::Assistant, "so", hidden);
         let said = of(Role::User, "look", vec![Part::text("look"), Part::Image(gif())]);
         for (style, messages, place) in [
-            (NATIVE, vec![Shown::words(Role::User, "a"), hidden], Place::Message(0)),
+            (NATIVE, vec![Shown::words(Role::User, "a"), hidden], Place::Message(1)),
             (MARKED, vec![said], Place::Message(0)),
         ] {
             let mut prefix = Prefix::new(style, "", System::default()).unwrap();
@@ -159,6 +185,63 @@ mod tests {
             assert_eq!(prefix.place(marks[0]), Some(place));
             assert!(prefix.bytes()[..marks[0]].ends_with(b"\""), "behind words");
         }
+    }
+
+    #[test]
+    fn a_reply_that_ends_with_reasoning_gets_words_behind_it() {
+        let data = r#"{"type":"redacted_thinking","data":"x"}"#;
+        let payload = Some(ProviderPayload::untagged(data.into()));
+        let reply = of(Role::Assistant, "", vec![Part::Reasoning { text: String::new(), payload }]);
+        let sent = String::from_utf8(NATIVE.render(&reply).bytes().to_vec()).unwrap();
+        assert_eq!(sent, format!(r#"{data},{{"type":"text","text":"(empty)"}}"#));
+    }
+
+    #[test]
+    fn files_are_sent_where_both_apis_take_their_type() {
+        let file = |bytes: &[u8], media_type, name| Part::File(Media::file(bytes.to_vec(), media_type, name).unwrap());
+        let odd = Media { media_type: "image/bmp".into(), ..gif() };
+        let parts = vec![
+            file(b"%PDF-1.7", "application/pdf", Some("a.pdf")),
+            file(b"one, two", "text/csv", Some("a.csv")),
+            file(b"\xff\xfe", "text/plain", None),
+            file(b"PK", "application/zip", Some("a.zip")),
+            Part::Image(odd),
+        ];
+        let said = [of(Role::User, "", parts)];
+        let mentions = ["[file: text/plain]", "[file: a.zip, application/zip]", "[image: dot.gif, image/bmp]"];
+        let mentioned = mentions.map(|text| json!({"type": "text", "text": text}));
+        let mut native = vec![
+            json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjc="}}),
+            json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "one, two"}}),
+        ];
+        native.extend(mentioned.clone());
+        assert_eq!(messages(NATIVE, &said)[0]["content"], json!(native));
+        let mut chat = vec![
+            json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjc="}}),
+            json!({"type": "text", "text": "[file: a.csv, text/csv]\none, two"}),
+        ];
+        chat.extend(mentioned);
+        assert_eq!(messages(Style::PLAIN, &said)[0]["content"], json!(chat));
+    }
+
+    #[test]
+    fn a_payload_that_is_no_reasoning_is_not_sent() {
+        let with = |data: &str| {
+            let payload = Some(ProviderPayload::untagged(data.into()));
+            let reply =
+                of(Role::Assistant, "so", vec![Part::Reasoning { text: "hm".into(), payload }, Part::text("so")]);
+            String::from_utf8(NATIVE.render(&reply).bytes().to_vec()).unwrap()
+        };
+        for other in [
+            r#"{"type":"tool_use","id":"x","name":"f","input":{}}"#,
+            r#"{"type":"thinking","type":"tool_use"}"#,
+            r#"{"thinking":"x"}"#,
+            r#""thinking""#,
+            "nonsense",
+        ] {
+            assert_eq!(with(other), r#"{"type":"text","text":"so"}"#, "{other}");
+        }
+        assert!(with(r#"{"type":"redacted_thinking","data":"x"}"#).contains("redacted"));
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use hermes_conversation::media::Source;
 use hermes_conversation::{Media, Part, Role, Shown, ToolCall};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -13,7 +12,11 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{Dialect, WireFormat, is_object, quote, raw, system_list};
+use super::{
+    Dialect, WireFormat, is_object,
+    media::{self, Content},
+    quote, raw, system_list,
+};
 use crate::{
     Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
@@ -290,7 +293,7 @@ fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     system_list(out, system)
 }
 
-/// A message as blocks of its side. Every one ends with a block that can be marked, but for reasoning without words behind.
+/// A message as blocks of its side. Every one ends with a block that can be marked.
 fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     let side = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
@@ -298,62 +301,69 @@ fn render(style: Style, message: &Shown) -> Rendered {
         Role::Assistant => reply(&mut out, message),
         Role::Tool => {
             result(&mut out, message);
-            Some(out.len() - 1)
+            out.len() - 1
         }
         Role::User | Role::System => {
             if !blocks(&mut out, &message.parts) {
                 text_block(&mut out, or(&message.content, NOTHING_SAID));
             }
-            Some(out.len() - 1)
+            out.len() - 1
         }
     };
-    Rendered::blocks(style, out, mark, side)
+    Rendered::blocks(style, out, Some(mark), side)
 }
 
-/// The blocks of a reply, and where a mark can be inserted: not into reasoning.
-fn reply(out: &mut Vec<u8>, message: &Shown) -> Option<usize> {
-    let mut mark = None;
-    if message.parts.is_empty() {
-        if !message.content.trim().is_empty() {
-            text_block(out, &message.content);
-        }
-        for call in &message.tool_calls {
-            if !out.is_empty() {
-                out.push(b',');
-            }
-            tool_use(out, call);
-        }
-        mark = out.len().checked_sub(1);
-    }
-    for part in &message.parts {
-        let before = out.len();
-        if before > 0 {
-            out.push(b',');
-        }
-        let begin = out.len();
+/// The blocks of a reply, and where a mark can be inserted. The API refuses a mark in reasoning, and a message that ends
+/// with reasoning.
+fn reply(out: &mut Vec<u8>, message: &Shown) -> usize {
+    let text = Part::text(message.content.clone());
+    let told = std::iter::once(text).chain(message.tool_calls.iter().cloned().map(Part::ToolCall));
+    let parts: Cow<'_, [Part]> =
+        if message.parts.is_empty() { told.collect::<Vec<_>>().into() } else { (&message.parts).into() };
+    let mut ends_with_reasoning = true;
+    for part in parts.iter() {
+        let mut block = Vec::new();
         match part {
-            Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(out, text),
-            Part::ToolCall(call) => tool_use(out, call),
+            Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(&mut block, text),
+            Part::ToolCall(call) => tool_use(&mut block, call),
             part => {
-                // What is not an object would make the body unreadable.
-                if let Some(payload) = part.payload().filter(|payload| is_object(&payload.data)) {
-                    out.extend_from_slice(payload.data.as_bytes());
+                if let Some(payload) = part.payload().filter(|payload| is_reasoning(&payload.data)) {
+                    block.extend_from_slice(payload.data.trim().as_bytes());
                 } else if let Some(mention) = part.mention() {
-                    text_block(out, &mention);
+                    text_block(&mut block, &mention);
                 }
             }
         }
-        if out.len() == begin {
-            out.truncate(before);
-        } else if part.payload().is_none() {
-            mark = Some(out.len() - 1);
+        if !block.is_empty() {
+            separate(out);
+            out.append(&mut block);
+            ends_with_reasoning = part.payload().is_some();
         }
     }
-    if out.is_empty() {
+    if ends_with_reasoning {
+        separate(out);
         text_block(out, NOTHING_ANSWERED);
-        mark = Some(out.len() - 1);
     }
-    mark
+    out.len() - 1
+}
+
+/// A comma, where a block comes before.
+fn separate(out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+}
+
+/// Whether a payload is a block of reasoning. Any other one is left out: it could make the body unreadable, or a call
+/// without a result.
+fn is_reasoning(payload: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+    }
+    let block = serde_json::from_str::<Block<'_>>(payload);
+    is_object(payload) && block.is_ok_and(|block| ["thinking", "redacted_thinking"].contains(&&*block.r#type))
 }
 
 fn tool_use(out: &mut Vec<u8>, call: &ToolCall) {
@@ -375,7 +385,8 @@ fn result(out: &mut Vec<u8>, message: &Shown) {
         _ => None,
     });
     let inner = whole.map_or(&[][..], |result| &result.parts);
-    if inner.iter().any(|part| part.media().is_some()) {
+    let has_media = inner.iter().any(|part| part.media().is_some());
+    if has_media {
         let begin = out.len();
         out.push(b'[');
         blocks(out, inner);
@@ -386,7 +397,8 @@ fn result(out: &mut Vec<u8>, message: &Shown) {
     } else {
         quote(out, or(&message.content, NO_OUTPUT));
     }
-    if whole.is_some_and(|result| result.failed) {
+    // The API takes only words as the content of an error; the words say that the tool failed.
+    if whole.is_some_and(|result| result.failed && !has_media) {
         out.extend_from_slice(br#","is_error":true"#);
     }
     out.push(b'}');
@@ -394,21 +406,17 @@ fn result(out: &mut Vec<u8>, message: &Shown) {
 
 /// Words, pictures and files as blocks, one behind the other. False where there is nothing to write.
 fn blocks(out: &mut Vec<u8>, parts: &[Part]) -> bool {
-    let mut any = false;
+    let begin = out.len();
     for part in parts {
         let words = match part {
             Part::Text { text } | Part::Refusal { text } => Some(text.clone()),
             part => part.mention(),
         };
-        let source = part.media().and_then(source);
+        let source = part.media().and_then(|media| source(part, media));
         let words = words.filter(|words| source.is_none() && !words.trim().is_empty());
-        if source.is_none() && words.is_none() {
-            continue;
-        }
-        if any {
+        if out.len() > begin && (source.is_some() || words.is_some()) {
             out.push(b',');
         }
-        any = true;
         match (source, words) {
             (Some(source), _) => {
                 let kind = if matches!(part, Part::File(_)) { "document" } else { "image" };
@@ -422,20 +430,27 @@ fn blocks(out: &mut Vec<u8>, parts: &[Part]) -> bool {
             (None, None) => {}
         }
     }
-    any
+    out.len() > begin
 }
 
-/// Where the provider finds the bytes; none where they are lost.
-fn source(media: &Media) -> Option<Vec<u8>> {
+/// What the provider reads; none where the bytes are lost, or of a type that the API refuses.
+fn source(part: &Part, media: &Media) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    if let Source::Url(url) = &media.source {
-        out.extend_from_slice(br#"{"type":"url","url":"#);
-        quote(&mut out, url);
-    } else {
-        out.extend_from_slice(br#"{"type":"base64","media_type":"#);
-        quote(&mut out, &media.media_type);
-        out.extend_from_slice(br#","data":"#);
-        quote(&mut out, &super::media::base64(media)?);
+    match media::content(part)? {
+        Content::Url(url) => {
+            out.extend_from_slice(br#"{"type":"url","url":"#);
+            quote(&mut out, url);
+        }
+        Content::Bytes(data) => {
+            out.extend_from_slice(br#"{"type":"base64","media_type":"#);
+            quote(&mut out, &media.media_type);
+            out.extend_from_slice(br#","data":"#);
+            quote(&mut out, &data);
+        }
+        Content::Words(text) => {
+            out.extend_from_slice(br#"{"type":"text","media_type":"text/plain","data":"#);
+            quote(&mut out, text);
+        }
     }
     out.push(b'}');
     Some(out)

@@ -279,3 +279,42 @@ fn signed_and_redacted_reasoning_is_kept_in_its_place() {
     assert_eq!(reply.parts[3], Part::ToolCall(reply.tool_calls[0].clone()));
     assert_eq!((reply.text.as_str(), reply.reasoning.as_deref()), ("so", Some("hm")));
 }
+
+#[test]
+fn calls_between_signed_reasoning_keep_their_places() {
+    let signed = |text: &str| json!({"type": "thinking", "thinking": text, "signature": text});
+    let blocks = json!([signed("a"), {"type": "tool_use", "id": "c", "name": "f", "input": {}}, signed("b"),
+        {"type": "tool_use", "id": "c", "name": "g", "input": {"n": 1}}]);
+    let mut assembly = Assembly::default();
+    assembly.take_whole(&json!({"content": blocks, "stop_reason": "tool_use"}), &mut |_| {}).unwrap();
+    let reply = Box::new(assembly).finish("m", &mut String::new).unwrap();
+    let kinds: Vec<String> = reply
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Reasoning { text, .. } => text.clone(),
+            Part::ToolCall(call) => format!("{} {}", call.name, call.id),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(kinds, ["a", "f c", "b", "g c_2"]);
+    assert_eq!(reply.tool_calls[1].arguments, r#"{"n":1}"#);
+}
+
+#[test]
+fn a_refusal_is_kept_as_one_also_behind_signed_reasoning() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s", "later": 1});
+    let said = json!({"type": "text", "text": "I cannot."});
+    let call = json!({"type": "tool_use", "id": "c", "name": "f", "input": {}});
+    let read = |blocks: Value| {
+        let mut assembly = Assembly::default();
+        assembly.take_whole(&json!({"content": blocks, "stop_reason": "refusal"}), &mut |_| {}).unwrap();
+        Box::new(assembly).finish("m", &mut String::new).unwrap()
+    };
+    let reply = read(json!([thinking, said, call]));
+    assert_eq!((&*reply.text, reply.finish, reply.tool_calls.len()), ("I cannot.", Finish::Refused, 0));
+    let payload = ProviderPayload::untagged(thinking.to_string());
+    let refusal = Part::Refusal { text: "I cannot.".into() };
+    assert_eq!(reply.parts, [Part::Reasoning { text: "hm".into(), payload: Some(payload) }, refusal.clone()]);
+    assert_eq!(read(json!([said])).parts, [refusal]);
+}

@@ -8,7 +8,7 @@ use crate::{
         tests::{call, shown, turn},
     },
 };
-use hermes_conversation::Role;
+use hermes_conversation::{ProviderPayload, Role};
 
 fn prefix(system: &str, tools: &str, messages: &[Shown]) -> Prefix {
     let mut prefix = Prefix::new(Style::PLAIN, tools, System::plain(system)).unwrap();
@@ -122,4 +122,24 @@ fn tools_are_sorted_and_their_parameters_stay_as_written() {
     let reversed: Vec<_> = tools.iter().rev().cloned().collect();
     assert_eq!(tools_json(&reversed), expected);
     assert_eq!(tools_json(&[]), "[]");
+}
+
+#[test]
+fn a_payload_of_reasoning_follows_the_calls_and_any_other_one_is_left_out() {
+    let send = |payload: &str| {
+        let payload = Some(ProviderPayload::untagged(payload.to_owned()));
+        let parts = vec![Part::Reasoning { text: "hm".into(), payload }, Part::text("so")];
+        let message = Shown { parts, tool_calls: vec![call("c", "{}")], ..shown(Role::Assistant, "so") };
+        let bytes = Style::PLAIN.render(&message).bytes().to_vec();
+        String::from_utf8(bytes).unwrap()
+    };
+    let details = r#"{ "reasoning_details": [{"type":"x","n":1.0,"t":"\u0041"}], "reasoning_content":"hm"}"#;
+    let sent = send(details);
+    assert!(sent.ends_with(&format!("}}}}],{}", details.trim_start_matches(['{', ' ']))), "{sent}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&sent).unwrap()["reasoning_content"], "hm");
+    let plain = send("{}");
+    for other in [r#"{"role":"system"}"#, r#"{"reasoning_content":"a","content":"b"}"#, "[1]", "nonsense", ""] {
+        assert_eq!(send(other), plain, "{other}");
+    }
+    assert!(!plain.contains("reasoning"), "{plain}");
 }
