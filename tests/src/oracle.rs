@@ -1,6 +1,8 @@
 //! The providers' rules for requests, written independently of the host.
 
 mod anthropic;
+mod content;
+mod media;
 
 use std::collections::HashSet;
 
@@ -66,6 +68,14 @@ pub fn assert_valid_marked_request(body: &Value) {
     }
 }
 
+/// The same for a gateway that returned reasoning and takes it back.
+#[track_caller]
+pub fn assert_valid_reasoning_request(body: &Value) {
+    if let Err(broken) = check_reasoning_request(body) {
+        panic!("a gateway would refuse this request: {broken}\n{}", outline(body));
+    }
+}
+
 /// Panics unless the request fits the window, estimated at four bytes of text per token.
 #[track_caller]
 pub fn assert_fits(body: &Value, window: usize) {
@@ -115,16 +125,34 @@ pub fn check_request(body: &Value) -> Result<(), String> {
 pub fn check_marked_request(body: &Value) -> Result<(), String> {
     anthropic::check_marks(body)?;
     let mut plain = body.clone();
-    for (at, message) in plain["messages"].as_array_mut().into_iter().flatten().enumerate() {
-        let Some(parts) = message["content"].as_array() else { continue };
-        let mut text = String::new();
-        for part in parts {
-            let place = format!("message {at}, part");
-            let part = object(part, &place)?;
-            only(part, &["type", "text", "cache_control"], &place)?;
-            text.push_str(self::text(part, "text", &place)?);
+    for message in plain["messages"].as_array_mut().into_iter().flatten() {
+        let Some(parts) = message["content"].as_array_mut() else { continue };
+        for part in parts.iter_mut().filter_map(Value::as_object_mut) {
+            part.shift_remove("cache_control");
         }
-        message["content"] = text.into();
+        // The official API takes a list only from the user.
+        if parts.iter().all(|part| part["type"] == "text" && part.as_object().is_some_and(|part| part.len() == 2)) {
+            message["content"] = parts.iter().filter_map(|part| part["text"].as_str()).collect::<String>().into();
+        }
+    }
+    check_request(&plain)
+}
+
+/// The reason why a gateway that returned reasoning would refuse the request, if any.
+pub fn check_reasoning_request(body: &Value) -> Result<(), String> {
+    let mut plain = body.clone();
+    for (at, message) in plain["messages"].as_array_mut().into_iter().flatten().enumerate() {
+        let Some(message) = message.as_object_mut().filter(|message| message["role"] == "assistant") else { continue };
+        let is_item = |item: &Value| item["type"].is_string();
+        let is_content = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+        let is_details =
+            |value: &Value| value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_item));
+        if message.shift_remove("reasoning_content").is_some_and(|value| !is_content(&value)) {
+            return Err(format!("message {at}: reasoning_content is empty or no text"));
+        }
+        if message.shift_remove("reasoning_details").is_some_and(|value| !is_details(&value)) {
+            return Err(format!("message {at}: reasoning_details is empty or no list of items with a type"));
+        }
     }
     check_request(&plain)
 }
@@ -196,14 +224,27 @@ impl Conversation {
             let place = format!("message {at}");
             let message = object(message, &place)?;
             let role = text(message, "role", &place)?;
+            let content = message.get("content").unwrap_or(&Value::Null);
+            let mut has_media = false;
+            if role == "user" {
+                only(message, &["role", "content", "name"], &place)?;
+                has_media = content::check_user_content(content, &place)?;
+            }
+            let repeats_pictures = has_media && self.before.as_deref() == Some("tool") && self.open.is_empty();
+            if repeats_pictures {
+                // The pictures belong to the results before them.
+                self.before = Some("pictures".to_owned());
+                continue;
+            }
             self.check_order(&place, role)?;
             match role {
-                "system" | "user" => {
+                "system" => {
                     only(message, &["role", "content", "name"], &place)?;
                     if text(message, "content", &place)?.trim().is_empty() {
-                        return Err(format!("{place}: the {role} message is empty"));
+                        return Err(format!("{place}: the system message is empty"));
                     }
                 }
+                "user" => {}
                 "assistant" => self.check_assistant(message, &place)?,
                 _ => self.check_result(message, &place)?,
             }
@@ -213,7 +254,7 @@ impl Conversation {
             return Err(format!("the call `{open}` has no result"));
         }
         match self.before.as_deref() {
-            Some("user" | "tool") => Ok(()),
+            Some("user" | "tool" | "pictures") => Ok(()),
             Some(last) => Err(format!("the last message is of the role {last}: there is nothing to answer")),
             None => Err("there are no messages".into()),
         }
@@ -228,7 +269,7 @@ impl Conversation {
         match (self.before.as_deref(), role) {
             (None, "system")
             | (Some("system" | "assistant"), "user")
-            | (Some("user" | "tool"), "assistant")
+            | (Some("user" | "tool" | "pictures"), "assistant")
             | (Some("assistant" | "tool"), "tool") => Ok(()),
             (before, role) => Err(format!("{place}: {role} may not follow {}", before.unwrap_or("nothing"))),
         }
@@ -236,13 +277,14 @@ impl Conversation {
 
     fn check_assistant(&mut self, message: &Map<String, Value>, place: &str) -> Result<(), String> {
         only(message, &["role", "content", "name", "tool_calls", "refusal", "audio"], place)?;
-        let content = match message.get("content") {
-            None | Some(Value::Null) => "",
-            Some(Value::String(content)) => content,
-            Some(_) => return Err(format!("{place}: the content is no text")),
+        let refusal = match message.get("refusal") {
+            None | Some(Value::Null) => false,
+            Some(Value::String(refusal)) => !refusal.is_empty(),
+            Some(_) => return Err(format!("{place}: `refusal` is no text")),
         };
+        let words = content::check_assistant_content(message.get("content"), place)? || refusal;
         let Some(calls) = message.get("tool_calls") else {
-            return if content.is_empty() { Err(format!("{place}: neither words nor calls")) } else { Ok(()) };
+            return if words { Ok(()) } else { Err(format!("{place}: neither words nor calls")) };
         };
         let calls = calls.as_array().filter(|calls| !calls.is_empty());
         for (number, call) in calls.ok_or(format!("{place}: tool_calls is no list, or empty"))?.iter().enumerate() {
@@ -373,7 +415,7 @@ mod tests {
             (json!([system(), user("a"), said("b"), said("c")]), "message 3: assistant may not follow assistant"),
             (json!([system(), user("a"), said("b")]), "nothing to answer"),
             (json!([system(), user("a"), system()]), "message 2: system may not follow user"),
-            (json!([system(), user(" ")]), "message 1: the user message is empty"),
+            (json!([system(), user(" ")]), "message 1: the content is empty"),
             (json!([system(), user("a"), said(""), user("b")]), "neither words nor calls"),
             (json!([system(), user("a"), calls(&[]), user("b")]), "tool_calls is no list, or empty"),
             (json!([system(), user("a"), calls(&["a"]), user("b")]), "message 3: the call `a` has no result"),

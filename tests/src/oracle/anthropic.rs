@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{object, only, text};
+use super::{media, object, only, text};
 use crate::wire::list;
 
 /// The parameters of the stable API.
@@ -184,36 +184,27 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
     }
 }
 
-/// Checks that results for all open calls come first, followed by text.
+/// Checks that results for all open calls come first, followed by text, pictures and documents.
 fn check_results(blocks: &[Value], mut open: Vec<String>, place: &str) -> Result<(), String> {
-    let mut words = false;
+    let mut results_end = false;
     for (number, block) in blocks.iter().enumerate() {
         let place = format!("{place}, block {number}");
         let block = object(block, &place)?;
         match text(block, "type", &place)? {
-            "text" => {
-                check_text(block, &place)?;
-                words = true;
-            }
-            "tool_result" if words => return Err(format!("{place}: a result behind words")),
+            "tool_result" if results_end => return Err(format!("{place}: a result behind words or pictures")),
             "tool_result" => {
-                only(block, &["type", "tool_use_id", "content", "is_error", "cache_control"], &place)?;
-                let id = text(block, "tool_use_id", &place)?;
+                let id = check_result(block, &place)?;
                 let Some(called) = open.iter().position(|call| call == id) else {
                     return Err(format!("{place}: a result for `{id}`, which the message before does not call"));
                 };
                 open.remove(called);
-                match block.get("content") {
-                    None | Some(Value::String(_)) => {}
-                    Some(Value::Array(parts)) => {
-                        for part in parts {
-                            check_text(object(part, &place)?, &place)?;
-                        }
-                    }
-                    Some(_) => return Err(format!("{place}: the content of the result is no text")),
-                }
             }
-            other => return Err(format!("{place}: a block of the type `{other}` in a message of the user")),
+            kind => {
+                if !check_said(kind, block, &place)? {
+                    return Err(format!("{place}: a block of the type `{kind}` in a message of the user"));
+                }
+                results_end = true;
+            }
         }
     }
     match open.first() {
@@ -222,13 +213,103 @@ fn check_results(blocks: &[Value], mut open: Vec<String>, place: &str) -> Result
     }
 }
 
+/// Checks a result and returns the id of its call.
+fn check_result<'a>(block: &'a Map<String, Value>, place: &str) -> Result<&'a str, String> {
+    only(block, &["type", "tool_use_id", "content", "is_error", "cache_control"], place)?;
+    if block.get("is_error").is_some_and(|failed| !failed.is_boolean()) {
+        return Err(format!("{place}: `is_error` is neither true nor false"));
+    }
+    let is_error = block.get("is_error") == Some(&Value::Bool(true));
+    match block.get("content") {
+        None | Some(Value::String(_)) => {}
+        Some(Value::Array(parts)) => {
+            for (number, part) in parts.iter().enumerate() {
+                let place = format!("{place}, part {number}");
+                let part = object(part, &place)?;
+                let kind = text(part, "type", &place)?;
+                if !check_said(kind, part, &place)? {
+                    return Err(format!("{place}: a block of the type `{kind}` in a result"));
+                }
+                if is_error && kind != "text" {
+                    return Err(format!("{place}: a result with `is_error` takes only text"));
+                }
+            }
+        }
+        Some(_) => return Err(format!("{place}: the content of the result is neither a text nor a list of blocks")),
+    }
+    text(block, "tool_use_id", place)
+}
+
+/// Checks a text, a picture or a document. False for a block of another type.
+fn check_said(kind: &str, block: &Map<String, Value>, place: &str) -> Result<bool, String> {
+    match kind {
+        "text" => check_text(block, place)?,
+        "image" => {
+            only(block, &["type", "source", "cache_control"], place)?;
+            check_source(block, media::check_picture, place)?;
+        }
+        "document" => {
+            only(block, &["type", "source", "title", "context", "citations", "cache_control"], place)?;
+            check_source(block, media::check_document, place)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn check_source(
+    block: &Map<String, Value>,
+    check: fn(&str, &str, &str) -> Result<(), String>,
+    place: &str,
+) -> Result<(), String> {
+    let place = format!("{place}, source");
+    let source = object(block.get("source").unwrap_or(&Value::Null), &place)?;
+    let is_document = block.get("type").is_some_and(|kind| kind == "document");
+    match text(source, "type", &place)? {
+        "url" => {
+            only(source, &["type", "url"], &place)?;
+            media::check_address(text(source, "url", &place)?, &place)
+        }
+        "base64" => {
+            only(source, &["type", "media_type", "data"], &place)?;
+            check(text(source, "media_type", &place)?, text(source, "data", &place)?, &place)
+        }
+        "text" if is_document => {
+            only(source, &["type", "media_type", "data"], &place)?;
+            match (text(source, "media_type", &place)?, text(source, "data", &place)?.trim()) {
+                ("text/plain", data) if !data.is_empty() => Ok(()),
+                _ => Err(format!("{place}: no plain text, or an empty one")),
+            }
+        }
+        other => Err(format!("{place}: the type `{other}`")),
+    }
+}
+
 fn check_calls(blocks: &[Value], ids: &mut HashSet<String>, place: &str) -> Result<Vec<String>, String> {
     let mut open = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
         let place = format!("{place}, block {number}");
         let block = object(block, &place)?;
+        let is_last = number + 1 == blocks.len();
         match text(block, "type", &place)? {
             "text" => check_text(block, &place)?,
+            "thinking" | "redacted_thinking" if is_last => {
+                return Err(format!("{place}: the last block of a message is reasoning"));
+            }
+            "thinking" => {
+                only(block, &["type", "thinking", "signature"], &place)?;
+                // Models that do not show their reasoning sign an empty text.
+                text(block, "thinking", &place)?;
+                if text(block, "signature", &place)?.is_empty() {
+                    return Err(format!("{place}: reasoning without a signature"));
+                }
+            }
+            "redacted_thinking" => {
+                only(block, &["type", "data"], &place)?;
+                if text(block, "data", &place)?.is_empty() {
+                    return Err(format!("{place}: redacted reasoning without data"));
+                }
+            }
             "tool_use" => {
                 only(block, &["type", "id", "name", "input", "cache_control"], &place)?;
                 let id = text(block, "id", &place)?;
@@ -282,163 +363,4 @@ pub fn marks(body: &Value) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::wire::examples;
-
-    fn request(messages: Value) -> Value {
-        let [_, mut request] = examples::both();
-        request["messages"] = messages;
-        request
-    }
-
-    fn user(blocks: Value) -> Value {
-        json!({"role": "user", "content": blocks})
-    }
-
-    fn said(blocks: Value) -> Value {
-        json!({"role": "assistant", "content": blocks})
-    }
-
-    fn calls(ids: &[&str]) -> Value {
-        let call =
-            |id: &&str| json!({"type": "tool_use", "id": id, "name": "read_file", "input": {"cache_control": 1}});
-        said(ids.iter().map(call).collect())
-    }
-
-    fn result(id: &str) -> Value {
-        json!({"type": "tool_result", "tool_use_id": id, "content": ""})
-    }
-
-    #[test]
-    fn a_conversation_with_calls_and_results_is_accepted() {
-        let [_, example] = examples::both();
-        assert_eq!(check_anthropic_request(&example), Ok(()));
-        let messages = json!([
-            user(json!("hi")),
-            calls(&["a", "b"]),
-            // Results can be in any order, followed by text.
-            user(json!([result("b"), result("a"), {"type": "text", "text": "and"}])),
-            said(json!("done")),
-            user(json!([{"type": "text", "text": "more"}])),
-        ]);
-        assert_eq!(check_anthropic_request(&request(messages)), Ok(()));
-        let plain = json!({"model": "m", "max_tokens": 1, "system": "You help.", "messages": [user(json!("hi"))]});
-        assert_eq!(check_anthropic_request(&plain), Ok(()));
-    }
-
-    #[test]
-    fn an_invalid_conversation_is_refused_with_its_position() {
-        let empty = json!([{"type": "text", "text": " "}]);
-        let hi = || user(json!("hi"));
-        let cases = [
-            (json!([]), "no messages"),
-            (json!([said(json!("hi"))]), "message 0: assistant where user is due"),
-            (json!([{"role": "system", "content": "hi"}]), "message 0: system where user is due"),
-            (json!([hi(), hi()]), "message 1: user where assistant is due"),
-            (json!([hi(), said(json!("a")), said(json!("b"))]), "message 2: assistant where user is due"),
-            (json!([hi(), said(json!("a"))]), "nothing to answer"),
-            (json!([user(json!(""))]), "message 0: the content"),
-            (json!([user(json!([]))]), "message 0: the content"),
-            (json!([user(json!(null))]), "message 0: the content"),
-            (json!([user(empty.clone())]), "message 0, block 0: the text is empty"),
-            (json!([hi(), said(empty), hi()]), "message 1, block 0: the text is empty"),
-            (json!([user(json!([{"type": "image"}]))]), "of the type `image`"),
-            (json!([hi(), said(json!([result("a")])), hi()]), "of the type `tool_result`"),
-            (json!([hi(), calls(&["a"]), hi()]), "message 2: the call `a` has no result"),
-            (json!([hi(), calls(&["a", "b"]), user(json!([result("a")]))]), "the call `b` has no result"),
-            (json!([hi(), calls(&["a"]), user(json!([result("b")]))]), "`b`, which the message before"),
-            (json!([hi(), calls(&["a"]), user(json!([result("a"), result("a")]))]), "`a`, which the message before"),
-            (json!([hi(), said(json!("a")), user(json!([result("a")]))]), "`a`, which the message before"),
-            (json!([hi(), calls(&["a"]), user(json!([{"type": "text", "text": "x"}, result("a")]))]), "behind words"),
-            (json!([hi(), calls(&["a", "a"]), hi()]), "used before"),
-            (json!([hi(), calls(&["a:1"]), hi()]), "the id `a:1`"),
-        ];
-        for (messages, rule) in cases {
-            let refused = check_anthropic_request(&request(messages.clone())).unwrap_err();
-            assert!(refused.contains(rule), "{refused} for {messages}");
-        }
-    }
-
-    #[test]
-    fn unknown_keys_are_refused_everywhere() {
-        let [_, good] = examples::both();
-        for (place, key) in [
-            ("", "stream_options"),
-            ("", "cache_control"),
-            ("/tools/0", "function"),
-            ("/system/0", "name"),
-            ("/system/0/cache_control", "scope"),
-            ("/messages/0", "cache_control"),
-            ("/messages/0/content/0", "id"),
-            ("/messages/1/content/1", "index"),
-            ("/messages/2/content/0", "name"),
-        ] {
-            let mut bad = good.clone();
-            bad.pointer_mut(place).unwrap()[key] = json!({"type": "ephemeral"});
-            assert!(check_anthropic_request(&bad).unwrap_err().contains(key), "{place} {key}");
-        }
-    }
-
-    #[test]
-    fn invalid_values_are_refused() {
-        let [_, good] = examples::both();
-        for (place, value, rule) in [
-            ("/max_tokens", json!(0), "max_tokens"),
-            ("/max_tokens", json!(null), "max_tokens"),
-            ("/model", json!(""), "no model"),
-            ("/system", json!(""), "system"),
-            ("/system", json!([]), "system"),
-            ("/system/1/text", json!(""), "system block 1: the text is empty"),
-            ("/tools/0/input_schema", json!({"type": "string"}), "no object"),
-            ("/tools/0/input_schema/anyOf", json!([]), "`anyOf` at the root"),
-            ("/tools/0/name", json!("a b"), "no name"),
-            ("/messages/1/content/1/input", json!("{}"), "input: no object"),
-            ("/messages/1/content/1/input", json!([]), "input: no object"),
-            ("/messages/2/content/0/content", json!([{"type": "text", "text": ""}]), "the text is empty"),
-        ] {
-            let mut bad = good.clone();
-            let (parent, key) = place.rsplit_once('/').unwrap();
-            bad.pointer_mut(parent).unwrap()[key] = value.clone();
-            let refused = check_anthropic_request(&bad).unwrap_err();
-            assert!(refused.contains(rule), "{place} {value}: {refused}");
-        }
-        let mut bad = good;
-        bad["temperature"] = json!(1.5);
-        assert!(check_anthropic_request(&bad).unwrap_err().contains("temperature"));
-    }
-
-    #[test]
-    fn at_most_four_marks_are_allowed_and_none_on_an_empty_block() {
-        let [_, mut request] = examples::both();
-        let mark = json!({"type": "ephemeral"});
-        let places = ["/tools/0", "/messages/0/content/0", "/messages/2/content/1", "/messages/2/content/0"];
-        for place in &places[..3] {
-            request.pointer_mut(place).unwrap()["cache_control"] = mark.clone();
-        }
-        assert_eq!(check_anthropic_request(&request), Ok(()));
-        assert_eq!(marks(&request), ["/tools/0", "/system/0", "/messages/0/content/0", "/messages/2/content/1"]);
-        let mut bad = request.clone();
-        bad.pointer_mut(places[3]).unwrap()["cache_control"] = mark;
-        assert!(check_anthropic_request(&bad).unwrap_err().contains("5 marks"));
-
-        let mut bad = request.clone();
-        bad["system"][0]["text"] = json!("");
-        assert!(check_anthropic_request(&bad).unwrap_err().contains("a mark on an empty text"));
-        for (mark, rule) in [
-            (json!({"type": "ephemeral", "ttl": "1h"}), "an hour behind"),
-            (json!({"type": "ephemeral", "ttl": "1d"}), "neither 5m nor 1h"),
-            (json!({"type": "permanent"}), "not `ephemeral`"),
-            (json!(null), "mark: no object"),
-        ] {
-            let mut bad = request.clone();
-            bad["messages"][0]["content"][0]["cache_control"] = mark.clone();
-            assert!(check_anthropic_request(&bad).unwrap_err().contains(rule), "{mark}");
-        }
-        request["tools"][0]["cache_control"]["ttl"] = json!("1h");
-        assert_eq!(check_anthropic_request(&request), Ok(()));
-    }
-}
+mod tests;
