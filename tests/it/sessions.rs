@@ -5,4 +5,5 @@ mod crash;
 mod damaged;
 mod pictures;
 mod released;
+mod providers;
 mod turns;

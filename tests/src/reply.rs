@@ -62,7 +62,11 @@ pub(crate) enum Counters {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Completion {
+    /// Before the text: blocks of Anthropic's messages, or items of `reasoning_details`.
+    reasoning: Vec<Value>,
     text: String,
+    /// Whether the text is a refusal.
+    refused: bool,
     calls: Vec<Call>,
     usage: Option<(u64, u64)>,
     pub(crate) counters: Counters,
@@ -83,6 +87,11 @@ impl Reply {
         Self::completion(String::new(), calls.into_iter().collect())
     }
 
+    /// A refusal in these words.
+    pub fn refusal(text: impl Into<String>) -> Self {
+        Self::text(text).with(|completion| completion.refused = true)
+    }
+
     /// An error in the form of the official API.
     pub fn error(status: u16, message: &str) -> Self {
         Self { kind: Kind::Error { status, message: message.to_owned() }, headers: Vec::new() }
@@ -100,13 +109,21 @@ impl Reply {
 
     fn completion(text: String, calls: Vec<Call>) -> Self {
         let (pause, counters) = (Duration::ZERO, Counters::OfTheServer);
-        let completion = Completion { text, calls, usage: None, counters, step: 8, pause, fault: None };
+        let (reasoning, refused) = (Vec::new(), false);
+        let completion =
+            Completion { reasoning, text, refused, calls, usage: None, counters, step: 8, pause, fault: None };
         Self { kind: Kind::Completion(completion), headers: Vec::new() }
     }
 
     /// Adds a text before the calls.
     pub fn saying(self, text: &str) -> Self {
         self.with(|completion| text.clone_into(&mut completion.text))
+    }
+
+    /// Adds reasoning before the text, in the form of the API that is asked: blocks of the types `thinking` and
+    /// `redacted_thinking`, or items of `reasoning_details`.
+    pub fn thinking(self, reasoning: impl IntoIterator<Item = Value>) -> Self {
+        self.with(|completion| completion.reasoning.extend(reasoning))
     }
 
     /// Sets the characters of text or arguments per frame.

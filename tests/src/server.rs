@@ -3,6 +3,8 @@
 //! It answers chat completions at `/v1/chat/completions` and Anthropic's messages at `/v1/messages`, from one script.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -202,6 +204,7 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
     let Ok(body) = serde_json::from_slice::<Value>(&raw) else {
         return whole(&Reply::json(400, &refusal(wire, 400, "the body is not JSON")), None);
     };
+    record(wire, &raw);
     let mut request = Request { wire, body: body.clone(), raw, headers: texts(&headers), bill: None };
     let mut number = 0;
     shared.change(|log| {
@@ -240,6 +243,15 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         }
         Kind::Raw { .. } => whole(&reply, Some(shared)),
     }
+}
+
+/// Writes a body into the folder that `cargo xtask sdk-check` names, where it checks the bodies of all tests that it runs.
+fn record(wire: Wire, body: &[u8]) {
+    static RECORDED: AtomicUsize = AtomicUsize::new(0);
+    let Some(folder) = std::env::var_os("HERMES_RECORD_REQUESTS") else { return };
+    let number = RECORDED.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{}-{number:04}.{}.json", std::process::id(), wire.name());
+    std::fs::write(Path::new(&folder).join(name), body).expect("the folder for recorded requests can be written");
 }
 
 /// Bills the request, and returns the usage to report. A script's own usage takes precedence.

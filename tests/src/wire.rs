@@ -1,7 +1,6 @@
 //! Reads requests independently of their API.
 //!
 //! Chat completions and Anthropic's messages have the same content in two forms. Scripts and assertions use these functions.
-//! was sent uses these.
 
 use serde_json::Value;
 
@@ -15,6 +14,14 @@ pub enum Wire {
 }
 
 impl Wire {
+    /// The name of the wire format in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "chat_completions",
+            Self::AnthropicMessages => "anthropic_messages",
+        }
+    }
+
     /// The API for a request path. `None` for an unknown path.
     pub(crate) fn at(path: &str) -> Option<Self> {
         match path {

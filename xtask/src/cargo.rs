@@ -53,7 +53,8 @@ impl Repository {
         self.target().join("fuzz")
     }
 
-    fn target(&self) -> PathBuf {
+    /// The target folder of the host's workspace.
+    pub(crate) fn target(&self) -> PathBuf {
         match std::env::var_os("CARGO_TARGET_DIR") {
             // Cargo reads it relative to the current folder.
             Some(target) if !target.is_empty() => {

@@ -12,6 +12,7 @@ mod guests;
 mod natives;
 mod processes;
 mod responder;
+mod sdk_check;
 mod startup;
 
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ usage: cargo xtask COMMAND
   chaos [N]     N turns with random restarts, kills, forks and switches of engine and model (2000)
   fuzz [TARGET…] [--seconds N]
                 fuzz each target for N seconds (600); needs cargo-fuzz
+  sdk-check     record the requests of whole conversations and check them against the types of the official Python
+                SDKs; needs Python 3 and its package index
   lint          check formatting and run clippy for the host and the guests; warnings are errors
   build         build the release binary with all plugins: target/release/hermes
   plugins       build the plugins and stage them in target/bundled and target/test-guests
@@ -75,6 +78,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
         ["chaos", steps] => checks::chaos(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
+        ["sdk-check"] => sdk_check::run(&repository),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),

@@ -6,7 +6,11 @@ use super::{Call, Completion, pieces};
 
 impl Completion {
     fn stop_reason(&self) -> &'static str {
-        if self.calls.is_empty() { "end_turn" } else { "tool_use" }
+        match (self.refused, self.calls.is_empty()) {
+            (true, _) => "refusal",
+            (false, true) => "end_turn",
+            (false, false) => "tool_use",
+        }
     }
 
     pub(super) fn anthropic_events(&self, request: &Value, usage: &Value) -> Vec<String> {
@@ -29,6 +33,17 @@ impl Completion {
             events.push(event(json!({"type": "content_block_stop", "index": index})));
             index += 1;
         };
+        for reasoning in &self.reasoning {
+            let Some(thinking) = reasoning["thinking"].as_str() else {
+                // Redacted reasoning arrives whole.
+                block(reasoning.clone(), Vec::new());
+                continue;
+            };
+            let mut deltas: Vec<Value> =
+                pieces(thinking, self.step).map(|piece| json!({"type": "thinking_delta", "thinking": piece})).collect();
+            deltas.push(json!({"type": "signature_delta", "signature": reasoning["signature"]}));
+            block(json!({"type": "thinking", "thinking": "", "signature": ""}), deltas);
+        }
         if !self.text.is_empty() {
             let deltas = pieces(&self.text, self.step).map(|piece| json!({"type": "text_delta", "text": piece}));
             block(json!({"type": "text", "text": ""}), deltas.collect());
@@ -52,7 +67,7 @@ impl Completion {
             self.calls.iter().map(|call| use_of(call, &serde_json::from_str(&call.arguments).unwrap_or_default()));
         json!({
             "id": "msg_scripted", "type": "message", "role": "assistant", "model": request["model"],
-            "content": text.into_iter().chain(calls).collect::<Vec<_>>(),
+            "content": self.reasoning.iter().cloned().chain(text).chain(calls).collect::<Vec<_>>(),
             "stop_reason": self.stop_reason(), "stop_sequence": null, "usage": usage,
         })
     }
@@ -90,7 +105,10 @@ mod tests {
     #[test]
     fn the_events_of_a_stream_add_up_to_the_whole_reply() {
         let input = json!({"path": "a long/päth.txt"});
+        let thinking = json!({"type": "thinking", "thinking": "I look.", "signature": "c2ln"});
+        let redacted = json!({"type": "redacted_thinking", "data": "xyz"});
         let reply = Reply::calls([Call::new("c1", "read_file", &input)]).saying("Grüße, a moment").in_steps_of(3);
+        let reply = reply.thinking([thinking.clone(), redacted.clone()]);
         let Kind::Completion(completion) = &reply.kind else { panic!("no completion") };
         let usage = json!({"input_tokens": 7, "output_tokens": 30});
         let events = completion.anthropic_events(&json!({"model": "m"}), &usage);
@@ -105,8 +123,11 @@ mod tests {
             .collect();
         let told = |pointer: &str| data.iter().filter_map(|data| data.pointer(pointer)?.as_str()).collect::<String>();
         let whole = completion.anthropic_whole(&json!({"model": "m"}), &usage);
-        assert_eq!(told("/delta/text"), whole["content"][0]["text"].as_str().unwrap());
-        assert_eq!(serde_json::from_str::<Value>(&told("/delta/partial_json")).unwrap(), whole["content"][1]["input"]);
+        assert_eq!((&whole["content"][0], &whole["content"][1]), (&thinking, &redacted));
+        assert_eq!((told("/delta/thinking"), told("/delta/signature")), ("I look.".to_owned(), "c2ln".to_owned()));
+        assert!(data.iter().any(|data| data["content_block"] == redacted));
+        assert_eq!(told("/delta/text"), whole["content"][2]["text"].as_str().unwrap());
+        assert_eq!(serde_json::from_str::<Value>(&told("/delta/partial_json")).unwrap(), whole["content"][3]["input"]);
         assert_eq!((told("/delta/stop_reason").as_str(), &whole["stop_reason"]), ("tool_use", &json!("tool_use")));
         assert_eq!(data[0]["message"]["usage"]["input_tokens"], 7);
         assert_eq!(data.last().unwrap()["type"], "message_stop");

@@ -9,6 +9,11 @@ impl Completion {
         if self.calls.is_empty() { "stop" } else { "tool_calls" }
     }
 
+    /// The member that has the text.
+    fn said(&self) -> &'static str {
+        if self.refused { "refusal" } else { "content" }
+    }
+
     pub(super) fn chat_events(&self, request: &Value, usage: &Value) -> Vec<String> {
         let frames = self.frames(request, usage).into_iter().chain(["[DONE]".to_owned()]);
         frames.map(|frame| format!("data: {frame}\n\n")).collect()
@@ -32,7 +37,9 @@ impl Completion {
         };
 
         let mut frames = vec![delta(json!({"role": "assistant", "content": ""}), Value::Null)];
-        frames.extend(pieces(&self.text, self.step).map(|piece| delta(json!({"content": piece}), Value::Null)));
+        frames.extend(self.reasoning.iter().map(|item| delta(json!({"reasoning_details": [item]}), Value::Null)));
+        let said = self.said();
+        frames.extend(pieces(&self.text, self.step).map(|piece| delta(json!({said: piece}), Value::Null)));
         for (index, call) in self.calls.iter().enumerate() {
             let opening = json!({"tool_calls": [{
                 "index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""},
@@ -58,7 +65,11 @@ impl Completion {
                        "function": {"name": call.name, "arguments": call.arguments}})
             })
             .collect();
-        let mut message = json!({"role": "assistant", "content": self.text});
+        let mut message = json!({"role": "assistant", "content": null});
+        message[self.said()] = self.text.as_str().into();
+        if !self.reasoning.is_empty() {
+            message["reasoning_details"] = self.reasoning.clone().into();
+        }
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();
         }
@@ -101,5 +112,23 @@ mod tests {
         let frames = frames(&Reply::text("hi"), &request);
         let last = frames.last().unwrap();
         assert_eq!((&last["choices"], &last["usage"]["total_tokens"]), (&json!([]), &json!(9)));
+    }
+
+    #[test]
+    fn a_refusal_and_reasoning_have_members_of_their_own() {
+        let item = json!({"type": "reasoning.encrypted", "data": "x"});
+        let reply = Reply::refusal("I cannot.").thinking([item.clone()]).in_steps_of(4);
+        let frames = frames(&reply, &json!({"model": "m"}));
+        let told =
+            |pointer: &str| frames.iter().filter_map(|frame| frame.pointer(pointer)?.as_str()).collect::<String>();
+        assert_eq!(
+            (told("/choices/0/delta/refusal"), told("/choices/0/delta/content")),
+            ("I cannot.".into(), "".into())
+        );
+        assert_eq!(frames[1]["choices"][0]["delta"]["reasoning_details"], json!([item]));
+        let Kind::Completion(completion) = &reply.kind else { panic!("no completion") };
+        let message = completion.chat_whole(&json!({"model": "m"}), &Value::Null)["choices"][0]["message"].clone();
+        assert_eq!((&message["refusal"], &message["content"]), (&json!("I cannot."), &Value::Null));
+        assert_eq!(message["reasoning_details"], json!([item]));
     }
 }
