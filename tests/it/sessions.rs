@@ -4,6 +4,6 @@ mod branches;
 mod crash;
 mod damaged;
 mod pictures;
-mod released;
 mod providers;
+mod released;
 mod turns;

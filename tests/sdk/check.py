@@ -25,7 +25,8 @@ import openai.types.chat.completion_create_params as chat_params  # noqa: E402
 
 typing.Iterable = ITERABLE
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: E402
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError  # noqa: E402
+from typing_extensions import is_typeddict  # noqa: E402
 
 # Members outside the official types that a gateway takes back: only from the provider that sent them.
 REASONING = ("reasoning_content", "reasoning_details")
@@ -36,6 +37,7 @@ MARK = "cache_control"
 def strict():
     """Forbids unknown keys in every parameter type of both SDKs."""
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    models = []
     for name, module in list(sys.modules.items()):
         if not name.startswith(("anthropic.types.", "openai.types.")):
             continue
@@ -45,12 +47,14 @@ def strict():
             # What an SDK reads from a file; a body has only text.
             if kind in ("Base64FileInput", "FileTypes"):
                 setattr(module, kind, str)
-            if isinstance(value, type) and typing.is_typeddict(value) or is_typed_dict(value):
+            if is_typeddict(value):
                 value.__pydantic_config__ = config
-
-
-def is_typed_dict(value):
-    return isinstance(value, type) and hasattr(value, "__required_keys__") and hasattr(value, "__total__")
+            # Blocks of replies are allowed in requests as well, and allow unknown keys by themselves.
+            if isinstance(value, type) and issubclass(value, BaseModel) and value.model_config.get("extra") == "allow":
+                value.model_config["extra"] = "forbid"
+                models.append(value)
+    for model in models:
+        model.model_rebuild(force=True)
 
 
 def adapters(module, name):

@@ -6,7 +6,9 @@ mod recorded;
 
 use std::collections::BTreeMap;
 
-use hermes_conversation::{Conversation, Draft, Model, SessionId, Usage, View, render};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hermes_conversation::{Conversation, Draft, Media, Model, Part, Role, SessionId, Usage, View, render};
 use hermes_store::{Lease, NewSession, Parent, ParentKind, PruneFilter, RequestRecord, Store};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -394,7 +396,6 @@ fn lineage_case(input: &Value) -> Value {
 }
 
 const LOADING: &[Differing] = &[
-    ("parts", r#""messages are text""#, "messages are text: no pictures, no parts"),
     (
         "ancestors-off",
         r#"[{"role": "user", "content": "one"}, {"role": "assistant", "content": "1"},
@@ -421,6 +422,30 @@ fn session_loading() {
     check("session_loading", LOADING, loading_case, |expected| expected["messages"].clone());
 }
 
+fn parts_of(content: &Value) -> Vec<Part> {
+    let part = |part: &Value| match part["image_url"]["url"].as_str() {
+        Some(url) => {
+            let (_, data) = url.split_once(";base64,").unwrap();
+            Part::Image(Media::image(STANDARD.decode(data).unwrap(), None).unwrap())
+        }
+        None => Part::text(part["text"].as_str().unwrap()),
+    };
+    content.as_array().unwrap().iter().map(part).collect()
+}
+
+/// A part in the recorded form, with its bytes from the store.
+fn recorded_part(store: &Store, part: &Part) -> Value {
+    match part {
+        Part::Text { text } => json!({"type": "text", "text": text}),
+        Part::Image(image) => {
+            let bytes = store.blob(&image.blob().unwrap().hash).unwrap().unwrap();
+            let url = format!("data:{};base64,{}", image.media_type, STANDARD.encode(bytes));
+            json!({"type": "image_url", "image_url": {"url": url}})
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 fn loading_case(input: &Value) -> Value {
     let mut stage = Stage::empty();
     let mut last = String::new();
@@ -429,11 +454,11 @@ fn loading_case(input: &Value) -> Value {
         let parent = session["parent"].as_str().map(|parent| (parent, ParentKind::Continuation));
         stage.create(&last, parent, BEGUN, "cli", "m");
         for message in session["messages"].as_array().unwrap() {
-            let Some(content) = message["content"].as_str() else { return json!("messages are text") };
-            let draft = match message["role"].as_str().unwrap() {
-                "user" => Draft::user(content, 1),
-                "assistant" => Draft::assistant(content, Vec::new(), 1),
-                other => panic!("unknown role {other}"),
+            let draft = match (message["role"].as_str().unwrap(), message["content"].as_str()) {
+                ("user", Some(content)) => Draft::user(content, 1),
+                ("user", None) => Draft::of_parts(Role::User, parts_of(&message["content"]), 1),
+                ("assistant", Some(content)) => Draft::assistant(content, Vec::new(), 1),
+                (other, _) => panic!("unknown role {other}, or content without text"),
             };
             let sent = message["api_content"].as_str().map(str::to_owned);
             stage.store.append(&stage.names[&last], &[Draft { sent, ..draft }]).unwrap();
@@ -446,6 +471,9 @@ fn loading_case(input: &Value) -> Value {
     }
     let message = |message: &hermes_conversation::Message| {
         let mut told = json!({"role": message.role, "content": message.content});
+        if !message.parts.is_empty() {
+            told["content"] = message.parts.iter().map(|part| recorded_part(&stage.store, part)).collect();
+        }
         if let Some(sent) = &message.sent {
             told["api_content"] = json!(sent);
         }

@@ -24,7 +24,8 @@ fn marks_in(value: &Value) -> Vec<&Value> {
 const BREAKPOINTS: &str = "marked are the system prompt, the end of the previous request and the last message, so \
      that a long burst between two requests is bridged; not the last three messages";
 const ONE_SYSTEM: &str = "there is one system prompt, in front";
-const PAIRED_BEFORE: &str = "calls and results are paired before they are stored; what was sent is not rewritten";
+const PAIRED_BEFORE: &str =
+    "the host renders a valid conversation for every wire: a call without a result gets one that says so";
 
 fn style(native: bool) -> Style {
     match native {

@@ -1,6 +1,8 @@
 //! Chat history to Anthropic's messages, and whole requests.
 
-use hermes_conversation::{Role, Shown, ToolCall};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hermes_conversation::{Media, Part, ProviderPayload, Role, Shown, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::{as_blocks, differs, run};
@@ -8,9 +10,17 @@ use crate::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System
 
 const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
 
-const TEXT_ONLY: &str = "a message of the log is text: of parts, the texts are kept";
-const NO_REASONING: &str = "reasoning is neither asked for nor sent back in the first form of the mode";
-const PAIRED_BEFORE: &str = "calls and results are paired before they are stored, and what was sent is not rewritten";
+const SNIFFED: &str = "the type of an image is read from its bytes, and other bytes are refused when they are attached";
+const IMAGE_ALONE: &str = "an image without text is sent";
+const NO_CITATIONS: &str = "documents are sent without citations, and replies keep none";
+const PARTS_AS_TEXT: &str = "the text parts of a result are sent as text, not as the JSON of their list";
+const EVERY_TURN: &str =
+    "signed reasoning stays in every turn, so that sent bytes stay; the API ignores what it does not need";
+const UNSIGNED: &str =
+    "reasoning without a signature is only shown: it is not sent as something that the model answered";
+const NOT_REQUESTED: &str = "thinking is not requested: no setting asks for it";
+const PAIRED_BEFORE: &str = "the host renders a valid conversation for every wire: a call without a result gets one that says so, \
+     and a result without a call is left out";
 const BLOCKS_STAY: &str = "texts of neighbours stay blocks of their own: what was sent is a prefix of what follows";
 const MARKS_LAST: &str = "marks are placed by breakpoints when a body is written, not taken from messages";
 const MENDED_ONLY: &str = "a schema is sent as its author wrote it unless the API refuses it";
@@ -31,22 +41,27 @@ pub(super) fn history(messages: &Value) -> (String, Vec<Shown>) {
             "tool" => Role::Tool,
             _ => Role::User,
         };
-        let calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| ToolCall {
-            id: call["id"].as_str().unwrap().to_owned(),
-            name: call["function"]["name"].as_str().unwrap().to_owned(),
-            arguments: match &call["function"]["arguments"] {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            },
-        });
+        let calls: Vec<ToolCall> = message["tool_calls"].as_array().into_iter().flatten().map(call_of).collect();
         shown.push(Shown {
+            parts: parts_of(role, message, &calls),
             reasoning: message["reasoning_content"].as_str().map(str::to_owned),
-            tool_calls: calls.collect(),
+            tool_calls: calls,
             tool_call_id: message["tool_call_id"].as_str().map(str::to_owned),
             ..Shown::words(role, content)
         });
     }
     (system.join("\n\n"), shown)
+}
+
+fn call_of(call: &Value) -> ToolCall {
+    ToolCall {
+        id: call["id"].as_str().unwrap().to_owned(),
+        name: call["function"]["name"].as_str().unwrap().to_owned(),
+        arguments: match &call["function"]["arguments"] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        },
+    }
 }
 
 fn text_of(content: &Value) -> String {
@@ -59,6 +74,54 @@ fn text_of(content: &Value) -> String {
         }
         other => other["text_summary"].as_str().map_or_else(|| other.to_string(), str::to_owned),
     }
+}
+
+/// The parts of a recorded message that is more than text and calls; none for any other.
+fn parts_of(role: Role, message: &Value, calls: &[ToolCall]) -> Vec<Part> {
+    let content = &message["content"];
+    let said = content.as_array().or_else(|| content["content"].as_array());
+    let said: Vec<Part> = said.into_iter().flatten().filter_map(part_of).collect();
+    if role == Role::Tool {
+        let has_media = said.iter().any(|part| part.media().is_some());
+        let call_id = message["tool_call_id"].as_str().unwrap().to_owned();
+        let result = ToolResult { call_id, tool_name: None, parts: said, failed: false, structured: None };
+        return if has_media { vec![Part::ToolResult(result)] } else { Vec::new() };
+    }
+    let blocks = |key: &str| message[key].as_array().cloned().unwrap_or_default();
+    let (ordered, details) = (blocks("anthropic_content_blocks"), blocks("reasoning_details"));
+    if !ordered.is_empty() {
+        let call = |block: &Value| calls.iter().find(|call| call.id == block["id"]).cloned().map(Part::ToolCall);
+        return ordered
+            .iter()
+            .filter_map(|block| payload_of(block).or_else(|| call(block)).or_else(|| part_of(block)))
+            .collect();
+    }
+    if details.is_empty() {
+        return if role == Role::User { said } else { Vec::new() };
+    }
+    let text = (!text_of(content).is_empty()).then(|| Part::text(text_of(content)));
+    let calls = calls.iter().cloned().map(Part::ToolCall);
+    details.iter().filter_map(payload_of).chain(text).chain(calls).collect()
+}
+
+/// A block of reasoning, as the reply to a request leaves it in the log.
+fn payload_of(block: &Value) -> Option<Part> {
+    let is_reasoning = block["type"].as_str()?.ends_with("thinking");
+    let text = block["thinking"].as_str().unwrap_or_default().to_owned();
+    is_reasoning.then(|| Part::Reasoning { text, payload: Some(ProviderPayload::untagged(block.to_string())) })
+}
+
+/// A text, or an image as it is attached to a message.
+fn part_of(part: &Value) -> Option<Part> {
+    if let Some(text) = part.as_str().or_else(|| part["text"].as_str()) {
+        return Some(Part::text(text));
+    }
+    let url = part.pointer("/image_url/url")?.as_str()?;
+    let image = match url.split_once(";base64,") {
+        Some((_, data)) => Media::image(STANDARD.decode(data).unwrap(), None),
+        None => Media::image_at(url),
+    };
+    image.ok().map(Part::Image)
 }
 
 /// What is compared of a body: texts and one-block lists are the same to the API.
@@ -109,6 +172,8 @@ fn anthropic_messages() {
     let answered = |text: &str| results(json!([result("call_1", text)]));
     let history_of = |messages: Value| json!({"messages": messages});
     let look = || history_of(json!([user("look")]));
+    let image = json!({"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}});
+    let signed = json!({"type": "thinking", "thinking": "step one", "signature": "sig=="});
     let marked_last = {
         let mut last = result("call_1", "A");
         last["cache_control"] = json!({"type": "ephemeral"});
@@ -124,24 +189,13 @@ fn anthropic_messages() {
                 MARKS_LAST,
                 json!({"system": [{"type": "text", "text": "one\ntwo"}], "messages": [user("hi")]}),
             ),
-            differs("image-https", TEXT_ONLY, look()),
-            differs("image-data-url-no-mime", TEXT_ONLY, look()),
-            differs("part-bare-string", TEXT_ONLY, history_of(json!([user("plain string part\nt")]))),
-            differs("part-text-citations", TEXT_ONLY, history_of(json!([user("q"), assistant("t"), user("n")]))),
+            differs("user-image-only-has-no-text-part", IMAGE_ALONE, history_of(json!([results(json!([image]))]))),
+            differs("image-data-url-no-mime", SNIFFED, look()),
+            differs("part-text-citations", NO_CITATIONS, history_of(json!([user("q"), assistant("t"), user("n")]))),
             differs(
-                "tool-result-then-user-parts",
-                TEXT_ONLY,
-                history_of(json!([
-                    user("q"),
-                    read(),
-                    results(json!([result("call_1", "A"), {"type": "text", "text": "and"}]))
-                ])),
-            ),
-            differs("tool-result-text-parts", TEXT_ONLY, history_of(json!([user("q"), read(), answered("one\ntwo")]))),
-            differs(
-                "tool-result-multimodal-envelope",
-                TEXT_ONLY,
-                history_of(json!([user("q"), read(), answered("a shot")])),
+                "tool-result-text-parts",
+                PARTS_AS_TEXT,
+                history_of(json!([user("q"), read(), answered("one\ntwo")])),
             ),
             differs("orphan-call-at-end", PAIRED_BEFORE, history_of(json!([user("q"), read()]))),
             differs(
@@ -161,25 +215,24 @@ fn anthropic_messages() {
                 ])),
             ),
             differs("cache-on-assistant-tools", MARKS_LAST, history_of(marked_last)),
-            differs("thinking-redacted-latest", NO_REASONING, history_of(json!([user("q"), assistant("a")]))),
-            differs("thinking-signed-with-tool", NO_REASONING, history_of(json!([user("q"), read(), answered("A")]))),
-            differs("thinking-content-field", NO_REASONING, history_of(json!([user("q"), assistant("a")]))),
+            differs(
+                "thinking-signed-older-dropped",
+                EVERY_TURN,
+                history_of(json!([
+                    user("q"),
+                    calls(json!([signed, {"type": "text", "text": "a"}])),
+                    user("n"),
+                    assistant("b")
+                ])),
+            ),
+            differs("thinking-content-field", UNSIGNED, history_of(json!([user("q"), assistant("a")]))),
             differs(
                 "thinking-kimi-model-keeps-all",
-                NO_REASONING,
+                UNSIGNED,
                 history_of(json!([
                     user("q"),
                     calls(json!([{"type": "text", "text": "a"}, file("call_1", "a.txt")])),
                     answered("A")
-                ])),
-            ),
-            differs(
-                "ordered-blocks-replay",
-                NO_REASONING,
-                history_of(json!([
-                    user("q"),
-                    calls(json!([{"type": "text", "text": "tail"}, file("call_1", "a.txt"), file("call_2", "b.txt")])),
-                    results(json!([result("call_1", "A"), result("call_2", "B")]))
                 ])),
             ),
         ],
@@ -214,20 +267,20 @@ fn anthropic_request() {
         &[
             differs("max-tokens-clamped-to-window", ROOM, asked("claude-sonnet-4-6", 8_164)),
             differs("tools-nullable-union", MENDED_ONLY, nullable),
-            differs("thinking:claude-opus-4-7:medium", NO_REASONING, asked("claude-opus-4-7", 128_000)),
-            differs("thinking:claude-opus-4-6:xhigh", NO_REASONING, asked("claude-opus-4-6", 128_000)),
+            differs("thinking:claude-opus-4-7:medium", NOT_REQUESTED, asked("claude-opus-4-7", 128_000)),
+            differs("thinking:claude-opus-4-6:xhigh", NOT_REQUESTED, asked("claude-opus-4-6", 128_000)),
             // The cap of 128,000 would need a beta header.
             differs(
                 "thinking:claude-3-7-sonnet-20250219:xhigh",
-                NO_REASONING,
+                NOT_REQUESTED,
                 asked("claude-3-7-sonnet-20250219", 64_000),
             ),
-            differs("thinking:kimi-k2.5:medium", NO_REASONING, asked("kimi-k2.5", 128_000)),
-            differs("thinking-budget:minimal", NO_REASONING, asked("claude-sonnet-4-5", 64_000)),
-            differs("thinking-effort:high", NO_REASONING, asked("claude-opus-4-7", 128_000)),
-            differs("thinking-budget:max", NO_REASONING, asked("claude-sonnet-4-5", 64_000)),
-            differs("thinking-effort:bogus", NO_REASONING, asked("claude-opus-4-7", 128_000)),
-            differs("thinking-budget-raises-cap", NO_REASONING, asked("claude-sonnet-4-5", 2_000)),
+            differs("thinking:kimi-k2.5:medium", NOT_REQUESTED, asked("kimi-k2.5", 128_000)),
+            differs("thinking-budget:minimal", NOT_REQUESTED, asked("claude-sonnet-4-5", 64_000)),
+            differs("thinking-effort:high", NOT_REQUESTED, asked("claude-opus-4-7", 128_000)),
+            differs("thinking-budget:max", NOT_REQUESTED, asked("claude-sonnet-4-5", 64_000)),
+            differs("thinking-effort:bogus", NOT_REQUESTED, asked("claude-opus-4-7", 128_000)),
+            differs("thinking-budget-raises-cap", NOT_REQUESTED, asked("claude-sonnet-4-5", 2_000)),
         ],
         |input| {
             let (system, messages) = history(&input["messages"]);
