@@ -3,6 +3,7 @@
 mod branches;
 mod crash;
 mod damaged;
+mod logins;
 mod pictures;
 mod providers;
 mod released;

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::billing::{Bill, Cache};
@@ -49,6 +49,8 @@ struct Log {
     finished: usize,
     /// Number of faults that happened. The client has received the frames before them.
     faults: usize,
+    /// Number of access tokens that were issued.
+    tokens: usize,
 }
 
 impl Shared {
@@ -130,6 +132,17 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// For `token_url` of a login. It issues the access tokens `access-1`, `access-2` and so on, each after a while, and
+    /// refuses a refresh token that it has replaced.
+    pub fn token_url(&self) -> String {
+        format!("http://{}/token", self.address)
+    }
+
+    /// How many access tokens were issued.
+    pub fn tokens(&self) -> usize {
+        self.shared.log().tokens
+    }
+
     /// All requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.log().requests.clone()
@@ -197,6 +210,9 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, raw: Bytes) -> Response {
+    if uri.path() == "/token" {
+        return issue(&shared, &raw).await;
+    }
     let Some(wire) = Wire::at(uri.path()) else {
         let refused = refusal(Wire::ChatCompletions, 404, &format!("{} is not served", uri.path()));
         return whole(&Reply::json(404, &refused), None);
@@ -243,6 +259,22 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         }
         Kind::Raw { .. } => whole(&reply, Some(shared)),
     }
+}
+
+/// Issues an access token for the refresh token that was issued last; the first one is `refresh-0`.
+async fn issue(shared: &Shared, form: &[u8]) -> Response {
+    // Any other process that does not wait asks for a token of its own meanwhile.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut issued = shared.log().tokens;
+    let expected = format!("refresh_token=refresh-{issued}&");
+    if !String::from_utf8_lossy(form).contains(&expected) {
+        return whole(&Reply::json(400, &json!({"error": "invalid_grant"})), None);
+    }
+    issued += 1;
+    shared.change(|log| log.tokens = issued);
+    let tokens = json!({"access_token": format!("access-{issued}"), "refresh_token": format!("refresh-{issued}"),
+        "token_type": "Bearer", "expires_in": 3_600});
+    whole(&Reply::json(200, &tokens), None)
 }
 
 /// Writes a body into the folder that `cargo xtask sdk-check` names, where it checks the bodies of all tests that it runs.
@@ -351,8 +383,6 @@ fn texts(headers: &HeaderMap) -> Vec<(String, String)> {
 mod tests {
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpStream;
-
-    use serde_json::json;
 
     use super::*;
     use crate::billing::{BreakpointCache, ImplicitCache};

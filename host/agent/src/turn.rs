@@ -275,7 +275,6 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
                 feed.publish(EventKind::Text { text: text.to_owned() });
             }
             Delta::Reasoning(text) => feed.publish(EventKind::Reasoning { text: text.to_owned() }),
-            Delta::ToolName(_) => {}
             Delta::Notice(text) => feed.notice(text),
         };
         tokio::select! {

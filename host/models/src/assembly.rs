@@ -1,6 +1,6 @@
-//! From what arrives of a reply to the reply. Pure: bytes come from `endpoint`, ids from whoever hands them in.
+//! From the events of a reply to the reply. Pure: bytes come from `endpoint`, ids from the caller.
 //!
-//! A stream that ends without saying so makes no reply, in any wire format, and no call in it runs.
+//! A stream that breaks off is an error in every wire format, and none of its calls runs.
 
 pub(crate) mod chat;
 pub(crate) mod messages;
@@ -23,7 +23,7 @@ pub(crate) enum Progress {
     Over,
 }
 
-/// Why what has arrived is no reply.
+/// Why the events do not form a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// It ended before it was whole.

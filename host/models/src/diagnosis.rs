@@ -2,8 +2,9 @@
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
-use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, ResolveError};
-use crate::{ApiMode, LEAST_WINDOW, ModelError, OFFLINE, ProviderRow, UnknownTtl};
+use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError};
+use crate::window::LEAST_WINDOW;
+use crate::{ApiMode, ModelError, ProviderRow, UnknownTtl};
 
 hermes_diagnostic::codes! {
     /// The codes of models.

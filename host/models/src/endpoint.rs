@@ -204,7 +204,7 @@ impl Endpoint {
                     if last {
                         break;
                     }
-                    return Err(self.malformed(format!("an event is no JSON: {error}")));
+                    return Err(self.malformed(format!("an event is not valid JSON: {error}")));
                 }
             }
         }
@@ -333,7 +333,7 @@ impl Endpoint {
         most: u32,
     ) -> Result<Reply, ModelError> {
         let body = Bytes::from(body);
-        let mut tries = 1;
+        let mut waits = failure::waits(self.patience.retry, most);
         let mut reconnected = false;
         let mut renewed = false;
         loop {
@@ -350,7 +350,7 @@ impl Endpoint {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
-            tracing::debug!(%error, tries, shown, "a request to a model failed");
+            tracing::debug!(%error, shown, "a request to a model failed");
             if matches!(error, ModelError::Auth { status: 401, .. }) && !shown && !renewed {
                 renewed = true;
                 if self.authentication.refused(&authorized).await? {
@@ -363,12 +363,13 @@ impl Endpoint {
                     tokio::time::sleep(self.patience.reconnect).await;
                     continue;
                 }
-                Again::Later(asked) if !shown && tries < most => {
-                    failure::wait(tries, asked, self.patience.retry, chance())
-                }
+                // What the server asks for counts, else our own delay.
+                Again::Later(asked) if !shown => match waits.next() {
+                    Some(own) => asked.unwrap_or(own),
+                    None => return Err(error),
+                },
                 _ => return Err(error),
             };
-            tries += 1;
             on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), error)));
             tokio::time::sleep(wait).await;
         }
@@ -418,11 +419,6 @@ fn bounded(
 
 fn seconds(wait: Duration) -> String {
     if wait < Duration::from_secs(1) { "a moment".to_owned() } else { format!("{} s", wait.as_secs_f64().ceil()) }
-}
-
-/// Between 0 and 1. Without randomness waits are as good, only less spread.
-fn chance() -> f64 {
-    f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
 }
 
 /// An id for a call to which the server gave none: unlike any other of the conversation.

@@ -112,7 +112,7 @@ pub enum ModelError {
         /// Where it points.
         to: String,
     },
-    /// The connection stands and nothing comes.
+    /// The connection is open, and no bytes arrive.
     #[error("{host} sent nothing for {seconds} s")]
     Stalled {
         /// Who is silent.

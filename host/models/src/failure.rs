@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use hermes_conversation::one_line_within;
 use serde_json::Value;
 
@@ -94,7 +95,7 @@ impl Stated {
             status => status,
         };
         let message = own.unwrap_or_default();
-        // An aggregator quotes the JSON of the provider behind it.
+        // An aggregator quotes the JSON of the provider that it asked.
         let message = match serde_json::from_str::<Value>(&message) {
             Ok(quoted) if quoted.is_object() => Self::from_value(status, &quoted).message,
             _ => one_line(&message),
@@ -161,14 +162,16 @@ pub(crate) fn reason(status: u16) -> &'static str {
     }
 }
 
-/// How long to wait before attempt `attempt + 1`: what the server asks for, else two seconds doubled each time and
-/// up to half as much again, so that many clients do not come back at once. `chance` is between 0 and 1.
-pub(crate) fn wait(attempt: u32, asked: Option<Duration>, base: Duration, chance: f64) -> Duration {
-    let delay = asked.unwrap_or_else(|| {
-        let doubled = base.saturating_mul(2u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
-        doubled.mul_f64(1.0 + chance.clamp(0.0, 1.0) / 2.0)
-    });
-    delay.min(LONGEST_WAIT)
+/// The waits between so many tries: the first one at least `base`, each further one twice as long, and a random delay of
+/// up to the same length again, so that many clients do not return at once.
+pub(crate) fn waits(base: Duration, tries: u32) -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(base)
+        .with_factor(2.0)
+        .with_max_delay(LONGEST_WAIT / 2)
+        .with_max_times(tries.saturating_sub(1) as usize)
+        .with_jitter()
+        .build()
 }
 
 /// `Retry-After` in seconds, or the finer `retry-after-ms` that some send. Dates are left aside: they would have to
@@ -290,12 +293,14 @@ mod tests {
     #[test]
     fn waits_double_and_end_at_a_minute() {
         let base = Duration::from_secs(2);
-        let wait = |attempt, asked, chance| wait(attempt, asked, base, chance).as_secs_f64();
-        assert_eq!(wait(1, None, 0.0), 2.0);
-        assert_eq!(wait(2, None, 1.0), 6.0);
-        assert_eq!(wait(64, None, 1.0), 60.0);
-        assert_eq!(wait(1, Some(Duration::from_secs(7)), 1.0), 7.0);
-        assert_eq!(wait(1, Some(Duration::from_secs(600)), 0.0), 60.0);
+        let all: Vec<f64> = waits(base, 12).map(|wait| wait.as_secs_f64()).collect();
+        assert_eq!(all.len(), 11, "one less than tries");
+        for (at, wait) in all.iter().enumerate() {
+            let least = (2.0 * 2f64.powi(i32::try_from(at).unwrap())).min(30.0);
+            assert!((least..=2.0 * least).contains(wait), "{at}: {wait}");
+        }
+        assert_eq!(waits(base, 1).count(), 0);
+        assert_eq!(waits(base, 0).count(), 0);
     }
 
     #[test]

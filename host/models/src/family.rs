@@ -23,7 +23,7 @@ const fn without_sampling(part: &'static str, output: u32) -> Family {
     Family { sampling: false, ..older(part, output) }
 }
 
-/// The longest part that fits counts; what is new is taken for the strictest. Without a beta header, which is not sent,
+/// The longest part that fits counts. An unknown new model gets the strictest rules. Without a beta header, which is not sent,
 /// 3.7 writes 64,000.
 const FAMILIES: &[Family] = &[
     Family { part: "claude", output: 128_000, sampling: false, forced_calls: false },

@@ -65,28 +65,26 @@ pub use auth::Logins;
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
 pub use error::ModelError;
-pub use offline::GRAMMAR as OFFLINE_GRAMMAR;
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use route::{
-    Auxiliary, AuxiliaryError, Credential, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Route, Source, Wanted,
-    WindowSource, resolve, resolve_auxiliary,
+    Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
+    resolve_auxiliary,
 };
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
 pub use vision::sees_images;
-pub use window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
 pub use wire::{Dialect, body, chat::tools_json};
 
-/// One request, borrowed from whoever makes it.
+/// One request, borrowed from its sender.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The model's name as the provider knows it.
     pub model: &'a str,
     /// Tools, system prompt and the conversation, the user's message first; in the provider's own style.
     pub prefix: &'a Prefix,
-    /// Where the provider's cache is told to look and to keep, if it wants to be told.
+    /// Where cache marks go, for providers that use them.
     pub breakpoints: Breakpoints,
     /// Most tokens of the reply.
     pub max_tokens: Option<u32>,
@@ -114,8 +112,6 @@ pub enum Delta<'a> {
     Text(&'a str),
     /// More of the reasoning.
     Reasoning(&'a str),
-    /// The model has begun to write a call of this tool.
-    ToolName(&'a str),
     /// Not from the model: what the provider does meanwhile, such as waiting before it tries again.
     Notice(&'a str),
 }
@@ -131,7 +127,7 @@ pub struct Reply {
     pub tool_calls: Vec<ToolCall>,
     /// Why it ended.
     pub finish: Finish,
-    /// What it took, where the provider says so.
+    /// The tokens, if the provider reports them.
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: String,
@@ -147,7 +143,7 @@ pub enum Finish {
     Stop,
     /// The model waits for the results of its calls.
     ToolCalls,
-    /// The cap on output was reached. Arguments of the last call may be cut off: what is no JSON object must not
+    /// The cap on output was reached. Arguments of the last call may be cut off: arguments that are not a JSON object must not
     /// be run.
     Length,
     /// The model or the provider declined. The text says so where anything does; calls are dropped.
@@ -193,7 +189,7 @@ pub trait Provider: Send + Sync {
 /// # Errors
 ///
 /// [`ModelError::BadRequest`] for a route that was put together by hand and names no endpoint, or a key that
-/// cannot stand in a header.
+/// has characters that a header cannot carry.
 pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));

@@ -13,8 +13,8 @@ use hermes_conversation::{Model, Role, ToolCall, Usage, tokens};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Delta, Finish, ModelError, OFFLINE, OnDelta, Prefix, Provider, Reply, Request, Style};
-pub use grammar::GRAMMAR;
+use crate::route::OFFLINE;
+use crate::{Delta, Finish, ModelError, OnDelta, Prefix, Provider, Reply, Request, Style};
 use grammar::{Command, Parsed};
 
 /// Most characters of a result that are repeated.
@@ -147,9 +147,6 @@ async fn stream(answer: &Answer, on_delta: OnDelta<'_>) {
         }
         first = false;
         on_delta(Delta::Text(word));
-    }
-    for call in &answer.calls {
-        on_delta(Delta::ToolName(&call.name));
     }
 }
 

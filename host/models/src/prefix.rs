@@ -9,14 +9,14 @@ use hermes_conversation::{Role, Shown};
 
 use crate::{Breakpoints, Marks, ModelError, Style};
 
-/// A message as it stands on the wire, rendered by [`Style::render`]. Cloning it copies no bytes.
+/// A message in the bytes of its wire format, rendered by [`Style::render`]. Cloning it copies no bytes.
 #[derive(Debug, Clone)]
 pub struct Rendered {
     style: Style,
     bytes: Arc<[u8]>,
     /// Where a mark can be inserted.
     mark: Option<usize>,
-    /// Of a list of blocks: the side whose they are. Neighbours of one side make one message.
+    /// The role that owns the blocks, where the format has blocks. Neighbours with the same owner form one message.
     side: Option<Role>,
 }
 
@@ -49,7 +49,7 @@ pub struct System<'a> {
     pub text: &'a str,
     /// How many bytes of `text` are the stable tier, which other sessions share.
     pub stable: usize,
-    /// A layer of this call alone, which follows behind a blank line; empty for none. What comes behind it cannot
+    /// A layer of this call alone, which follows after a blank line; empty for none. What comes after it cannot
     /// be found in a cache by a request with another one.
     pub ephemeral: &'a str,
 }
@@ -60,7 +60,7 @@ impl<'a> System<'a> {
         Self { text, stable: 0, ephemeral: "" }
     }
 
-    /// Stable tier, the rest, the ephemeral layer. A blank piece cannot stand alone on every wire: it goes with its
+    /// Stable tier, the rest, the ephemeral layer. Some formats refuse a blank piece: it goes with its
     /// neighbour, or is none.
     pub(crate) fn pieces(&self) -> [&'a str; 3] {
         let (stable, rest) = self.text.split_at(self.stable);
@@ -74,7 +74,7 @@ impl<'a> System<'a> {
         [stable, rest, ephemeral]
     }
 
-    /// What stands before the ephemeral layer.
+    /// The text before the ephemeral layer.
     pub(crate) fn joint(&self) -> &'static str {
         if self.text.trim().is_empty() || self.ephemeral.trim().is_empty() { "" } else { "\n\n" }
     }
@@ -88,7 +88,7 @@ impl<'a> System<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// The tool list is not what [`tools_json`](crate::tools_json) writes.
-    #[error("the tool list is no JSON: {why}")]
+    #[error("the tool list is not valid JSON: {why}")]
     Tools {
         /// What is wrong with it.
         why: String,
@@ -109,7 +109,7 @@ impl From<PrefixError> for ModelError {
     }
 }
 
-/// What stands at an offset of a prefix.
+/// What an offset of a prefix belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// The tool list.
@@ -139,7 +139,7 @@ pub(crate) struct SystemMarks {
     pub(crate) whole: Option<usize>,
     /// Where the text of the stable tier ends.
     pub(crate) stable_end: usize,
-    /// Where the ephemeral layer begins; behind the system prompt where there is none.
+    /// Where the ephemeral layer begins; the end of the system prompt if there is none.
     pub(crate) ephemeral: usize,
 }
 
@@ -252,7 +252,7 @@ impl Prefix {
         self.entries.len()
     }
 
-    /// Tools, system prompt and messages as they stand on the wire, one behind the other without the keys before them,
+    /// Tools, system prompt and messages in the bytes of the wire format, in this order and without their keys,
     /// without marks, and without the brackets behind what may still grow: with the same beginning, the bytes of a
     /// longer conversation begin with those of a shorter one.
     pub fn bytes(&self) -> &[u8] {
@@ -285,7 +285,7 @@ impl Prefix {
         self.entries.get(index).map(|entry| entry.end)
     }
 
-    /// What stands at an offset of [`Prefix::bytes`]; none behind the end.
+    /// What an offset of [`Prefix::bytes`] belongs to; none after the end.
     pub fn place(&self, offset: usize) -> Option<Place> {
         if offset < self.tools {
             return Some(Place::Tools);

@@ -224,7 +224,7 @@ const SIGNS: &[(Sign, ApiMode)] = &[
     (Sign::PathPart("api.kimi.com", "coding"), ApiMode::AnthropicMessages),
 ];
 
-/// The wire format that an address gives away, where it does.
+/// The wire format that an address implies, if any.
 pub(crate) fn mode_of_address(url: &Url) -> Option<ApiMode> {
     let host = host(url)?;
     let path = url.path().trim_end_matches('/');

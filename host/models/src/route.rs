@@ -3,7 +3,7 @@
 //! Field by field the higher layer wins: flags, then environment, then `config.yaml`; where none of them names a place
 //! to ask, a lone key in the environment does; where there is none, the offline partner serves. Model, key and
 //! window of a layer go with the place that the layer names, and are passed over where another place won: a key reaches
-//! no host that it was not meant for. The offline partner never stands in for what was configured.
+//! no host that it was not meant for. The offline partner never replaces a configured model.
 
 mod auxiliary;
 mod error;
@@ -14,15 +14,16 @@ use hermes_conversation::Model;
 use url::Url;
 
 use crate::{
-    ASSUMED_WINDOW, ApiMode, LEAST_WINDOW, OFFLINE_WINDOW, PROVIDERS, ProviderRow, Secret, Style, family_window,
-    providers,
+    ApiMode, PROVIDERS, ProviderRow, Secret, Style, providers,
+    window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window},
 };
 
-pub use auxiliary::{Auxiliary, AuxiliaryError, LEAST_AUXILIARY_WINDOW, resolve_auxiliary};
+pub(crate) use auxiliary::LEAST_AUXILIARY_WINDOW;
+pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary};
 pub use error::ResolveError;
 
 /// The name of the built-in partner, as provider and as model.
-pub const OFFLINE: &str = "offline";
+pub(crate) const OFFLINE: &str = "offline";
 /// The provider's name where only an address is given.
 const CUSTOM: &str = "custom";
 /// Wire formats that exist elsewhere, so that their refusal can say more than that they are unknown.
@@ -290,7 +291,7 @@ fn label_of(url: &Url) -> String {
 
 /// An address that requests can be sent to, without a slash at its end.
 fn address(text: &str) -> Result<Url, &'static str> {
-    let mut url = Url::parse(text).map_err(|_| "it is no URL; write it like http://127.0.0.1:8000/v1")?;
+    let mut url = Url::parse(text).map_err(|_| "it is not a URL; write it like http://127.0.0.1:8000/v1")?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it must begin with http:// or https://");
     }
@@ -311,7 +312,7 @@ fn address(text: &str) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// Where requests go, and who said so.
+/// Where requests go, and which source decided it.
 struct Place {
     provider: String,
     /// None for the offline partner.
@@ -384,7 +385,7 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
     })
 }
 
-/// The wire format where none is named. Another address for a known provider is a proxy in front of it, and speaks the
+/// The wire format where none is named. Another address for a known provider is a proxy for it, and uses the
 /// provider's format.
 fn usual_mode(provider: &str, url: &Url) -> ApiMode {
     let of_provider = || ProviderRow::by_id(provider).map(|row| row.api_mode);

@@ -30,7 +30,7 @@ impl ApiMode {
         Self::ALL.iter().copied().find(|mode| mode.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// The wire format that an address gives away, where it does: by its whole host, or by the path under which
+    /// The wire format that an address implies, if any: by its whole host, or by the path under which
     /// gateways offer Anthropic's API beside their own.
     pub fn of_address(url: &Url) -> Option<Self> {
         providers::mode_of_address(url)

@@ -4,7 +4,7 @@ use hermes_conversation::Usage;
 use serde_json::Value;
 
 /// Counts from the `usage` object of chat completions, whose prompt is counted whole; none where it counts nothing, so
-/// that nobody calibrates by zero.
+/// that no estimate is calibrated by zero.
 pub(crate) fn read(usage: &Value) -> Option<Usage> {
     let input = first(usage, &["/prompt_tokens", "/input_tokens"]);
     let output = first(usage, &["/completion_tokens", "/output_tokens"]);

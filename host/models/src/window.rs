@@ -3,12 +3,12 @@
 //! A name that is not here gets a cautious guess: a window that is too small costs an early compaction, one that is
 //! too large costs a refused request.
 
-/// The window of a model of which nothing is known.
-pub const ASSUMED_WINDOW: u32 = 128_000;
+/// The window of an unknown model.
+pub(crate) const ASSUMED_WINDOW: u32 = 128_000;
 /// The window of the offline partner.
-pub const OFFLINE_WINDOW: u32 = 32_000;
+pub(crate) const OFFLINE_WINDOW: u32 = 32_000;
 /// Below this, not even prompt and tools would fit.
-pub const LEAST_WINDOW: u32 = 2_000;
+pub(crate) const LEAST_WINDOW: u32 = 2_000;
 
 /// Part of a model's name, and the window of the models that carry it. The longest part that fits counts.
 const FAMILIES: &[(&str, u32)] = &[
@@ -68,7 +68,7 @@ const FAMILIES: &[(&str, u32)] = &[
 ];
 
 /// The window of a model by its family; none for a family that is not known.
-pub fn family_window(model: &str) -> Option<u32> {
+pub(crate) fn family_window(model: &str) -> Option<u32> {
     let model = model.to_ascii_lowercase();
     FAMILIES
         .iter()

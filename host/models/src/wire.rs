@@ -1,4 +1,4 @@
-//! Requests as bytes: a head that is written anew each time, and behind it the prefix, copied as it stands.
+//! Requests as bytes: a head that is written for each request, followed by an unchanged copy of the prefix.
 //!
 //! What is expensive to write and what a provider's cache goes by (tools, system prompt, messages) is in the
 //! [`Prefix`]. Here the head is put before it and the cache marks into it, as insertions that change no other byte.
@@ -36,7 +36,7 @@ pub struct Dialect {
 
 impl Dialect {
     /// The dialect of a route. The server at a host decides what it accepts; a provider's names for models also hold where a
-    /// proxy stands before it.
+    /// proxy is between.
     pub(crate) fn of_route(route: &Route) -> Self {
         let host = route.base_url.as_ref().and_then(ProviderRow::by_host);
         let named = ProviderRow::by_id(&route.model.provider);
@@ -57,7 +57,7 @@ impl Dialect {
 ///
 /// # Errors
 ///
-/// [`ModelError::BadRequest`] where the schema of the reply is no JSON, or cannot be asked for beside tools.
+/// [`ModelError::BadRequest`] if the schema of the reply is not valid JSON, or if there are tools and the format does not allow both.
 pub fn body(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, ModelError> {
     let prefix = request.prefix;
     let format = prefix.style().mode.format();
@@ -166,7 +166,7 @@ pub(crate) fn system_list(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks
 
 /// A JSON text as it is written, once it is known to be one.
 pub(crate) fn raw<'a>(what: &str, text: &'a str) -> Result<&'a RawValue, String> {
-    serde_json::from_str(text).map_err(|error| format!("the {what} is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("the {what} is not valid JSON: {error}"))
 }
 
 /// Whether a text is one JSON object.

@@ -68,6 +68,7 @@ fn payloads_go_back_to_their_provider_and_every_request_is_valid() {
     let server = Server::scripted(replies());
     let home = Home::with_anthropic(&server);
     home.install_guest("camera", "camera", json!({}));
+    home.set("plugins.enabled", json!(["camera"]));
     home.write_workspace("notes.txt", "The harbour office closes at five.\n");
     home.write_workspace("one.gif", picture(1));
     home.write_workspace("two.gif", picture(2));

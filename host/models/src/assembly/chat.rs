@@ -1,7 +1,6 @@
 //! The chunks of chat completions.
 //!
-//! Servers differ in what they leave out and in what they repeat; the rules here are those under which all of them
-//! come out right.
+//! Servers differ in what they leave out and in what they repeat. These rules read all of them correctly.
 
 mod details;
 
@@ -79,7 +78,7 @@ impl Assemble for Assembly {
         Ok(())
     }
 
-    /// A whole completion stands in one chunk.
+    /// A whole completion is one chunk.
     fn take_whole(&mut self, reply: &Value, on_delta: OnDelta<'_>) -> Result<(), Unread> {
         self.take(reply, on_delta)?;
         reply.pointer("/choices/0").map(|_| ()).ok_or(Unread::Lacks("choices"))
@@ -198,11 +197,11 @@ impl Assembly {
         for (position, call) in calls.into_iter().flatten().enumerate() {
             // A whole message numbers its calls by their places.
             let index = if whole { position as u64 } else { call.get("index").and_then(Value::as_u64).unwrap_or(0) };
-            self.take_call(index, call, on_delta);
+            self.take_call(index, call);
         }
     }
 
-    fn take_call(&mut self, index: u64, call: &Value, on_delta: OnDelta<'_>) {
+    fn take_call(&mut self, index: u64, call: &Value) {
         let id = match call.get("id") {
             Some(Value::String(id)) => id.clone(),
             Some(Value::Number(id)) => id.to_string(),
@@ -233,9 +232,6 @@ impl Assembly {
             slot.id = id;
         }
         if !name.is_empty() {
-            if slot.name.is_empty() {
-                on_delta(Delta::ToolName(name));
-            }
             // Some repeat the name in every chunk.
             name.clone_into(&mut slot.name);
         }

@@ -1,7 +1,7 @@
 //! The events of Anthropic's messages.
 //!
-//! Blocks are numbered, begun, filled and closed; `message_stop` ends the reply, and without it there is none. Servers
-//! of other makers leave events out, so that a block also begins with whatever comes first of it.
+//! Blocks are numbered, started, filled and closed. `message_stop` ends the reply; a stream without it is incomplete. Servers of
+//! other vendors leave out events, so the first event of a block starts it.
 
 use std::collections::BTreeMap;
 
@@ -83,13 +83,10 @@ impl Assembly {
                 self.blocks.insert(index, Block::Redacted(block.to_string()));
             }
             "tool_use" => {
-                // Streams begin with an empty object; who does not stream the input sends it here.
+                // Streams begin with an empty object. Servers that do not stream the input send it here.
                 let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
                 let slot = Slot { id: word("id").to_owned(), name: word("name").to_owned(), ..Slot::default() };
-                if !self.formed && !slot.name.is_empty() {
-                    on_delta(Delta::ToolName(&slot.name));
-                }
                 self.called = true;
                 self.blocks.insert(index, Block::Call(slot));
                 self.input(index, &arguments, on_delta);
@@ -136,7 +133,7 @@ impl Assembly {
     }
 
     fn input(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
-        // A call that was never begun has no name, and so makes no reply.
+        // A call without a start has no name, so that the reply is invalid.
         let Block::Call(slot) = self.blocks.entry(index).or_insert_with(|| Block::Call(Slot::default())) else {
             return;
         };
@@ -224,7 +221,7 @@ impl Assemble for Assembly {
                 self.count(event.get("usage"));
             }
             "message_stop" => self.ended = true,
-            // Signs of life, and whatever is invented later.
+            // Pings, and events of later versions of the API.
             _ => {}
         }
         Ok(())
@@ -251,7 +248,7 @@ impl Assemble for Assembly {
     }
 
     fn done(&mut self) {
-        // Said by other wire formats; here it ends nothing.
+        // Other wire formats end with it; this one does not.
     }
 
     fn progress(&self) -> Progress {

@@ -78,7 +78,7 @@ impl AuthFile {
         &self.path
     }
 
-    /// Takes the lock if nobody has it. The lock is a file of its own, because writing replaces the file itself.
+    /// Takes the lock if it is free. The lock is a file of its own, because writing replaces the file itself.
     pub(super) fn try_lock(&self) -> Result<Option<Lock>, FileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable as _};
 use reqwest::{
     Client,
     header::{ACCEPT, CONTENT_TYPE},
@@ -15,6 +16,9 @@ use crate::{client, failure, providers};
 /// How long the token server may take for a connection, and for its whole answer.
 const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(30);
+/// How often a request is sent while the network fails, and the shortest delay before the second try.
+const TRIES: usize = 3;
+const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// Most bytes that are read of an answer.
 const LARGEST_ANSWER: usize = 64 << 10;
 
@@ -31,12 +35,20 @@ pub(super) struct Tokens {
 pub(super) enum Refusal {
     /// The server does not accept the refresh token, and will not accept it later.
     Final(String),
-    /// The server failed or cannot be reached.
+    /// The server failed, or did not answer in time.
     Passing(String),
+    /// The connection failed, so that the server may never have seen the request.
+    Network(String),
 }
 
-/// Asks for a new access token.
+/// Asks for a new access token, up to [`TRIES`] times where the network fails.
 pub(super) async fn ask(login: &Login) -> Result<Tokens, Refusal> {
+    let waits = ExponentialBuilder::new().with_min_delay(FIRST_WAIT).with_max_times(TRIES - 1).with_jitter();
+    let is_network = |refusal: &Refusal| matches!(refusal, Refusal::Network(_));
+    (|| ask_once(login)).retry(waits).when(is_network).await
+}
+
+async fn ask_once(login: &Login) -> Result<Tokens, Refusal> {
     let url = address(&login.token_url)?;
     let host = providers::host(&url).unwrap_or_default();
     let client: Client = client::new(&url, CONNECT, ANSWER).map_err(Refusal::Passing)?;
@@ -47,8 +59,11 @@ pub(super) async fn ask(login: &Login) -> Result<Tokens, Refusal> {
         .header(ACCEPT, "application/json")
         .body(form(login));
     let unreachable = |error: reqwest::Error| {
+        // A second try would have to wait as long, while other sessions wait for this one.
+        let late = error.is_timeout();
         let why = client::innermost(&error.without_url());
-        Refusal::Passing(format!("the token server {host} did not answer: {why}"))
+        let why = format!("the token server {host} did not answer: {why}");
+        if late { Refusal::Passing(why) } else { Refusal::Network(why) }
     };
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();

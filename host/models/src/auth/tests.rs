@@ -232,6 +232,49 @@ async fn a_token_server_that_fails_is_asked_once_for_all_who_wait() {
     assert_eq!(ask(&*fixture.session(&fixture.logins())).await.as_deref(), Ok("hello"));
 }
 
+/// An address before a server, whose first connections break: so many before the request is read, and after that.
+async fn breaking(address: String, breaks: u64) -> (String, Arc<AtomicU64>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let own = listener.local_addr().unwrap().to_string();
+    let connections = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        loop {
+            let (mut inward, _) = listener.accept().await.unwrap();
+            if counted.fetch_add(1, SeqCst) < breaks {
+                continue;
+            }
+            let address = address.clone();
+            tokio::spawn(async move {
+                let mut outward = tokio::net::TcpStream::connect(address).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut inward, &mut outward).await;
+            });
+        }
+    });
+    (own, connections)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_refresh_is_tried_again_where_the_network_fails_three_times_at_most() {
+    for (breaks, refreshed) in [(2, true), (9, false)] {
+        let fixture = Fixture::start().await;
+        fixture.write(0, -5);
+        let (address, connections) = breaking(fixture.address.clone(), breaks).await;
+        let text = fs::read_to_string(fixture.path()).unwrap();
+        fs::write(fixture.path(), text.replace(&fixture.address, &address)).unwrap();
+        let logins = fixture.logins();
+        let sessions: Vec<_> = (0..4).map(|_| fixture.session(&logins)).collect();
+        for reply in ask_all(&sessions).await {
+            match reply {
+                Ok(text) => assert!(refreshed && text == "hello"),
+                Err(error) => assert!(!refreshed && matches!(error, ModelError::LoginUnavailable { .. }), "{error:?}"),
+            }
+        }
+        assert_eq!(connections.load(SeqCst), 3, "all sessions together");
+        assert_eq!(fixture.counts().0, u64::from(refreshed));
+    }
+}
+
 #[tokio::test]
 async fn a_new_token_that_is_refused_too_ends_the_request_and_no_secret_is_shown() {
     let fixture = Fixture::start().await;

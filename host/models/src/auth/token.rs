@@ -215,7 +215,7 @@ impl Inner {
                 drop(state);
                 access.ok_or_else(|| self.unavailable("the new access token is blank"))
             }
-            Err(Refusal::Passing(why)) => {
+            Err(Refusal::Passing(why) | Refusal::Network(why)) => {
                 // Within the margin, the old token still serves.
                 let current = self.state().usable(self.seconds(), 0, refused);
                 current.ok_or_else(|| self.unavailable(&why))

@@ -1,4 +1,4 @@
-//! The commands of the offline partner: one a line, each with the tool call or the words that it stands for.
+//! The commands of the offline partner: one a line, each with its tool call or its words.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hermes_conversation::tokens;
 use serde_json::{Map, Value, json};
 
 /// Command and meaning, as help and documentation list them.
-pub const GRAMMAR: &[(&str, &str)] = &[
+const GRAMMAR: &[(&str, &str)] = &[
     ("remember TEXT", "calls `memory` to add TEXT to the notes"),
     ("forget TEXT", "calls `memory` to remove the note that contains TEXT"),
     ("read PATH", "calls `read_file`"),
@@ -45,7 +45,7 @@ pub(super) enum Command {
 /// A message, understood line by line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parsed {
-    /// In the order in which they stand.
+    /// In their order.
     pub(super) commands: Vec<Command>,
     /// How many lines are none.
     pub(super) prose: usize,
@@ -53,7 +53,7 @@ pub(super) struct Parsed {
     pub(super) pause: Option<Duration>,
 }
 
-/// Reads what a person said; recalled memory behind it is not their words.
+/// Reads what a person said. Recalled memory after it is not part of that.
 pub(super) fn parse(message: &str) -> Parsed {
     let mut parsed = Parsed { commands: Vec::new(), prose: 0, pause: None };
     let lines = message.lines().map(str::trim).take_while(|line| !line.starts_with(MEMORY_BLOCK));
@@ -102,11 +102,11 @@ fn any_call(rest: &str) -> Command {
     let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
     match serde_json::from_str::<Map<String, Value>>(arguments) {
         Ok(_) => Command::Call { name: name.to_owned(), arguments: arguments.trim().to_owned() },
-        Err(error) => Command::Say(format!("I do not call `{name}`: its arguments are no JSON object ({error}).")),
+        Err(error) => Command::Say(format!("I do not call `{name}`: its arguments are not a JSON object ({error}).")),
     }
 }
 
-/// What it is, what it understands, and how to get a model.
+/// Help: what the partner is, what it understands, and how to configure a model.
 pub(super) fn help() -> String {
     let mut text = "I am the offline partner built into Hermes: no model is configured, so I follow commands instead \
                     of thinking. The tools, the memory and the log behind me are the real ones.\n\nEach line of a \
@@ -195,7 +195,9 @@ mod tests {
             assert_eq!(parsed.commands.first().cloned(), expected, "{line}");
             assert_eq!(parsed.prose, usize::from(expected.is_none()), "{line}");
         }
-        assert!(matches!(&parse("call t [1]").commands[..], [Command::Say(text)] if text.contains("no JSON object")));
+        assert!(
+            matches!(&parse("call t [1]").commands[..], [Command::Say(text)] if text.contains("not a JSON object"))
+        );
     }
 
     #[test]

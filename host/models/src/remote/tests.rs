@@ -168,7 +168,6 @@ async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>
             shown.push(match delta {
                 Delta::Text(text) => text.to_owned(),
                 Delta::Reasoning(text) => format!("reasoning:{text}"),
-                Delta::ToolName(name) => format!("tool:{name}"),
                 Delta::Notice(text) => format!("notice:{text}"),
             });
         })

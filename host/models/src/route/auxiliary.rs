@@ -11,10 +11,10 @@ use super::{
     CUSTOM, Credential, Layer, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address,
     address_shown, default_model, home, label_of, layers, own_key, said, usual_mode,
 };
-use crate::{ApiMode, ProviderRow, Secret, family_window};
+use crate::{ApiMode, ProviderRow, Secret, window::family_window};
 
 /// Below this, no conversation is summed up in a useful way.
-pub const LEAST_AUXILIARY_WINDOW: u32 = 4_000;
+pub(crate) const LEAST_AUXILIARY_WINDOW: u32 = 4_000;
 
 /// What a section of the configuration says of a route beside the session's.
 ///
@@ -67,7 +67,7 @@ pub enum AuxiliaryError {
         /// Whether it exists elsewhere.
         known: bool,
     },
-    /// A place whose models nobody knows.
+    /// An endpoint whose models are unknown.
     #[error("`{section}` names no model for {place}, which has no usual one")]
     NoModel {
         /// The section.
@@ -248,7 +248,7 @@ fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Resul
     let Some(provider) = own.provider.clone() else {
         return Err(AuxiliaryError::NoPlace { section: section() });
     };
-    // An address that the session passed over may be none; it is told where it is used.
+    // An address that the session does not use may be invalid; the error appears where the address is used.
     let configured = others.iter().filter(|layer| layer.addresses(&provider));
     let configured = configured.filter_map(|layer| layer.address().ok().flatten()).next();
     let usual = || ProviderRow::by_id(&provider).and_then(ProviderRow::url);
@@ -271,7 +271,7 @@ fn model(own: &Layer, session: &Route, others: &[Layer], provider: &str, url: &U
         .or_else(|| sessions().filter(|_| session.model.provider == provider))
         .or_else(configured)
         .or_else(|| default_model(provider, url))
-        // Whoever listens at an address of one's own may know the session's model, or serve one whatever its name.
+        // A server at a private address may have the session's model, or serve one model under any name.
         .or_else(|| sessions().filter(|_| own.base_url.is_some() || provider == CUSTOM))
 }
 

@@ -134,7 +134,7 @@ impl<'a> From<&'a ToolCall> for WireCall<'a> {
     }
 }
 
-/// All that stands before tools and messages.
+/// The members before tools and messages.
 fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
     let response_format = match request.schema {
         None => None,
@@ -233,7 +233,7 @@ fn render(style: Style, message: &Shown) -> Rendered {
     Rendered::message(style, out, mark)
 }
 
-/// Words, pictures and files as a list. A mark goes behind the last words.
+/// Words, pictures and files as a list. A mark goes after the last text.
 fn content_parts(out: &mut Vec<u8>, style: Style, parts: &[Part]) -> Option<usize> {
     let mut mark = None;
     let mut separator = b'[';
@@ -300,7 +300,7 @@ fn members(out: &mut Vec<u8>, payload: &str) {
 
 /// The tool list of a session as it is frozen, stored and sent: sorted by name, in the form of chat completions.
 ///
-/// Parameters stand as they are written; where they are no JSON object, a tool takes none.
+/// Parameters stay as they are written. A tool whose parameters are not a JSON object takes none.
 pub fn tools_json(schemas: &[ToolSchema]) -> String {
     #[derive(Serialize)]
     struct Tool<'a> {

@@ -50,7 +50,7 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
     /// The JSON object before tools, system prompt and messages: model, limits and options.
     fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String>;
 
-    /// The keys under which the prefix behind its tools is sent, in order, each with its range in [`Prefix::bytes`].
+    /// The keys under which the prefix after its tools is sent, in order, each with its range in [`Prefix::bytes`].
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)>;
 
     /// What closes the lists of the last section. `open` is the side whose message can still grow.

@@ -136,7 +136,7 @@ struct ReplyTool<'a> {
     input_schema: &'a RawValue,
 }
 
-/// All that stands before tools, system prompt and messages.
+/// The members before tools, system prompt and messages.
 fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
     let model = if dialect.vendor_names { family::vendor_name(request.model) } else { Cow::Borrowed(request.model) };
     let family = family::of(&model);
@@ -317,9 +317,9 @@ fn render(style: Style, message: &Shown) -> Rendered {
 /// with reasoning.
 fn reply(out: &mut Vec<u8>, message: &Shown) -> usize {
     let text = Part::text(message.content.clone());
-    let told = std::iter::once(text).chain(message.tool_calls.iter().cloned().map(Part::ToolCall));
+    let said = std::iter::once(text).chain(message.tool_calls.iter().cloned().map(Part::ToolCall));
     let parts: Cow<'_, [Part]> =
-        if message.parts.is_empty() { told.collect::<Vec<_>>().into() } else { (&message.parts).into() };
+        if message.parts.is_empty() { said.collect::<Vec<_>>().into() } else { (&message.parts).into() };
     let mut ends_with_reasoning = true;
     for part in parts.iter() {
         let mut block = Vec::new();
@@ -404,7 +404,7 @@ fn result(out: &mut Vec<u8>, message: &Shown) {
     out.push(b'}');
 }
 
-/// Words, pictures and files as blocks, one behind the other. False where there is nothing to write.
+/// Text, pictures and files as blocks, separated by commas. False if there is nothing to write.
 fn blocks(out: &mut Vec<u8>, parts: &[Part]) -> bool {
     let begin = out.len();
     for part in parts {
@@ -467,7 +467,7 @@ fn text_block(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Arguments as the model wrote them. They become part of the body itself, which is refused as a whole over anything in
-/// it that is no JSON: half a surrogate, or a depth that no parser follows.
+/// it that is not valid JSON: half a surrogate, or too deep nesting.
 fn input(arguments: &str) -> &str {
     let arguments = arguments.trim();
     let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
