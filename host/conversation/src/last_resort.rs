@@ -115,7 +115,7 @@ fn shorten(message: &Message, budget: u32) -> Option<Excerpt> {
         let left_out = text.len() - keep * 2 / 3 - keep / 3;
         let content =
             format!("{head}\n[{left_out} characters left out; the whole is message {} of the log]\n{rest}", message.id);
-        let excerpt = Excerpt { id: message.id, content: Some(content), arguments: Vec::new() };
+        let excerpt = Excerpt { id: message.id, content: Some(content), arguments: Vec::new(), keep_images: false };
         if tokens::of_excerpt(message, &excerpt) <= budget {
             return Some(excerpt);
         }

@@ -13,6 +13,9 @@ pub const MOST_BYTES: usize = 20_000_000;
 /// The types of pictures that models read.
 pub(crate) const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
+/// Characters of an address in the line that names a picture.
+const LONGEST_ADDRESS: usize = 200;
+
 /// The hash of a blob's bytes, in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -159,6 +162,9 @@ impl Media {
     pub(crate) fn mention(&self, what: &str) -> String {
         match (&self.name, &self.source) {
             (Some(name), _) => format!("[{what}: {name}, {}]", self.media_type),
+            (None, Source::Url(url)) if url.chars().count() > LONGEST_ADDRESS => {
+                format!("[{what}: {}…]", url.chars().take(LONGEST_ADDRESS).collect::<String>())
+            }
             (None, Source::Url(url)) => format!("[{what}: {url}]"),
             (None, Source::Blob(_)) => format!("[{what}: {}]", self.media_type),
         }

@@ -360,7 +360,12 @@ mod tests {
     }
 
     fn excerpt(id: u64) -> Item {
-        Item::Excerpt(Excerpt { id: MessageId(id), content: Some("one".to_owned()), arguments: Vec::new() })
+        Item::Excerpt(Excerpt {
+            id: MessageId(id),
+            content: Some("one".to_owned()),
+            arguments: Vec::new(),
+            keep_images: false,
+        })
     }
 
     fn view() -> View {

@@ -5,10 +5,11 @@
 //! adds its own words here and nowhere else: the frame of summaries, replies between two messages of one side, and results
 //! of calls that have none.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::message::media_of;
-use crate::part::{Part, Payloads, Reader, keep_for};
+use crate::part::{Part, Payloads, Reader, ToolResult, keep_for};
 use crate::{Conversation, Excerpt, Item, Media, Message, MessageId, Role, Summary, ToolCall, View, closing};
 
 /// A message as the model is sent it.
@@ -363,15 +364,39 @@ fn replace_text(parts: &mut Vec<Part>, sent: &str) {
 
 fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
     let mut shown = of_message(message);
-    if let Some(content) = &excerpt.content {
-        shown.content.clone_from(content);
-    }
+    shown.content = excerpt_text(message, excerpt).into_owned();
     shown.tool_calls = message.tool_calls.iter().map(|call| shortened_call(call, excerpt)).collect();
     // A payload belongs to the original message, so a shortened one has none.
-    if excerpt.content.is_some() || !excerpt.arguments.is_empty() {
-        shown.parts.clear();
+    shown.parts.clear();
+    if excerpt.keep_images && message.media().next().is_some() {
+        let text = (!shown.content.is_empty()).then(|| Part::text(shown.content.clone()));
+        let media = message.inner_parts().filter(|part| part.media().is_some()).cloned();
+        let inner: Vec<Part> = text.into_iter().chain(media).collect();
+        let result = message.parts.iter().find_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            _ => None,
+        });
+        shown.parts = match result {
+            Some(result) => vec![Part::ToolResult(ToolResult { parts: inner, structured: None, ..result.clone() })],
+            None => inner.into_iter().chain(shown.tool_calls.iter().cloned().map(Part::ToolCall)).collect(),
+        };
     }
     shown
+}
+
+/// The text of a shortened message: a line names each picture and file that does not stay.
+pub(crate) fn excerpt_text<'a>(message: &'a Message, excerpt: &'a Excerpt) -> Cow<'a, str> {
+    let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
+    let named: Vec<String> = if excerpt.keep_images {
+        Vec::new()
+    } else {
+        message.inner_parts().filter(|part| part.media().is_some()).filter_map(Part::mention).collect()
+    };
+    if named.is_empty() {
+        return text.into();
+    }
+    let text = (!text.is_empty()).then(|| text.to_owned());
+    text.into_iter().chain(named).collect::<Vec<_>>().join("\n").into()
 }
 
 /// A call with the arguments that an excerpt shows in place of its own.

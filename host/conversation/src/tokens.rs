@@ -127,7 +127,20 @@ pub fn of_image(rule: ImageRule, size: Option<(u32, u32)>) -> u32 {
 
 /// Uses the higher rule: any model may read the conversation next.
 fn of_media(message: &Draft) -> u32 {
-    let each = message.inner_parts().map(|part| match part {
+    of_parts(&message.parts)
+}
+
+/// Estimate for the pictures, files and payloads among parts, also in results; text is not counted.
+pub fn of_parts(parts: &[Part]) -> u32 {
+    let inner = parts.iter().flat_map(|part| match part {
+        Part::ToolResult(result) => result.parts.as_slice(),
+        other => std::slice::from_ref(other),
+    });
+    inner.map(of_part).fold(0, u32::saturating_add)
+}
+
+fn of_part(part: &Part) -> u32 {
+    match part {
         Part::Image(image) => {
             let size = image.width.zip(image.height);
             of_image(ImageRule::Area, size).max(of_image(ImageRule::Tiles, size))
@@ -138,8 +151,7 @@ fn of_media(message: &Draft) -> u32 {
         }
         // The provider counts it as a part of the context.
         part => part.payload().map_or(0, |payload| u32::try_from(payload.data.len() / 4).unwrap_or(u32::MAX)),
-    });
-    each.fold(0, u32::saturating_add)
+    }
 }
 
 /// Estimate for a message as it is sent.
@@ -155,13 +167,13 @@ pub fn of_draft(message: &Draft) -> u32 {
 
 /// Estimate for a shortened message.
 pub fn of_excerpt(message: &Message, excerpt: &Excerpt) -> u32 {
-    let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
+    let text = crate::render::excerpt_text(message, excerpt);
     let calls: Vec<ToolCall> =
         message.tool_calls.iter().map(|call| crate::render::shortened_call(call, excerpt)).collect();
-    let said = of_linkage(message) + of_text(text) + of_calls(&calls);
-    // A shortened message has no pictures and no payloads.
-    let is_plain = excerpt.content.is_some() || !excerpt.arguments.is_empty();
-    if is_plain { said } else { said.saturating_add(of_media(message)) }
+    let said = of_linkage(message) + of_text(&text) + of_calls(&calls);
+    // A shortened message has no payloads, and pictures only if they stay.
+    let kept = message.inner_parts().filter(|part| excerpt.keep_images && part.media().is_some());
+    kept.map(of_part).fold(said, u32::saturating_add)
 }
 
 /// Estimate for a summary in its frame, after another one.

@@ -13,6 +13,13 @@ pub struct Excerpt {
     pub content: Option<String>,
     /// Arguments to show instead, by call id: each a JSON object.
     pub arguments: Vec<(String, String)>,
+    /// Whether pictures and files stay. If not, a line of text names each of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keep_images: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A text that replaces messages.

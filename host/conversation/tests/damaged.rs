@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use hermes_conversation::plan::{Ground, verify};
 use hermes_conversation::render::{Rendering, Repairs, render};
 use hermes_conversation::{
-    Conversation, Draft, Excerpt, Media, Message, MessageId, MessageRange, Part, Plan, Role, Segment, Shown, Summary,
-    ToolCall, View, closing, validity,
+    Conversation, Draft, Excerpt, Item, Media, Message, MessageId, MessageRange, Part, Plan, Role, Segment, Shown,
+    Summary, ToolCall, View, closing, tokens, validity,
 };
 use proptest::prelude::*;
 
@@ -52,7 +52,12 @@ fn plan(messages: &[Message], segments: &[(u8, usize, usize)]) -> Plan {
         .iter()
         .enumerate()
         .map(|(n, &(kind, a, b))| match kind {
-            0 => Segment::Excerpt(Excerpt { id: at(a), content: Some("short".to_owned()), arguments: Vec::new() }),
+            0 => Segment::Excerpt(Excerpt {
+                id: at(a),
+                content: Some("short".to_owned()),
+                arguments: Vec::new(),
+                keep_images: a % 2 == 1,
+            }),
             1 => Segment::Keep(range(a, b)),
             _ => Segment::Summary(Summary {
                 key: format!("s{n}"),
@@ -238,4 +243,36 @@ fn pictures_of_parallel_results_follow_all_of_them() {
         roles,
         [(Role::User, false), (Role::Assistant, false), (Role::Tool, false), (Role::Tool, false), (Role::User, true)]
     );
+}
+
+#[test]
+fn a_shortened_message_keeps_its_pictures_or_names_them() {
+    let drafts = [Draft::user("look", 0), calls(&["a"]), with_a_picture(result("a"))];
+    let conversation = Conversation::new(numbered(&drafts));
+    let result = conversation.messages()[2].clone();
+    for (content, keep_images, text) in [
+        (None, false, "output of a\n[image: image/gif]"),
+        (Some("cut"), false, "cut\n[image: image/gif]"),
+        (Some("cut"), true, "cut"),
+        (None, true, "output of a"),
+    ] {
+        let excerpt =
+            Excerpt { id: result.id, content: content.map(str::to_owned), arguments: Vec::new(), keep_images };
+        let range = MessageRange::new(conversation.messages()[0].id, conversation.messages()[1].id);
+        let view =
+            View { items: vec![Item::Messages(range), Item::Excerpt(excerpt.clone())], through: Some(result.id) };
+        let shown = render(&conversation, &view);
+        assert_eq!(shown[2].content, text);
+        let kept: Vec<&Part> = shown[2].parts.iter().collect();
+        match kept.as_slice() {
+            [] => assert!(!keep_images && shown.len() == 3),
+            [Part::ToolResult(shown)] => {
+                assert!(keep_images && shown.parts[0] == Part::text(text) && shown.parts[1].media().is_some());
+            }
+            other => panic!("{other:?}"),
+        }
+        // A picture that stays is counted.
+        let tokens = tokens::of_excerpt(&result, &excerpt);
+        assert_eq!(tokens > 200, keep_images, "{tokens}");
+    }
 }

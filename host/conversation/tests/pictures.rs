@@ -40,6 +40,7 @@ fn plan(conversation: &Conversation, kinds: &[u8], cut: usize) -> Plan {
                 id: *id,
                 content: Some("w".to_owned()),
                 arguments: Vec::new(),
+                keep_images: false,
             })),
         }
     }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use hermes_conversation::plan::{Ground, verify};
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{
-    Conversation, Draft, Excerpt, Item, MessageId, MessageRange, Plan, Refusal, Role, Segment, Summary, ToolCall, View,
-    closing, last_resort, render, tokens, validity,
+    Conversation, Draft, Excerpt, Item, Media, MessageId, MessageRange, Part, Plan, Refusal, Role, Segment, Summary,
+    ToolCall, View, closing, last_resort, render, tokens, validity,
 };
 use proptest::prelude::*;
 
@@ -38,12 +38,27 @@ fn conversation(turns: &[(usize, Vec<Step>, usize)]) -> Conversation {
                 .collect();
             conversation.push(Draft::assistant("", calls.clone(), 0).numbered(caller));
             for (call, length) in calls.iter().zip(step) {
-                conversation.push(Draft::result(call, words(*length, "output"), 0).numbered(number()));
+                let mut result = Draft::result(call, words(*length, "output"), 0);
+                if length % 5 == 0 {
+                    result = with_a_picture(result);
+                }
+                conversation.push(result.numbered(number()));
             }
         }
         conversation.push(Draft::assistant(words(*answer, "done"), Vec::new(), 0).numbered(number()));
     }
     conversation
+}
+
+fn with_a_picture(mut draft: Draft) -> Draft {
+    let mut parts = draft.all_parts();
+    let picture = Part::Image(Media::image_at("https://example.org/chart.png").unwrap());
+    match &mut parts[0] {
+        Part::ToolResult(result) => result.parts.push(picture),
+        _ => parts.push(picture),
+    }
+    draft = draft.with_parts(parts);
+    draft
 }
 
 fn turns() -> impl Strategy<Value = Vec<(usize, Vec<Step>, usize)>> {
@@ -69,6 +84,7 @@ fn plan(conversation: &Conversation, segments: &[(u8, usize, usize)]) -> Plan {
                 id: ids[a],
                 content: Some("short".to_owned()),
                 arguments: vec![(format!("call_{}_0", ids[a]), "{}".to_owned())].into_iter().take(b % 2).collect(),
+                keep_images: a % 2 == 1,
             }),
             2 => Segment::Summary(Summary {
                 key: format!("s{n}"),
@@ -235,7 +251,12 @@ fn summary(key: &str, first: u64, last: u64) -> Segment {
 #[test]
 fn each_rule_is_refused_by_its_name() {
     let excerpt = |content: &str| {
-        Segment::Excerpt(Excerpt { id: MessageId(15), content: Some(content.to_owned()), arguments: Vec::new() })
+        Segment::Excerpt(Excerpt {
+            id: MessageId(15),
+            content: Some(content.to_owned()),
+            arguments: Vec::new(),
+            keep_images: false,
+        })
     };
     let cases = [
         ("no-such-message", vec![keep(100, 200)]),

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use hermes_conversation::media::Source;
 use hermes_conversation::render::Rendering;
-use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall};
+use hermes_conversation::{Message, MessageId, Part, Role, Shown, ToolCall};
 
 use crate::passage::{self, Line};
 
@@ -40,6 +41,19 @@ impl Block {
             take(&call.id);
         }
         take(shown.tool_call_id.as_deref().unwrap_or_default());
+        for part in &shown.parts {
+            let inner = match part {
+                Part::ToolResult(result) => result.parts.as_slice(),
+                other => std::slice::from_ref(other),
+            };
+            for media in inner.iter().filter_map(Part::media) {
+                let name = match &media.source {
+                    Source::Blob(blob) => blob.hash.as_str(),
+                    Source::Url(url) => url,
+                };
+                hasher.update(name.as_bytes());
+            }
+        }
         hasher.update(shown.role.as_str().as_bytes());
         let mut text = shown.content;
         let content = text.len();

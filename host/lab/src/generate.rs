@@ -2,7 +2,8 @@
 
 mod words;
 
-use hermes_conversation::{Draft, ToolCall, closing};
+use hermes_conversation::media::{Blob, Source};
+use hermes_conversation::{BlobId, Draft, Media, Part, ToolCall, closing};
 
 use self::words::Words;
 
@@ -92,6 +93,7 @@ impl Scenario {
             calls: 0,
             events: Vec::new(),
             last: String::new(),
+            attached: Dice::new(seed ^ 0x7069_6374_7572_6573),
         };
         for _ in 0..turns {
             author.turn();
@@ -129,6 +131,8 @@ struct Author {
     events: Vec<Event>,
     /// What was said before, to be said again.
     last: String,
+    /// Pictures and refusals, apart from the other numbers, so that a seed keeps its texts.
+    attached: Dice,
 }
 
 impl Author {
@@ -138,7 +142,9 @@ impl Author {
         self.happen();
         let said = if self.dice.one_in(12) { self.last.clone() } else { self.words.user(&mut self.dice) };
         self.last.clone_from(&said);
-        self.say(Draft::user(said, self.now_ms));
+        let said = Draft::user(said, self.now_ms);
+        let said = self.attach(said, 8);
+        self.say(said);
         let groups = if self.is_long { [0, 1, 1, 2, 3, 6] } else { [0, 1, 1, 1, 1, 3] };
         let groups = *self.dice.pick(&groups);
         for _ in 0..groups {
@@ -152,7 +158,36 @@ impl Author {
             return self.say(Draft::assistant(closing::INTERRUPTED_TURN, Vec::new(), self.now_ms).by_host());
         }
         let reply = if self.dice.one_in(20) { String::new() } else { self.words.assistant(&mut self.dice) };
-        self.say(Draft::assistant(reply, Vec::new(), self.now_ms));
+        let reply = Draft::assistant(reply, Vec::new(), self.now_ms);
+        let is_refusal = self.attached.one_in(15) && !reply.content.is_empty();
+        let refusal = vec![Part::Refusal { text: reply.content.clone() }];
+        self.say(if is_refusal { reply.with_parts(refusal) } else { reply });
+    }
+
+    /// The message, once in so many times with a picture; in long conversations also with a file.
+    fn attach(&mut self, draft: Draft, times: u64) -> Draft {
+        if !self.attached.one_in(times) {
+            return draft;
+        }
+        let number = self.attached.below(1_000);
+        let size = 300 + self.attached.below(40_000);
+        let is_file = self.is_long && self.attached.one_in(4);
+        let (media_type, ending) = if is_file { ("application/pdf", "pdf") } else { ("image/png", "png") };
+        let hash = BlobId::of(format!("{number}.{ending}").as_bytes());
+        let media = Media {
+            source: Source::Blob(Blob { hash, size, bytes: None }),
+            media_type: media_type.to_owned(),
+            name: Some(format!("chart-{number}.{ending}")),
+            width: (!is_file).then_some(64),
+            height: (!is_file).then_some(48),
+        };
+        let part = if is_file { Part::File(media) } else { Part::Image(media) };
+        let mut parts = draft.all_parts();
+        match parts.first_mut() {
+            Some(Part::ToolResult(result)) => result.parts.push(part),
+            _ => parts.push(part),
+        }
+        draft.with_parts(parts)
     }
 
     /// Calls and their results. False when the user stopped it, and with it the turn.
@@ -179,7 +214,8 @@ impl Author {
         for (at, call) in calls.iter().enumerate() {
             self.pass(500);
             let draft = if at < answered {
-                Draft::result(call, self.words.result(&mut self.dice), self.now_ms)
+                let result = Draft::result(call, self.words.result(&mut self.dice), self.now_ms);
+                self.attach(result, 10)
             } else {
                 Draft::result(call, closing::INTERRUPTED_CALL, self.now_ms).by_host()
             };

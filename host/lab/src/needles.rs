@@ -54,6 +54,13 @@ pub trait Recall {
     ///
     /// What the tool answered instead.
     fn part(&mut self, id: MessageId, part: Part<'_>) -> Result<String, String>;
+
+    /// What the tool says about a message beside its text: role, time, pictures and files.
+    ///
+    /// # Errors
+    ///
+    /// What the tool answered instead.
+    fn about(&mut self, id: MessageId) -> Result<String, String>;
 }
 
 /// A page of a search.
@@ -185,6 +192,13 @@ pub fn is_whole(message: &Message, recall: &mut dyn Recall) -> Result<(), String
         let arguments = recall.part(message.id, Part::Arguments(&call.id))?;
         same(&arguments, &call.arguments, "the arguments of a call")?;
     }
+    for media in message.media() {
+        if let Some(name) = &media.name
+            && !recall.about(message.id)?.contains(name.as_str())
+        {
+            return Err(format!("`{name}` is not named"));
+        }
+    }
     Ok(())
 }
 
@@ -241,6 +255,10 @@ mod tests {
                 Part::Text => message.content.clone(),
                 Part::Arguments(_) => message.tool_calls[0].arguments.clone(),
             })
+        }
+
+        fn about(&mut self, id: MessageId) -> Result<String, String> {
+            Ok(self.part(id, Part::Text)?.lines().next().unwrap_or_default().to_owned())
         }
     }
 

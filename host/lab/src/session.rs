@@ -3,6 +3,7 @@
 //! What a format holds beside messages is left out and counted. What would make no valid conversation is mended as the
 //! host mends it after a crash: calls that were never answered get a result that says so.
 
+mod attached;
 mod export;
 mod mend;
 mod openai;
@@ -48,7 +49,7 @@ pub struct Recording {
     pub format: Format,
     /// Its messages, oldest first: every call answered, times that never go back.
     pub drafts: Vec<Draft>,
-    /// Images that stood in it, of which only a mark is left.
+    /// Images whose bytes are missing: a mark in the text replaces each.
     pub images: u64,
     /// What was left out or mended.
     pub notes: Vec<Note>,

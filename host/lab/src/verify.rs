@@ -302,6 +302,7 @@ impl<'a> Play<'a> {
 
     fn hear(&mut self, draft: &Draft, proof: &mut Proof) -> Result<(), String> {
         proof.count("messages", 1);
+        proof.count("pictures and files", draft.media().count() as u64);
         self.now_ms = draft.created_at;
         let id = MessageId(self.next_id);
         self.next_id += 1;

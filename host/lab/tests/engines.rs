@@ -9,6 +9,7 @@ use std::path::Path;
 use hermes_conversation::{Conversation, Draft, Item, MessageId, Shown, Summary, ToolCall, View, render, tokens};
 use hermes_lab::replay::{self, Answer, Column, Due, Remains};
 use hermes_lab::session::Format;
+use hermes_lab::verify::{Trial, verify};
 use hermes_lab::{Contestant, Engine, Figures, Recording, StandIn, Temper, Terms};
 use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
@@ -342,5 +343,29 @@ fn in_a_small_window_too_the_views_of_the_compressor_are_from_prepared_work() {
             let (_, figures) = endured("compressor", &plugins, Shape { pace, ..shape }, temper, home.path());
             assert_prepared(&figures, least);
         }
+    }
+}
+
+#[test]
+fn conversations_with_pictures_and_files_lose_none_of_them() {
+    for engine in ["compressor", "lossless"] {
+        let Some(plugins) = plugins(engine) else { return };
+        let scratch = tempfile::tempdir().unwrap();
+        let trial = Trial {
+            plugins: &plugins,
+            other: None,
+            seed: 40,
+            conversations: 30,
+            turns: Some(8),
+            jobs: 2,
+            scratch: scratch.path(),
+        };
+        let proof = verify(&trial, &|_| ()).unwrap();
+        assert_eq!(proof.failures, [], "{engine}");
+        let count = |what: &str| proof.counts.get(what).copied().unwrap_or_default();
+        assert!(count("pictures and files") > 50, "{:?}", proof.counts);
+        assert!(count("publications") > 50, "{:?}", proof.counts);
+        // Only the tools of this engine show single messages.
+        assert!(engine != "lossless" || count("messages read back") > 10, "{:?}", proof.counts);
     }
 }

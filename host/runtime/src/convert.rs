@@ -3,8 +3,11 @@
 use hermes_bindings::exports::hermes::plugin::context_engine as engine;
 use hermes_bindings::exports::hermes::plugin::memory_provider as memory;
 use hermes_bindings::hermes::plugin::types as wit;
+use hermes_conversation::media::Source;
+use hermes_conversation::part::ProviderPayload;
 use hermes_conversation::{
-    Excerpt, Header, Item, Message, MessageId, MessageRange, Model, Plan, Role, Segment, Summary, Usage,
+    Excerpt, Header, Item, Media, Message, MessageId, MessageRange, Model, Part, Plan, Role, Segment, Summary,
+    ToolCall, Usage,
 };
 
 use crate::error::{Fault, FaultKind};
@@ -54,30 +57,76 @@ pub(crate) fn header(header: &Header) -> wit::Header {
         tool_name: header.tool_name.clone(),
         tokens: header.tokens,
         bytes: header.bytes,
-        images: 0,
+        images: header.images,
         created_at: header.created_at,
     }
 }
 
 pub(crate) fn message(message: Message, tokens: u32) -> wit::Message {
     let Message { id, draft } = message;
+    let images = draft.images();
+    let parts = (!draft.parts.is_empty()).then(|| ("parts".to_owned(), draft.parts.len().to_string()));
     wit::Message {
         id: id.0,
         role: role(draft.role),
         content: draft.content,
-        images: 0,
+        images,
         reasoning: draft.reasoning,
-        tool_calls: draft
-            .tool_calls
-            .into_iter()
-            .map(|call| wit::ToolCall { id: call.id, name: call.name, arguments: call.arguments })
-            .collect(),
+        tool_calls: draft.tool_calls.into_iter().map(tool_call).collect(),
         tool_call_id: draft.tool_call_id,
         tool_name: draft.tool_name,
         tokens,
         created_at: draft.created_at,
-        extra: Vec::new(),
+        extra: parts.into_iter().collect(),
     }
+}
+
+fn tool_call(call: ToolCall) -> wit::ToolCall {
+    wit::ToolCall { id: call.id, name: call.name, arguments: call.arguments }
+}
+
+/// The parts of a message, described; the bytes of pictures, files and provider payloads stay here.
+pub(crate) fn part(part: Part) -> wit::Part {
+    match part {
+        Part::Text { text } => wit::Part::Text(text),
+        Part::Image(picture) => wit::Part::Image(media(picture)),
+        Part::File(file) => wit::Part::File(media(file)),
+        Part::Reasoning { text, payload } => {
+            wit::Part::Reasoning(wit::ReasoningPart { text, item: payload.map(provider_item) })
+        }
+        Part::ToolCall(call) => wit::Part::ToolCall(tool_call(call)),
+        Part::ToolResult(result) => wit::Part::ToolResult(wit::ToolResultPart {
+            call_id: result.call_id,
+            parts: result.parts.into_iter().filter_map(result_part).collect(),
+            failed: result.failed,
+            structured: result.structured,
+        }),
+        Part::Refusal { text } => wit::Part::Refusal(text),
+        Part::Provider(payload) => wit::Part::ProviderItem(provider_item(payload)),
+    }
+}
+
+fn result_part(part: Part) -> Option<wit::ResultPart> {
+    match part {
+        Part::Text { text } | Part::Refusal { text } => Some(wit::ResultPart::Text(text)),
+        Part::Image(picture) => Some(wit::ResultPart::Image(media(picture))),
+        Part::File(file) => Some(wit::ResultPart::File(media(file))),
+        Part::Reasoning { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Provider(_) => None,
+    }
+}
+
+fn media(media: Media) -> wit::Media {
+    let Media { source, media_type, name, width, height } = media;
+    let source = match source {
+        Source::Blob(blob) => wit::MediaSource::Blob(wit::Blob { hash: blob.hash.0, size: blob.size }),
+        Source::Url(url) => wit::MediaSource::Url(url),
+    };
+    wit::Media { source, media_type, name, width, height }
+}
+
+fn provider_item(payload: ProviderPayload) -> wit::ProviderItem {
+    let ProviderPayload { provider, model, api_mode, data } = payload;
+    wit::ProviderItem { provider, model, api_mode, size: data.len() as u64 }
 }
 
 pub(crate) fn session(info: &SessionInfo) -> wit::Session {
@@ -143,6 +192,7 @@ pub(crate) fn plan_back(plan: engine::Plan) -> Plan {
                 id: MessageId(excerpt.id),
                 content: excerpt.content,
                 arguments: excerpt.arguments,
+                keep_images: excerpt.keep_images,
             }),
             engine::Segment::Summary(summary) => Segment::Summary(Summary {
                 key: summary.key,

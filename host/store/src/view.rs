@@ -309,6 +309,7 @@ mod tests {
                     id: MessageId(3),
                     content: Some("cut\0".into()),
                     arguments: vec![("call".into(), "{}".into())],
+                    keep_images: false,
                 }),
                 Item::Summary(summary("s2", "second")),
                 Item::Messages(range(5, 10)),

@@ -152,6 +152,7 @@ fn family(store: &Store) -> [Session; 4] {
                 id: said[5].id,
                 content: Some("also".into()),
                 arguments: vec![("c".into(), "{}".into())],
+                keep_images: false,
             }),
         ],
         through: Some(said[5].id),

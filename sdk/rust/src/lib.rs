@@ -91,8 +91,8 @@ use bindings::hermes::plugin as imports;
 use native::imports;
 
 pub use bindings::types::{
-    Extra, Header, Message, MessageId, MessageRange, Model, Progress, Role, Session, Timestamp, ToolCall, ToolSchema,
-    Usage,
+    Blob, Extra, Header, Media, MediaSource, Message, MessageId, MessageRange, Model, Part, Progress, ProviderItem,
+    ReasoningPart, ResultPart, Role, Session, Timestamp, ToolCall, ToolResultPart, ToolSchema, Usage,
 };
 pub use context_assist::ContextAssist;
 pub use context_engine::ContextEngine;
@@ -117,6 +117,13 @@ pub mod __private {
     #[cfg(all(feature = "native", not(target_family = "wasm")))]
     pub use hermes_plugin_abi as abi;
     pub use {schemars, serde};
+}
+
+impl Message {
+    /// Whether the message has parts that its fields do not show; [`history::parts`] describes them.
+    pub fn has_parts(&self) -> bool {
+        self.extra.iter().any(|(key, _)| key == "parts")
+    }
 }
 
 impl MessageRange {

@@ -209,6 +209,7 @@ pub mod imports {
             fn whole() -> Result<Option<MessageRange>, Error>;
             fn headers(range: MessageRange) -> Result<Vec<Header>, Error>;
             fn read(range: MessageRange) -> Result<Page, Error>;
+            fn parts(range: MessageRange) -> Result<PartsPage, Error>;
             fn summary(key: &str) -> Result<String, Error>;
             fn search(query: &Query) -> Result<Vec<Hit>, Error>;
         }

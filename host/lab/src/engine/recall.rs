@@ -68,6 +68,11 @@ impl Recall for EngineTools<'_> {
         Ok(Page { ids: references(&text), text })
     }
 
+    fn about(&mut self, id: MessageId) -> Result<String, String> {
+        let answer = self.call(READ, &json!({ "ref": format!("#{id}") }))?;
+        Ok(answer.lines().next().unwrap_or_default().to_owned())
+    }
+
     fn part(&mut self, id: MessageId, part: Part<'_>) -> Result<String, String> {
         let reference = self.reference(id, part)?;
         let mut whole = String::new();

@@ -3,11 +3,9 @@
 use hermes_conversation::{Draft, Role, ToolCall};
 use serde_json::Value;
 
+use super::attached::Content;
 use super::records::Records;
 use super::{Fault, Format, Recording, stamp};
-
-/// What stands in the place of an image.
-pub(super) const IMAGE: &str = "[image]";
 
 pub(super) fn read(name: &str, records: &Records) -> Result<Vec<Recording>, Fault> {
     let conversations = records.iter().filter(|record| record.value.get("messages").is_some()).count();
@@ -47,7 +45,7 @@ fn message(value: &Value, line: usize, recording: &mut Recording) -> Result<(), 
         role => Role::parse(role)
             .ok_or_else(|| Fault::new(line, format!("its role `{role}` is none of user, assistant, tool, system")))?,
     };
-    let content = text(value.get("content"), line, recording)?;
+    let content = content(value.get("content"), line, recording)?;
     let calls = match value.get("tool_calls") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(calls)) => {
@@ -60,13 +58,13 @@ fn message(value: &Value, line: usize, recording: &mut Recording) -> Result<(), 
     }
     let field = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let created_at = stamp::of(value, &["timestamp", "created_at", "created"]).unwrap_or(0);
-    let mut draft = Draft { role, ..Draft::assistant(content, calls, created_at) };
+    let mut draft = Draft { role, ..Draft::assistant(content.text(), calls, created_at) };
     draft.reasoning = field("reasoning").or_else(|| field("reasoning_content"));
     if role == Role::Tool {
         draft.tool_call_id = field("tool_call_id");
         draft.tool_name = field("name").or_else(|| field("tool_name"));
     }
-    recording.drafts.push(draft);
+    recording.drafts.push(content.complete(draft));
     Ok(())
 }
 
@@ -85,27 +83,25 @@ fn call(value: &Value, at: usize, line: usize) -> Result<ToolCall, Fault> {
 }
 
 /// A text, or a list of parts.
-fn text(content: Option<&Value>, line: usize, recording: &mut Recording) -> Result<String, Fault> {
+fn content(content: Option<&Value>, line: usize, recording: &mut Recording) -> Result<Content, Fault> {
     let parts = match content {
-        None | Some(Value::Null) => return Ok(String::new()),
-        Some(Value::String(text)) => return Ok(text.clone()),
+        None | Some(Value::Null) => return Ok(Content::default()),
+        Some(Value::String(text)) => return Ok(Content::of_text(text)),
         Some(Value::Array(parts)) => parts,
         Some(_) => return Err(Fault::new(line, "its `content` is neither a text nor a list of parts")),
     };
-    let mut texts = Vec::new();
+    let mut content = Content::default();
     for part in parts {
+        let field = |name: &str| part.get(name).and_then(Value::as_str);
         match part {
-            Value::String(text) => texts.push(text.as_str()),
-            part => match part.get("type").and_then(Value::as_str) {
-                Some("text" | "input_text" | "output_text") => texts.extend(part.get("text").and_then(Value::as_str)),
-                Some("refusal") => texts.extend(part.get("refusal").and_then(Value::as_str)),
-                Some("image_url" | "input_image" | "image") => {
-                    recording.images += 1;
-                    texts.push(IMAGE);
-                }
+            Value::String(text) => content.push_text(Some(text)),
+            part => match field("type") {
+                Some("text" | "input_text" | "output_text") => content.push_text(field("text")),
+                Some("refusal") => content.push_refusal(field("refusal")),
+                Some("image_url" | "input_image" | "image") => content.push_picture(part, recording),
                 _ => recording.note("parts that are neither text nor image, left out", 1),
             },
         }
     }
-    Ok(texts.join("\n"))
+    Ok(content)
 }

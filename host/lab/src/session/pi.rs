@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use hermes_conversation::{Draft, Role, ToolCall};
 use serde_json::Value;
 
-use super::openai::IMAGE;
+use super::attached::Content;
 use super::records::{Record, Records};
 use super::{Fault, Format, Recording, stamp};
 
@@ -62,14 +62,19 @@ fn message(record: &Record, recording: &mut Recording) -> Result<(), Fault> {
         stamp::of(message, &["timestamp"]).or_else(|| stamp::of(&record.value, &["timestamp"])).unwrap_or(0);
     let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
     let draft = match role {
-        "user" => Draft::user(text(message.get("content"), recording), created_at),
+        "user" => {
+            let content = content(message.get("content"), recording);
+            let draft = Draft::user(content.text(), created_at);
+            content.complete(draft)
+        }
         "assistant" => assistant(message, line, created_at, recording)?,
         "toolResult" => {
-            let mut draft = Draft::user(text(message.get("content"), recording), created_at);
+            let content = content(message.get("content"), recording);
+            let mut draft = Draft::user(content.text(), created_at);
             draft.role = Role::Tool;
             draft.tool_call_id = field("toolCallId");
             draft.tool_name = field("toolName");
-            draft
+            content.complete(draft)
         }
         // The user ran a command: the model is told of it in the user's place.
         "bashExecution" => {
@@ -105,25 +110,23 @@ fn assistant(message: &Value, line: usize, created_at: u64, recording: &mut Reco
         }
     }
     let reasoning = (!reasoning.is_empty()).then(|| reasoning.join("\n"));
-    let content = text(message.get("content"), recording);
-    Ok(Draft { reasoning, ..Draft::assistant(content, calls, created_at) })
+    let content = content(message.get("content"), recording);
+    let draft = Draft { reasoning, ..Draft::assistant(content.text(), calls, created_at) };
+    Ok(content.complete(draft))
 }
 
-/// The texts of a message; a mark for each image.
-fn text(content: Option<&Value>, recording: &mut Recording) -> String {
+/// A text, or a list of texts and images.
+fn content(content: Option<&Value>, recording: &mut Recording) -> Content {
     if let Some(Value::String(text)) = content {
-        return text.clone();
+        return Content::of_text(text);
     }
-    let mut texts = Vec::new();
+    let mut found = Content::default();
     for part in content.and_then(Value::as_array).into_iter().flatten() {
         match part.get("type").and_then(Value::as_str) {
-            Some("text") => texts.extend(part.get("text").and_then(Value::as_str)),
-            Some("image") => {
-                recording.images += 1;
-                texts.push(IMAGE);
-            }
+            Some("text") => found.push_text(part.get("text").and_then(Value::as_str)),
+            Some("image") => found.push_picture(part, recording),
             _ => {}
         }
     }
-    texts.join("\n")
+    found
 }

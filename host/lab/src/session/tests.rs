@@ -254,3 +254,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn pictures_and_refusals_of_recordings_become_parts() {
+    use hermes_conversation::Part;
+    let gif = "R0lGODlhAQABAA==";
+    let lines = format!(
+        r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{{"type":"image_url","image_url":{{"url":"data:image/gif;base64,{gif}"}}}}]}}
+{{"role":"assistant","content":[{{"type":"refusal","refusal":"No."}}]}}
+{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"https://example.org/a.png"}}}}]}}
+{{"role":"assistant","content":"A boat."}}
+"#
+    );
+    let recording = one(&lines);
+    let [first, refusal, second, _] = recording.drafts.as_slice() else { panic!("{:?}", recording.drafts) };
+    assert_eq!((recording.images, first.content.as_str(), first.images(), second.images()), (0, "look", 1, 1));
+    assert!(first.media().all(|media| media.bytes().is_none() && media.media_type == "image/gif"));
+    assert_eq!((refusal.content.as_str(), refusal.parts.len()), ("No.", 1));
+    assert!(matches!(refusal.parts[0], Part::Refusal { .. }) && is_valid(&recording));
+}

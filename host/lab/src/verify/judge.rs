@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hermes_conversation::render::Rendering;
-use hermes_conversation::{Conversation, Item, Shown, Summary, View, tokens, validity};
+use hermes_conversation::{Conversation, Item, Media, Part, Shown, Summary, View, tokens, validity};
 
 /// What was seen so far.
 #[derive(Debug, Default)]
@@ -46,13 +46,16 @@ impl Judge {
             }
         }
         for shown in &shown {
-            // Each message stands as it was said, unless the view has an excerpt of it.
+            // Each message is shown as it was said, unless the view has an excerpt of it.
             let excerpt = |id| view.items.iter().any(|item| matches!(item, Item::Excerpt(excerpt) if excerpt.id == id));
-            if let Some(message) = shown.id.and_then(|id| conversation.get(id))
-                && shown.content != message.text_sent()
-                && !excerpt(message.id)
-            {
-                return Err(format!("message {} is shown otherwise than it was said", message.id));
+            let Some(message) = shown.id.and_then(|id| conversation.get(id)) else { continue };
+            if !excerpt(message.id) {
+                if shown.content != message.text_sent() || !media(&shown.parts).eq(message.media()) {
+                    return Err(format!("message {} is shown otherwise than it was said", message.id));
+                }
+            } else if let Some(lost) = message.inner_parts().find(|part| is_lost(part, shown)) {
+                let name = lost.mention().unwrap_or_default();
+                return Err(format!("the excerpt of message {} neither shows nor names {name}", message.id));
             }
         }
         if !published
@@ -76,12 +79,28 @@ impl Judge {
         self.views = views.len();
         let text = |shown: &Shown| {
             let calls: u32 = shown.tool_calls.iter().map(|call| tokens::of_text(&call.arguments)).sum();
-            tokens::of_text(&shown.content) + calls
+            let parts = if shown.repeats_pictures { 0 } else { tokens::of_parts(&shown.parts) };
+            tokens::of_text(&shown.content) + calls + parts
         };
         let tokens = shown.iter().map(text).sum();
         self.before = Some(shown);
         Ok(tokens)
     }
+}
+
+fn media(parts: &[Part]) -> impl Iterator<Item = &Media> {
+    let inner = parts.iter().flat_map(|part| match part {
+        Part::ToolResult(result) => result.parts.as_slice(),
+        other => std::slice::from_ref(other),
+    });
+    inner.filter_map(Part::media)
+}
+
+/// Whether a picture or file is neither shown nor named.
+fn is_lost(part: &Part, shown: &Shown) -> bool {
+    let Some(whole) = part.media() else { return false };
+    let is_named = part.mention().is_some_and(|name| shown.content.contains(&name));
+    !is_named && !media(&shown.parts).any(|shown| shown == whole)
 }
 
 /// Every message is shown, or a summary that is shown says that it stands for it.
@@ -138,7 +157,12 @@ mod tests {
             (
                 vec![
                     Item::Messages(range(1, 4)),
-                    Item::Excerpt(Excerpt { id: MessageId(5), content: Some("f".into()), arguments: Vec::new() }),
+                    Item::Excerpt(Excerpt {
+                        id: MessageId(5),
+                        content: Some("f".into()),
+                        arguments: Vec::new(),
+                        keep_images: false,
+                    }),
                 ],
                 "newest words of the user, message 5",
             ),

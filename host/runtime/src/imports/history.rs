@@ -5,7 +5,7 @@ use imported::history as wit;
 use imported::types::{Error, Header, MessageRange};
 
 use crate::context::Context;
-use crate::convert::{fault, header, message, range, range_back, role_back};
+use crate::convert::{fault, header, message, part, range, range_back, role_back};
 use crate::error::{Fault, FaultKind};
 use crate::services::{HistoryQuery, Matching};
 
@@ -40,6 +40,21 @@ impl wit::Host for Context {
         let (messages, next) = self.services.history.read(range_back(range), PAGE);
         Ok(wit::Page {
             messages: messages.into_iter().map(|(said, tokens)| message(said, tokens)).collect(),
+            next: next.map(|id| id.0),
+        })
+    }
+
+    async fn parts(&mut self, range: MessageRange) -> Result<wit::PartsPage, Error> {
+        self.may_read()?;
+        let (messages, next) = self.services.history.read(range_back(range), PAGE);
+        let with_parts = messages.into_iter().map(|(said, _)| said).filter(|said| !said.parts.is_empty());
+        Ok(wit::PartsPage {
+            messages: with_parts
+                .map(|said| wit::MessageParts {
+                    id: said.id.0,
+                    parts: said.draft.parts.into_iter().map(part).collect(),
+                })
+                .collect(),
             next: next.map(|id| id.0),
         })
     }

@@ -39,7 +39,7 @@ imports! {
     clock { now(); utc_offset(); }
     random { bytes(count); }
     llm { resolve(task); complete(request); count_tokens(text); }
-    history { whole(); headers(range); read(range); summary(key); search(query); }
+    history { whole(); headers(range); read(range); parts(range); summary(key); search(query); }
     sql { query(statement); execute(statements); }
     documents { read(name); write(name, content, version); }
     files {

@@ -32,6 +32,7 @@ pub async fn views_round_trip_and_the_newest_is_in_force(store: &dyn SessionStor
                 id: ids[3],
                 content: Some("cut\0".into()),
                 arguments: vec![("call".into(), "{}".into())],
+                keep_images: false,
             }),
             Item::Messages(range(ids[4], ids[9])),
         ],

@@ -6,6 +6,7 @@ use hermes_plugin::{Message, Role, ToolCall};
 use serde_json::Value;
 
 use crate::notes::{Entries, Notes};
+use hermes_guest_engine::parts;
 use hermes_guest_secrets::{inert, redact};
 
 /// Characters of a reply's first line, of a call's subject, and of an error.
@@ -19,9 +20,8 @@ pub(crate) fn digest(messages: &[Message]) -> Notes {
         messages.iter().filter_map(|message| message.tool_call_id.as_deref().map(|call| (call, message))).collect();
     let mut notes = Notes::default();
     for message in messages {
-        let text = message.content.trim();
         match message.role {
-            Role::User if !text.is_empty() => drop(notes.said.insert(message.id, clean(text))),
+            Role::User => notes.said.extend(words(message).map(|text| (message.id, text))),
             Role::Assistant => done(message, &results, &mut notes.done),
             _ => {}
         }
@@ -31,8 +31,14 @@ pub(crate) fn digest(messages: &[Message]) -> Notes {
 
 /// The user's words in these messages.
 pub(crate) fn said(messages: &[Message]) -> Entries {
-    let said = messages.iter().filter(|message| message.role == Role::User && !message.content.trim().is_empty());
-    said.map(|message| (message.id, clean(message.content.trim()))).collect()
+    let of_user = messages.iter().filter(|message| message.role == Role::User);
+    of_user.filter_map(|message| Some((message.id, words(message)?))).collect()
+}
+
+/// What the user said and attached. `None` if that is nothing.
+fn words(message: &Message) -> Option<String> {
+    let text = parts::with_summary(message.content.trim(), message, "\n");
+    (!text.is_empty()).then(|| clean(&text))
 }
 
 fn clean(text: &str) -> String {
@@ -45,11 +51,13 @@ fn done(message: &Message, results: &HashMap<&str, &Message>, done: &mut Entries
         .iter()
         .map(|call| {
             let result = results.get(call.id.as_str());
-            format!("{}: {}", about(call), result.map_or_else(|| "no result".to_owned(), |result| outcome(result)))
+            format!("{}: {}", about(call), result.map_or_else(|| "no result".to_owned(), |result| full_outcome(result)))
         })
         .collect();
-    if lines.is_empty() && !message.content.trim().is_empty() {
-        lines.push(format!("replied: {}", first_line(&message.content, REPLY)));
+    if lines.is_empty() {
+        let reply = first_line(&message.content, REPLY);
+        let reply = parts::with_summary(&reply, message, " ");
+        lines.extend((!reply.is_empty()).then(|| format!("replied: {reply}")));
     }
     if !lines.is_empty() {
         done.insert(message.id, clean(&lines.join("\n")));
@@ -76,7 +84,17 @@ fn main_argument(arguments: &str) -> Option<String> {
     Some(first_line(text, ABOUT))
 }
 
-/// The outcome of a call, from its result.
+/// The outcome of a call and the pictures and files in its result.
+fn full_outcome(result: &Message) -> String {
+    let has_text = !result.content.trim().is_empty();
+    let text = if has_text { outcome(result) } else { String::new() };
+    match parts::with_summary(&text, result, " ") {
+        text if text.is_empty() => outcome(result),
+        text => text.into_owned(),
+    }
+}
+
+/// The outcome of a call, from the text of its result.
 pub(crate) fn outcome(result: &Message) -> String {
     let text = result.content.trim();
     if let Ok(Value::Object(fields)) = serde_json::from_str(text) {
@@ -120,6 +138,9 @@ fn first_line(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hermes_plugin::history::MessageParts;
+    use hermes_plugin::{Blob, Media, MediaSource, Part, ResultPart, ToolResultPart};
+
     use super::*;
     use crate::testing::{assistant, calls, result, user};
 
@@ -152,6 +173,44 @@ mod tests {
             - [5] replied: It lacks an import.";
         assert_eq!(digest(&talk).by_rule(1, 8), expected);
         assert_eq!(said(&talk), digest(&talk).said);
+    }
+
+    #[test]
+    fn pictures_files_and_refusals_are_named() {
+        let picture = Part::Image(Media {
+            source: MediaSource::Blob(Blob { hash: "ab12cd34ef56789".to_owned(), size: 34_000 }),
+            media_type: "image/png".to_owned(),
+            name: None,
+            width: None,
+            height: None,
+        });
+        let mut talk = [
+            user(1, ""),
+            calls(2, &[("a", "screenshot", "{}")]),
+            result(3, "a", "screenshot", ""),
+            assistant(4, "I can't help with that."),
+        ];
+        let of_result = ToolResultPart {
+            call_id: "a".to_owned(),
+            parts: vec![ResultPart::Image(Media { name: Some("shot.png".to_owned()), ..picture_of(&picture) })],
+            failed: false,
+            structured: None,
+        };
+        let parts = [(1, picture), (3, Part::ToolResult(of_result)), (4, Part::Refusal("I can't.".to_owned()))];
+        let parts = parts.map(|(id, part)| MessageParts { id, parts: vec![part] });
+        parts::describe(&mut talk, &parts);
+        let notes = digest(&talk);
+        assert_eq!(notes.said[&1], "[image image/png, 34 KB, blake3 ab12cd34ef56…]");
+        assert_eq!(notes.done[&2], "screenshot: [image shot.png, image/png, 34 KB, blake3 ab12cd34ef56…]");
+        assert_eq!(notes.done[&4], "replied: I can't help with that. [the model declined]");
+        assert_eq!(said(&talk), notes.said);
+    }
+
+    fn picture_of(part: &Part) -> Media {
+        match part {
+            Part::Image(media) => media.clone(),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

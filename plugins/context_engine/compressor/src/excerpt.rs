@@ -1,6 +1,6 @@
 //! Excerpts of a text, of a call's arguments, and of a whole group of calls and results.
 
-use hermes_guest_engine::budget;
+use hermes_guest_engine::{budget, parts};
 use hermes_plugin::context_engine::Excerpt;
 use hermes_plugin::{Message, MessageId, Role};
 use serde_json::Value;
@@ -84,6 +84,8 @@ fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source)
     let of_calls: u32 = sizes.iter().sum();
     let of_names: u32 = message.tool_calls.iter().map(|call| source.count(&call.name) + CALL).sum();
     let of_text = tokens.saturating_sub(of_calls).saturating_sub(of_names).saturating_sub(LINKAGE);
+    // The host names the pictures and files of an excerpt in its text.
+    let of_parts = source.count(&parts::summary(message));
     if of_calls > 0 {
         let share = budget.saturating_sub(of_names + LINKAGE).saturating_sub(of_text.min(budget / 2)).max(LEAST);
         let most = cap(&sizes, share);
@@ -97,10 +99,10 @@ fn of_message(message: &Message, tokens: u32, budget: u32, source: &impl Source)
         }
     }
     if shorter > budget && of_text > LEAST {
-        let room = budget.saturating_sub(shorter.saturating_sub(of_text)).max(LEAST / 2);
+        let room = budget.saturating_sub(shorter.saturating_sub(of_text)).saturating_sub(of_parts).max(LEAST / 2);
         let mark = mark(message.id);
         let content = mark.clone() + &shorten(&message.content, room.saturating_sub(source.count(&mark)), source);
-        shorter = shorter.saturating_sub(of_text).saturating_add(source.count(&content));
+        shorter = shorter.saturating_sub(of_text).saturating_add(source.count(&content)).saturating_add(of_parts);
         excerpt.content = Some(content);
     }
     (shorter < tokens && (excerpt.content.is_some() || !excerpt.arguments.is_empty())).then_some((excerpt, shorter))

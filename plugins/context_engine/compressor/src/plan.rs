@@ -4,6 +4,7 @@
 //! covered by a summary.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use hermes_plugin::context_engine::{Excerpt, Plan, Segment, ShownSummary, Summary};
 use hermes_plugin::{Error, Message, MessageRange};
@@ -28,6 +29,8 @@ const BY_RULE: &str = "compressor:digest:";
 const BY_MODEL: &str = "compressor:summary:";
 /// Tokens of a list's headings.
 const HEADINGS: u32 = 60;
+/// Fewest tokens that a picture saves when a line of text replaces it.
+const PICTURE: u32 = 200;
 /// Key prefix of the host's own digests.
 const BY_HOST: &str = "host:";
 
@@ -323,7 +326,10 @@ impl<S: Source> Planner<'_, S> {
         for at in old.filter(|at| current.index.images(*at) > 0 && Some(*at) != layout.user && is_whole(*at)) {
             let id = current.index.id(at);
             let bare = || Excerpt { id, content: None, arguments: Vec::new(), keep_images: false };
-            excerpts.entry(at).or_insert_with(bare).keep_images = false;
+            if let Entry::Vacant(entry) = excerpts.entry(at) {
+                entry.insert(bare());
+                saved = saved.saturating_add(current.index.images(at).saturating_mul(PICTURE));
+            }
         }
         layout.tokens = layout.tokens.saturating_sub(saved);
     }

@@ -1,5 +1,6 @@
 //! The request for a summary, and the checks on the reply.
 
+use hermes_guest_engine::parts;
 use hermes_plugin::llm::{Finish, Reply, Request};
 use hermes_plugin::{Message, Role};
 
@@ -158,10 +159,7 @@ fn entry(message: &Message, most: u32, offset: i32, source: &impl Source) -> Str
         (Role::User, _) => "user".to_owned(),
         _ => "assistant".to_owned(),
     };
-    let mut said = without_thoughts(message.content.trim()).to_owned();
-    if message.images > 0 {
-        said.push_str(&format!("\n[{} images]", message.images));
-    }
+    let said = parts::with_summary(without_thoughts(message.content.trim()), message, "\n");
     let mut said = shorten(&data(&said), most, source);
     for call in &message.tool_calls {
         let arguments = shorten(&data(&call.arguments), ARGUMENTS.min(most), source);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::{about, outcome};
 use crate::excerpt::{mark, shorten_arguments};
 use crate::source::Source;
-use hermes_guest_engine::fnv;
+use hermes_guest_engine::{fnv, parts};
 use hermes_guest_secrets::inert;
 
 /// Bytes from which a result, and a call's arguments, are shortened.
@@ -72,7 +72,10 @@ fn of_result<'a>(
     source: &impl Source,
 ) -> Option<Shortened> {
     let hash = fnv(message.content.bytes());
-    let same = newest.get(&hash).filter(|newer| newer.content == message.content).map(|newer| newer.id);
+    let is_same = |newer: &&&Message| {
+        newer.content == message.content && parts::descriptions(newer).eq(parts::descriptions(message))
+    };
+    let same = newest.get(&hash).filter(is_same).map(|newer| newer.id);
     if same.is_none() {
         newest.insert(hash, message);
     }

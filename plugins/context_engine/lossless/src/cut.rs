@@ -1,5 +1,6 @@
 //! Excerpts of the newest group, for when nothing else makes it fit. Calls keep their results.
 
+use hermes_guest_engine::parts;
 use hermes_plugin::context_engine::Excerpt;
 use hermes_plugin::{Message, Role};
 use serde_json::Value;
@@ -51,13 +52,18 @@ fn excerpt(message: &Message, tokens: usize, source: &impl Source) -> Option<(Op
     }
     let taken: usize = sizes.iter().map(|size| (*size).min(most)).sum();
     let most = bytes.saturating_sub(taken).max(LEAST);
+    // The view may show less than the full message, but this is all the message can save.
+    let calls = || message.tool_calls.iter().map(|call| source.count(&call.arguments)).sum::<u32>();
+    // The host names the pictures of an excerpt in its text.
+    let parts = source.count(&parts::summary(message)).saturating_add(40);
     if message.content.len() > most {
         let text = ends(&message.content, most, &format!("#{}", message.id));
-        // The view may show less than the full message, but this is all the message can save.
-        let calls: u32 = message.tool_calls.iter().map(|call| source.count(&call.arguments)).sum();
-        let before = message.tokens.saturating_sub(calls);
-        saved += before.saturating_sub(source.count(&text).saturating_add(40));
+        let before = message.tokens.saturating_sub(calls());
+        saved += before.saturating_sub(source.count(&text).saturating_add(parts));
         excerpt.content = Some(text);
+    } else if message.images > 0 {
+        let before = message.tokens.saturating_sub(calls());
+        saved += before.saturating_sub(source.count(&message.content).saturating_add(parts));
     }
     (saved > 0).then(|| (Some(excerpt), message.tokens - saved.min(message.tokens)))
 }

@@ -1,5 +1,6 @@
 //! `expand`: any message byte for byte, in pages, and stretches of messages as lists.
 
+use hermes_guest_engine::parts;
 use hermes_plugin::{Error, Message, MessageId, MessageRange, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -114,6 +115,9 @@ fn about(message: &Message) -> String {
     if message.tool_calls.len() > CALLS {
         about.push_str(&format!("; and so on to #{}/{}", message.id, message.tool_calls.len()));
     }
+    for part in parts::descriptions(message).take(CALLS) {
+        about.push_str(&format!("; {part}"));
+    }
     if let Some(reasoning) = &message.reasoning {
         about.push_str(&format!("; #{}/reasoning, {} bytes", message.id, reasoning.len()));
     }
@@ -191,7 +195,8 @@ fn entry(message: &Message, source: &impl Source) -> String {
     let mut most = SAID;
     loop {
         let entry = if message.role == Role::User {
-            format!("#{id} {who}: {}", ends(&message.content, most, &format!("#{id}")))
+            let said = ends(&message.content, most, &format!("#{id}"));
+            format!("#{id} {who}: {}", parts::with_summary(&said, message, " "))
         } else {
             other(message, &who, most.min(OTHER))
         };
@@ -204,7 +209,8 @@ fn entry(message: &Message, source: &impl Source) -> String {
 
 fn other(message: &Message, who: &str, most: usize) -> String {
     let id = message.id;
-    let mut entry = format!("#{id} {who}: {}", line(&message.content, most));
+    let said = line(&message.content, most);
+    let mut entry = format!("#{id} {who}: {}", parts::with_summary(&said, message, " "));
     for (n, call) in (1..).zip(&message.tool_calls).take(CALLS) {
         entry.push_str(&format!("\n  #{id}/{n} {} {}", line(&call.name, 64), line(&call.arguments, most)));
     }
@@ -220,6 +226,9 @@ fn other(message: &Message, who: &str, most: usize) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_plugin::history::MessageParts;
+    use hermes_plugin::{Blob, Media, MediaSource, Part};
+
     use super::*;
     use crate::testing::{Log, assistant, calls, result, user};
 
@@ -266,6 +275,24 @@ mod tests {
         }
         let head = expand(&log, "#3", 0).unwrap();
         assert!(head.contains("#3/1 arguments of write") && head.contains("#3/reasoning, 8 bytes"), "{head}");
+    }
+
+    #[test]
+    fn pictures_are_named_beside_the_text_and_in_lists() {
+        let mut messages = vec![user(1, "look"), assistant(2, "A boat.")];
+        let picture = Part::Image(Media {
+            source: MediaSource::Blob(Blob { hash: "ab12cd34ef56789".to_owned(), size: 34_000 }),
+            media_type: "image/png".to_owned(),
+            name: Some("boat.png".to_owned()),
+            width: Some(640),
+            height: Some(480),
+        });
+        parts::describe(&mut messages, &[MessageParts { id: 1, parts: vec![picture] }]);
+        let log = Log::new(messages);
+        let named = "[image boat.png, image/png, 640x480, 34 KB, blake3 ab12cd34ef56…]";
+        let answer = expand(&log, "#1", 0).unwrap();
+        assert!(answer.contains(&format!("UTC; {named}; bytes 0-4 of 4\nlook")), "{answer}");
+        assert!(expand(&log, "#1-#2", 0).unwrap().contains(&format!("#1 user: look {named}\n#2 assistant: A boat.")));
     }
 
     #[test]

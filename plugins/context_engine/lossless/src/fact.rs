@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, outcome};
 use crate::clip::{ends, line};
-use hermes_guest_engine::fnv;
+use hermes_guest_engine::{fnv, parts};
 
 /// Bytes kept of a user message.
 const SAID: usize = 24_000;
@@ -106,8 +106,8 @@ impl Reader {
         match message.role {
             Role::User => {
                 let text = message.content.trim();
-                let images = if message.images > 0 { format!(" [{} images]", message.images) } else { String::new() };
-                let text = ends(text, SAID, &format!("#{}", message.id)) + &images;
+                let text = ends(text, SAID, &format!("#{}", message.id));
+                let text = parts::with_summary(&text, message, " ").into_owned();
                 if !text.is_empty() {
                     facts.push(Fact { id: message.id, n: 0, group, kind: Kind::User, same: 0, text });
                 }
@@ -116,8 +116,9 @@ impl Reader {
                 let (kind, most) =
                     if message.tool_calls.is_empty() { (Kind::Reply, REPLY) } else { (Kind::Words, WORDS) };
                 let said = line(&message.content, most);
-                if !said.is_empty() {
-                    let text = format!("assistant: {said}");
+                let described = parts::with_summary(&said, message, " ");
+                if !described.is_empty() {
+                    let text = format!("assistant: {described}");
                     facts.push(Fact { id: message.id, n: 0, group, kind, same: 0, text });
                     let names = names(&message.content, &said);
                     if !names.is_empty() {
@@ -160,7 +161,8 @@ impl Reader {
                         Action::Command(_) => Kind::Command,
                         _ => Kind::Look,
                     };
-                    let text = format!("{description} → #{} {}", message.id, outcome.text);
+                    let outcome = parts::with_summary(&outcome.text, message, " ");
+                    let text = format!("{description} → #{} {outcome}", message.id);
                     facts.push(Fact { id: *caller, n: *n, group: open.group, kind, same, text });
                 }
             }

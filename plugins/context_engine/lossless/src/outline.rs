@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use hermes_guest_engine::parts;
 use hermes_plugin::{Error, Header, MessageRange, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -81,7 +82,11 @@ fn list(
         if let Some(user) = part.iter().find(|header| header.role == Role::User)
             && let Ok(message) = one(source, user.id)
         {
-            text.push_str(&format!(": #{} user: {}", user.id, line(&message.content, said)));
+            text.push_str(&format!(
+                ": #{} user: {}",
+                user.id,
+                line(&parts::with_summary(&message.content, &message, " "), said)
+            ));
         }
     }
     text

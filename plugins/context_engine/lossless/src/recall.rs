@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use hermes_guest_engine::parts;
 use hermes_plugin::history::{Hit, Matching, Query};
 use hermes_plugin::{Error, Message, MessageId, MessageRange};
 use serde::Deserialize;
@@ -207,6 +208,7 @@ fn entry(message: &Message, passage: &Passage, source: &impl Source) -> String {
         let message = one(source, id).ok()?;
         let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
         let text = if message.content.trim().is_empty() { calls.join(", ") } else { message.content.clone() };
+        let text = parts::with_summary(&text, &message, " ");
         Some(format!("#{id} {}: {}", who(&message), line(&text, BESIDE)))
     };
     if let Some(before) = beside(at.and_then(|at| at.checked_sub(1))) {
@@ -235,7 +237,8 @@ type Score = (bool, usize, std::cmp::Reverse<usize>);
 
 /// The best-ranked stretch among a message's parts.
 fn passage(message: &Message, words: &[String], phrase: &str) -> Passage {
-    let mut parts = vec![(String::new(), message.content.clone())];
+    let text = parts::with_summary(&message.content, message, "\n").into_owned();
+    let mut parts = vec![(String::new(), text)];
     for (n, call) in (1..).zip(&message.tool_calls) {
         let part = format!("#{}/{n} arguments of {}", message.id, line(&call.name, 64));
         parts.push((part, strings(&call.arguments)));

@@ -1,12 +1,13 @@
 //! Access to the log and the database: the host's imports, or in tests a conversation in memory and a local SQLite.
 
+use hermes_guest_engine::parts;
 use hermes_plugin::history::{Hit, Page, Query};
 use hermes_plugin::sql::{Rows, Statement, Value};
 use hermes_plugin::{Error, Header, MessageRange, history, llm, sql};
 
 /// The message log and its token counter.
 pub(crate) trait Source {
-    /// The first messages of a range (a few megabytes), and where the rest begins.
+    /// The first messages of a range (a few megabytes) with descriptions of their parts, and where the rest begins.
     fn page(&self, range: MessageRange) -> Result<Page, Error>;
     /// Message metadata, without texts.
     fn headers(&self, range: MessageRange) -> Result<Vec<Header>, Error>;
@@ -32,7 +33,8 @@ pub(crate) struct Host;
 
 impl Source for Host {
     fn page(&self, range: MessageRange) -> Result<Page, Error> {
-        history::read(range).map_err(|error| error.context("reading the conversation"))
+        let read = |page: Page| Ok(Page { messages: parts::described(page.messages)?, ..page });
+        history::read(range).and_then(read).map_err(|error| error.context("reading the conversation"))
     }
 
     fn headers(&self, range: MessageRange) -> Result<Vec<Header>, Error> {

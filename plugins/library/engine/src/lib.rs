@@ -1,6 +1,7 @@
-//! Code shared by the context engines: token budgets, parsing of settings, and hashes.
+//! Code shared by the context engines: token budgets, descriptions of parts, parsing of settings, and hashes.
 
 pub mod budget;
+pub mod parts;
 pub mod settings;
 
 /// FNV-1a, for names and comparisons; not secure against deliberate collisions.

@@ -1,9 +1,9 @@
 //! The host's log of the conversation, which never changes. Needs the permission `history`.
 
 use crate::imports::history as wit;
-use crate::{Error, Header, Message, MessageRange};
+use crate::{Error, Header, Message, MessageId, MessageRange};
 
-pub use wit::{Hit, Matching, Page, Query};
+pub use wit::{Hit, Matching, MessageParts, Page, PartsPage, Query};
 
 /// The range from the first message of the conversation to the last.
 pub fn whole() -> Result<Option<MessageRange>, Error> {
@@ -22,7 +22,17 @@ pub fn read(range: MessageRange) -> Result<Page, Error> {
 
 /// All messages of a range, page by page.
 pub fn read_all(range: MessageRange) -> Result<Vec<Message>, Error> {
-    collect(range, read)
+    collect(range, |range| read(range).map(|page| (page.messages, page.next)))
+}
+
+/// The parts of the messages in a range that have more than text, reasoning and calls: pictures, files, refusals. Draft.
+pub fn parts(range: MessageRange) -> Result<PartsPage, Error> {
+    wit::parts(range)
+}
+
+/// Like [`parts`], page by page.
+pub fn all_parts(range: MessageRange) -> Result<Vec<MessageParts>, Error> {
+    collect(range, |range| parts(range).map(|page| (page.messages, page.next)))
 }
 
 /// The text of a summary that is or was in a view, by key.
@@ -50,13 +60,16 @@ impl Query {
     }
 }
 
-fn collect(range: MessageRange, read: impl Fn(MessageRange) -> Result<Page, Error>) -> Result<Vec<Message>, Error> {
+fn collect<T>(
+    range: MessageRange,
+    read: impl Fn(MessageRange) -> Result<(Vec<T>, Option<MessageId>), Error>,
+) -> Result<Vec<T>, Error> {
     let mut messages = Vec::new();
     let mut first = range.first;
     loop {
-        let page = read(MessageRange { first, last: range.last })?;
-        messages.extend(page.messages);
-        match page.next {
+        let (page, next) = read(MessageRange { first, last: range.last })?;
+        messages.extend(page);
+        match next {
             // Stop on a page that does not advance, to avoid an endless loop.
             Some(next) if next <= first => {
                 return Err(Error::failed(format!("the page at message {first} leads back to {next}")));
@@ -94,14 +107,14 @@ mod tests {
         let ids = [3_u64, 7, 20];
         let messages = collect(MessageRange { first: 3, last: 20 }, |range| {
             let here = ids.iter().position(|id| *id >= range.first).unwrap();
-            Ok(Page { messages: vec![message(ids[here])], next: ids.get(here + 1).copied() })
+            Ok((vec![message(ids[here])], ids.get(here + 1).copied()))
         });
         assert_eq!(messages.unwrap().iter().map(|message| message.id).collect::<Vec<_>>(), ids);
     }
 
     #[test]
     fn a_page_that_does_not_advance_ends_the_reading() {
-        let stuck = collect(MessageRange { first: 3, last: 9 }, |_| Ok(Page { messages: Vec::new(), next: Some(3) }));
+        let stuck = collect(MessageRange { first: 3, last: 9 }, |_| Ok((Vec::<Message>::new(), Some(3))));
         assert!(stuck.is_err());
     }
 }

@@ -7,8 +7,10 @@ use hermes_conversation::plan::{Ground as Judged, verify};
 use hermes_conversation::{
     self as host, Conversation, Draft as Said, Item, MessageId, View, last_resort, render, tokens, validity,
 };
+use hermes_guest_engine::parts;
 use hermes_plugin::context_engine::{self as wit, Pressure, Timing};
-use hermes_plugin::{Header, Role, ToolCall};
+use hermes_plugin::history::MessageParts;
+use hermes_plugin::{Blob, Header, Media, MediaSource, Part, Role, ToolCall};
 use proptest::prelude::*;
 
 use super::*;
@@ -49,7 +51,7 @@ impl Source for World {
             id: message.id.0,
             role: role(message.role),
             content: message.content.clone(),
-            images: 0,
+            images: message.images(),
             reasoning: None,
             tool_calls: message.tool_calls.iter().map(call).collect(),
             tool_call_id: message.tool_call_id.clone(),
@@ -58,7 +60,10 @@ impl Source for World {
             created_at: 0,
             extra: Vec::new(),
         };
-        Ok(self.conversation.messages()[span].iter().map(message).collect())
+        let said = &self.conversation.messages()[span];
+        let mut messages: Vec<Message> = said.iter().map(message).collect();
+        parts::describe(&mut messages, &said.iter().flat_map(parts_of).collect::<Vec<_>>());
+        Ok(messages)
     }
 
     fn summary(&self, key: &str) -> Result<String, Error> {
@@ -68,6 +73,31 @@ impl Source for World {
     fn count(&self, text: &str) -> u32 {
         tokens::of_text(text)
     }
+}
+
+/// The host's descriptions of the pictures in a message.
+fn parts_of(message: &host::Message) -> Vec<MessageParts> {
+    let image = |media: &host::Media| {
+        let blob = media.blob().unwrap();
+        Part::Image(Media {
+            source: MediaSource::Blob(Blob { hash: blob.hash.to_string(), size: blob.size }),
+            media_type: media.media_type.clone(),
+            name: media.name.clone(),
+            width: media.width,
+            height: media.height,
+        })
+    };
+    vec![MessageParts { id: message.id.0, parts: message.media().map(image).collect() }]
+}
+
+fn with_a_picture(said: Said) -> Said {
+    let picture = host::Part::Image(host::Media::image(b"GIF89a\x01\0\x01\0".to_vec(), Some("ferry.gif")).unwrap());
+    let mut parts = said.all_parts();
+    match parts.first_mut() {
+        Some(host::Part::ToolResult(result)) => result.parts.push(picture),
+        _ => parts.push(picture),
+    }
+    said.with_parts(parts)
 }
 
 fn call(call: &host::ToolCall) -> ToolCall {
@@ -99,6 +129,7 @@ fn plan_back(plan: &Plan) -> host::Plan {
             id: MessageId(excerpt.id),
             content: excerpt.content,
             arguments: excerpt.arguments,
+            keep_images: excerpt.keep_images,
         }),
         Segment::Summary(summary) => host::Segment::Summary(host::Summary {
             key: summary.key,
@@ -144,7 +175,7 @@ impl World {
             tool_name: header.tool_name.clone(),
             tokens: header.tokens,
             bytes: header.bytes,
-            images: 0,
+            images: header.images,
             created_at: 0,
         };
         let headers: Vec<Header> = self.conversation.headers().iter().map(header).collect();
@@ -390,7 +421,8 @@ struct Turn {
 fn say(world: &mut World, turn: &Turn, number: usize, scale: usize, has_model: bool) {
     let text = words((turn.user * scale).max(1), number);
     let text = if turn.chinese { text.replace("ferry ", "渡轮晚点").replace("berth ", "泊位") } else { text };
-    world.push(Said::user(text, 0));
+    let said = Said::user(text, 0);
+    world.push(if turn.user % 4 == 0 { with_a_picture(said) } else { said });
     world.step(has_model);
     for (step, group) in turn.groups.iter().enumerate() {
         let calls: Vec<host::ToolCall> = group
@@ -404,7 +436,8 @@ fn say(world: &mut World, turn: &Turn, number: usize, scale: usize, has_model: b
             .collect();
         world.push(Said::assistant("Looking.", calls.clone(), 0));
         for (call, (_, result)) in calls.iter().zip(group) {
-            world.push(Said::result(call, words(result * scale, step), 0));
+            let said = Said::result(call, words(result * scale, step), 0);
+            world.push(if result % 4 == 0 { with_a_picture(said) } else { said });
         }
         world.step(has_model);
     }

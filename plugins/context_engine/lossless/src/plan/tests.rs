@@ -9,9 +9,10 @@ use hermes_conversation::plan::{Ground as Judged, verify};
 use hermes_conversation::{
     self as host, Conversation, Draft as Said, Item, MessageId, View, last_resort, render, tokens, validity,
 };
+use hermes_guest_engine::parts;
 use hermes_plugin::context_engine::{self as wit, Outcome, Plan, Pressure, Request, Segment, Timing};
-use hermes_plugin::history::{Hit, Page, Query};
-use hermes_plugin::{Error, Header, Message, MessageRange, Role, ToolCall};
+use hermes_plugin::history::{Hit, MessageParts, Page, Query};
+use hermes_plugin::{Blob, Error, Header, Media, MediaSource, Message, MessageRange, Part, Role, ToolCall};
 use proptest::prelude::*;
 
 use crate::config::Config;
@@ -59,11 +60,11 @@ impl Source for Shared {
 }
 
 fn to_wit(message: &host::Message) -> Message {
-    Message {
+    let mut described = [Message {
         id: message.id.0,
         role: role(message.role),
         content: message.content.clone(),
-        images: 0,
+        images: message.images(),
         reasoning: None,
         tool_calls: message.tool_calls.iter().map(call).collect(),
         tool_call_id: message.tool_call_id.clone(),
@@ -71,7 +72,35 @@ fn to_wit(message: &host::Message) -> Message {
         tokens: tokens::of_message(message),
         created_at: message.created_at,
         extra: Vec::new(),
+    }];
+    parts::describe(&mut described, &parts_of(message));
+    let [message] = described;
+    message
+}
+
+/// The host's descriptions of the pictures in a message.
+fn parts_of(message: &host::Message) -> Vec<MessageParts> {
+    let image = |media: &host::Media| {
+        let blob = media.blob().unwrap();
+        Part::Image(Media {
+            source: MediaSource::Blob(Blob { hash: blob.hash.to_string(), size: blob.size }),
+            media_type: media.media_type.clone(),
+            name: media.name.clone(),
+            width: media.width,
+            height: media.height,
+        })
+    };
+    vec![MessageParts { id: message.id.0, parts: message.media().map(image).collect() }]
+}
+
+fn with_a_picture(said: Said) -> Said {
+    let picture = host::Part::Image(host::Media::image(b"GIF89a\x01\0\x01\0".to_vec(), Some("ferry.gif")).unwrap());
+    let mut parts = said.all_parts();
+    match parts.first_mut() {
+        Some(host::Part::ToolResult(result)) => result.parts.push(picture),
+        _ => parts.push(picture),
     }
+    said.with_parts(parts)
 }
 
 fn headers(conversation: &Conversation) -> Vec<Header> {
@@ -83,7 +112,7 @@ fn headers(conversation: &Conversation) -> Vec<Header> {
         tool_name: header.tool_name.clone(),
         tokens: header.tokens,
         bytes: header.bytes,
-        images: 0,
+        images: header.images,
         created_at: header.created_at,
     };
     conversation.headers().iter().map(header).collect()
@@ -118,6 +147,7 @@ fn plan_back(plan: &Plan) -> host::Plan {
             id: MessageId(excerpt.id),
             content: excerpt.content,
             arguments: excerpt.arguments,
+            keep_images: excerpt.keep_images,
         }),
         Segment::Summary(summary) => host::Segment::Summary(host::Summary {
             key: summary.key,
@@ -388,7 +418,8 @@ fn say(world: &mut World<'_>, turn: &Turn, number: usize, scale: usize) {
         2 => text + HOSTILE,
         _ => text,
     };
-    world.push(Said::user(text, 0));
+    let said = Said::user(text, 0);
+    world.push(if turn.user % 4 == 0 { with_a_picture(said) } else { said });
     world.step();
     for (step, group) in turn.groups.iter().enumerate() {
         let calls: Vec<host::ToolCall> = group
@@ -407,7 +438,8 @@ fn say(world: &mut World<'_>, turn: &Turn, number: usize, scale: usize) {
         world.push(Said::assistant("Looking.", calls.clone(), 0));
         for (call, (_, result)) in calls.iter().zip(group) {
             let hostile = if turn.style == 2 { HOSTILE } else { "" };
-            world.push(Said::result(call, words(result * scale, step) + hostile, 0));
+            let said = Said::result(call, words(result * scale, step) + hostile, 0);
+            world.push(if result % 4 == 0 { with_a_picture(said) } else { said });
         }
         world.step();
     }
