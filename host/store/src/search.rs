@@ -1,7 +1,7 @@
-//! Finding messages by what they say. The query language and what is searched are told in `docs/search.md`.
+//! Searches messages. `docs/search.md` describes the query language and what is searched.
 //!
-//! A query becomes a plan, a plan becomes statements: `query`, `plan`, `select`. `index` keeps the indexes, `text` says
-//! what of a message is in them, `snippet` shows what was found. No text that is looked for is an error.
+//! A query becomes a plan, and a plan becomes SQL: `query`, `plan`, `select`. `index` maintains the indexes, `text`
+//! defines which text of a message is in them, `snippet` shows what was found. Every text is a valid query.
 
 mod conversation;
 mod index;
@@ -30,21 +30,21 @@ use crate::{Store, StoreError};
 pub use self::snippet::Fragment;
 pub(crate) use self::text::register;
 
-/// Characters of a message beside one that was found.
+/// Characters shown of a message next to a found one.
 const NEIGHBOUR: usize = 200;
 
-/// What to look for. Lists that are not there allow everything, empty ones nothing.
+/// A search. Filters that are `None` allow everything; empty lists allow nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// What is looked for.
+    /// The text of the query.
     pub text: String,
-    /// How it is read.
+    /// How the text is read.
     pub matching: Matching,
-    /// Who said it.
+    /// Roles of the messages.
     pub roles: Option<Vec<Role>>,
-    /// Where the session is held, such as `cli`.
+    /// Front ends of the sessions, such as `cli`.
     pub sources: Option<Vec<String>>,
-    /// Only in this session; what it has of a parent is found there.
+    /// Only this session. Messages that it has of a parent belong to the parent.
     pub session: Option<SessionId>,
     /// Only in sessions of this folder.
     pub workspace: Option<PathBuf>,
@@ -56,11 +56,11 @@ pub struct SearchQuery {
     pub since: Option<u64>,
     /// Made before this time; Unix time in milliseconds.
     pub until: Option<u64>,
-    /// What comes first.
+    /// The order of hits.
     pub sort: Sort,
-    /// Hits that are wanted.
+    /// The maximum number of hits.
     pub limit: usize,
-    /// Hits that are passed over.
+    /// The number of hits to skip.
     pub offset: usize,
 }
 
@@ -70,23 +70,23 @@ pub enum Matching {
     /// In the language of `docs/search.md`.
     #[default]
     Language,
-    /// Words without operators, of which some must be there: for questions.
+    /// Words without operators, some of which must occur: for questions.
     Any,
-    /// Words without operators, all of which must be there.
+    /// Words without operators, all of which must occur.
     All,
-    /// Exactly this text, but for case: any part of what stands in a message, from three characters on.
+    /// Exactly this text, ignoring case: any part of a message, from three characters on.
     Phrase,
 }
 
-/// What comes first.
+/// The order of hits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// What fits best. Where it cannot be told, the newest.
+    /// Best first. Newest first if hits cannot be ranked.
     #[default]
     Rank,
-    /// What was said last.
+    /// Newest first.
     Newest,
-    /// What was said first.
+    /// Oldest first.
     Oldest,
 }
 
@@ -111,7 +111,7 @@ impl SearchQuery {
     }
 }
 
-/// A message that was found.
+/// A found message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hit {
     /// The message.
@@ -120,40 +120,40 @@ pub struct Hit {
     pub session: SessionId,
     /// The session's title.
     pub title: Option<String>,
-    /// Who said it.
+    /// The author's role.
     pub role: Role,
     /// The tool that answered.
     pub tool_name: Option<String>,
     /// Unix time in milliseconds.
     pub created_at: u64,
-    /// Where the session is held, such as `cli`.
+    /// The front end, such as `cli`.
     pub source: String,
     /// The session's model.
     pub model: String,
-    /// When the session began; Unix time in milliseconds.
+    /// When the session started, in Unix milliseconds.
     pub session_started_at: u64,
-    /// The part of it that shows why it was found.
+    /// The part of the message that shows why it was found.
     pub snippet: Vec<Fragment>,
-    /// What was said before it in its session.
+    /// The message before it in its session.
     pub before: Option<Neighbour>,
-    /// What was said after it.
+    /// The message after it.
     pub after: Option<Neighbour>,
 }
 
-/// The beginning of a message beside one that was found.
+/// The beginning of a message next to a found one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Neighbour {
     /// The message.
     pub message: MessageId,
-    /// Who said it.
+    /// The author's role.
     pub role: Role,
     /// The first 200 characters.
     pub text: String,
 }
 
 impl Store {
-    /// Messages that fit, each with the part that shows why. Every text is a query; one in which there is nothing to look
-    /// for finds nothing.
+    /// Messages that match, each with the part that shows why. Every text is a valid query; a text without anything to
+    /// look for finds nothing.
     pub fn search(&self, query: &SearchQuery) -> Result<Vec<Hit>, StoreError> {
         let plans = plans(query);
         self.read(|connection| {

@@ -1,4 +1,4 @@
-//! Finding passages of one conversation, for those that take part in it: what its session shows and what it goes on from.
+//! Searches one conversation for the session itself: what the session shows, with messages of its ancestors.
 
 use hermes_conversation::{MessageId, SessionId};
 use hermes_session_store::Passage;
@@ -9,11 +9,10 @@ use crate::error::Fault;
 use crate::{Store, StoreError, lineage};
 
 impl Store {
-    /// Messages of the conversation that a session shows, with those it continues and without those that were taken back.
-    /// Every text is a query. The session of the query, if it names one too, is one of those.
+    /// Searches the conversation that a session shows: with the messages of its ancestors, without rewound ones. Every
+    /// text is a valid query. If the query names a session too, that session is one of those.
     ///
-    /// What is looked for as a phrase is found wherever it stands, also behind the part of a long message that the
-    /// indexes have.
+    /// A phrase is found anywhere in a message, also in the part of a long message that is not indexed.
     pub fn search_conversation(&self, session: &SessionId, query: &SearchQuery) -> Result<Vec<Passage>, StoreError> {
         let plans = plans(query);
         self.read(|connection| {
@@ -36,7 +35,7 @@ impl Store {
     }
 }
 
-/// Where a message was said, and all that is searched of it.
+/// The session of a message, and all searched text of it.
 fn told(connection: &Connection, message: MessageId) -> Result<(SessionId, String), Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT session_id, search_whole(content, tool_name, tool_calls) FROM messages WHERE id = ?1",
@@ -121,7 +120,7 @@ mod tests {
         };
         assert_eq!(all(&parent), [first.0, after.0]);
         assert_eq!(all(&branch), [first.0, own.0]);
-        // Taken back where it was said, it still stands in the branch.
+        // Rewound in its own session, it is still part of the branch.
         store.rewind(&parent.id, first).unwrap();
         assert_eq!(all(&parent), [0; 0]);
         assert_eq!(all(&branch), [first.0, own.0]);

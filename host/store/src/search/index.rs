@@ -19,14 +19,14 @@ const PENDING: &str = "search_pending";
 const TABLES: [&str; 2] = ["messages_fts", "messages_fts_trigram"];
 
 impl Store {
-    /// Makes the indexes of the search anew from the log, whatever state they are in, and answers how many messages are
-    /// in them. Others may go on writing; what they search for meanwhile may not be found.
+    /// Rebuilds the search indexes from the log, whatever their state, and returns how many messages they contain.
+    /// Others may write meanwhile; until it is done, a search can miss messages.
     ///
-    /// A process that ends in the middle leaves the rest to the next one that opens the store.
+    /// If the process ends in the middle, the next one that opens the store continues.
     pub fn rebuild_search(&self) -> Result<u64, StoreError> {
         self.write(|connection| {
             for table in TABLES {
-                // As the schema has it: dropping is safe where emptying would read what is damaged.
+                // Recreated from the schema: dropping is safe, while emptying would read what is damaged.
                 let sql: String =
                     connection.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
                 connection.execute_batch(&format!("DROP TABLE {table}; {sql};"))?;
@@ -45,9 +45,9 @@ impl Store {
         })
     }
 
-    /// Whether the indexes are sound and hold the messages that they should: reads them as a whole.
+    /// Whether the indexes are sound and contain exactly the messages that they should. Reads the whole indexes.
     pub fn check_search(&self) -> Result<bool, StoreError> {
-        // Asking for the check is a write to SQLite, though none to the file.
+        // To SQLite the check is a write, although it does not change the file.
         self.write(|connection| {
             if pending(connection)?.is_some() {
                 return Ok(false);
@@ -72,13 +72,12 @@ impl Store {
         })
     }
 
-    /// How many messages are not in the indexes yet: those from before there were any, until they are taken in when the
-    /// store is opened for writing.
+    /// How many messages are not indexed: older than the indexes, until the store is opened for writing.
     pub fn missing_in_search(&self) -> Result<u64, StoreError> {
         self.read(|connection| Ok(missing(connection)?.0))
     }
 
-    /// Takes messages into the indexes that were stored before there were any. One question where there are none.
+    /// Indexes messages that are older than the indexes. Costs one query if there are none.
     pub(crate) fn complete_search(&self) -> Result<(), StoreError> {
         if self.read(pending)?.is_none() {
             return Ok(());
@@ -97,7 +96,7 @@ impl Store {
     }
 }
 
-/// Messages that are not in the indexes, and bytes of them. Of long ones only the length is read.
+/// Messages that are not indexed, and their bytes. Reads only the length of long ones.
 fn missing(connection: &Connection) -> Result<(u64, u64), Fault> {
     let Some(last) = pending(connection)? else { return Ok((0, 0)) };
     let sql = format!("SELECT count(*), coalesce(sum({SIZE}), 0) FROM messages WHERE id <= ?1 AND origin = 'said'");
@@ -105,10 +104,10 @@ fn missing(connection: &Connection) -> Result<(u64, u64), Fault> {
     Ok((messages.cast_unsigned(), bytes.cast_unsigned()))
 }
 
-/// Bytes of a message, about as many as are searched or more.
+/// Bytes of a message: about as many as are searched, or more.
 pub(crate) const SIZE: &str = "octet_length(content) + coalesce(octet_length(tool_calls), 0)";
 
-/// Messages up to this id are not in the indexes.
+/// Messages up to this id are not indexed.
 fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {
     let found = connection
         .prepare_cached("SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ?1")?
@@ -117,9 +116,9 @@ fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {
     Ok(found)
 }
 
-/// The newest messages of those that are missing; whether there are more.
+/// Indexes the newest of the missing messages; returns whether there are more.
 ///
-/// Of two processes at work on this, each finds what the other one left.
+/// Two processes can do this at once: each finds what the other one left.
 fn step(connection: &Connection) -> Result<bool, Fault> {
     let Some(last) = pending(connection)? else { return Ok(false) };
     let Some(first) = first_of_step(connection, last)? else {
@@ -140,7 +139,7 @@ fn step(connection: &Connection) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Where a step begins that ends at this message; none where no message is left.
+/// Where a step begins that ends at this message; `None` if no message is left.
 fn first_of_step(connection: &Connection, last: i64) -> Result<Option<i64>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT id, CASE origin WHEN 'said' THEN {SIZE} ELSE 0 END FROM messages WHERE id <= ?1 ORDER BY id DESC"

@@ -1,9 +1,10 @@
-//! Which index answers what. A plan is a value: what runs it is in `select`.
+//! Decides which index answers which part of a query. A plan is a value; `select` executes it.
 //!
-//! A term of letters is looked for in the words index, by its stem; several are a phrase there. Words that signs join
-//! are such a phrase too, which is then compared with the text. A term with signs at its ends, or with a star, is looked for
-//! in the trigram index and then compared, since words have neither signs nor, as stems, their beginnings. Where nothing
-//! must be compared, all alternatives are one expression; otherwise each is looked for by itself.
+//! A term of letters is looked up in the words index by its stem; several terms are a phrase there. Words that signs
+//! join are such a phrase too, which is then compared with the text. A term with signs at its ends, or with a star, is
+//! looked up in the trigram index and then compared, because the words index contains neither signs nor, as stems,
+//! beginnings of words. If nothing must be compared, all alternatives are one expression; otherwise each is looked up
+//! separately.
 
 use super::query::{Alternative, Query, Term};
 use super::text::{Needle, is_unspaced, is_word, phrase};

@@ -1,4 +1,4 @@
-//! The language of searches. Every text is a valid query: what has no meaning in it is passed over.
+//! The language of searches. Every text is a valid query: what has no meaning is ignored.
 //!
 //! ```text
 //! query       = alternative { "OR" alternative }
@@ -12,30 +12,30 @@ use super::text::is_word;
 const LONGEST: usize = 2048;
 const MOST_TERMS: usize = 64;
 
-/// What was asked for: one of the alternatives must fit.
+/// A parsed query: one of the alternatives must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) alternatives: Vec<Alternative>,
 }
 
-/// All that is required must be there and nothing that is excluded.
+/// All required terms must occur, and no excluded one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Alternative {
     pub(crate) required: Vec<Term>,
     pub(crate) excluded: Vec<Term>,
 }
 
-/// A word, or several in a row.
+/// A word, or several consecutive words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Term {
-    /// As it was written, without quotes and star.
+    /// As written, without quotes and star.
     pub(crate) text: String,
-    /// What begins like this fits too.
+    /// Words that begin like this match too.
     pub(crate) prefix: bool,
 }
 
 impl Term {
-    /// Whether there is a letter or a digit in it.
+    /// Whether it contains a letter or a digit.
     pub(crate) fn has_words(&self) -> bool {
         self.text.chars().any(is_word)
     }
@@ -172,7 +172,7 @@ fn stars(text: &str) -> (bool, &str) {
     (behind.len() < text.len(), behind)
 }
 
-/// A word as it stands in a sentence: without the signs around it that belong to the sentence.
+/// A word of a sentence, without the punctuation around it.
 fn bare(word: &str) -> Option<Term> {
     let word: String = word.chars().filter(|c| !c.is_control()).collect();
     let word = word.trim_start_matches('*');

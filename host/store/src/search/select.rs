@@ -1,4 +1,5 @@
-//! Carrying out a plan: which messages fit, in which order. Whether a message may be seen at all is said here, once.
+//! Executes a plan: which messages match, in which order. The rule for which messages are visible is defined here,
+//! once.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,8 +16,8 @@ use crate::error::Fault;
 use crate::lineage::Lineage;
 use crate::session::path_text;
 
-/// What a search may show, of a message `m` and its session `s`: what somebody said and its session did not take back, or
-/// took back after one began that goes on from it and still shows it.
+/// The messages that a search may show, for a message `m` and its session `s`: messages that were said and not rewound,
+/// or that were rewound after a branch began that still shows them.
 ///
 /// The steps go from the session to those that stand on it, as far as the message lies before where they began, as in
 /// `lineage`: `hidden` is the first of the rows of `rewound` that keep it out of a session, or more than all. Those that a
@@ -39,15 +40,15 @@ const MOST_RANKED: i64 = 2_000;
 /// Of one conversation, what was said first may fit best.
 const MOST_RANKED_OF_ONE: i64 = 20_000;
 
-/// A message that fits.
+/// A message that matches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
     pub(crate) message: MessageId,
-    /// How well, where it can be told; higher is better.
+    /// The rank, if known; higher is better.
     pub(crate) score: Option<f64>,
 }
 
-/// The page that was asked for, of all messages or of those of one conversation.
+/// The requested page, over all messages or over those of one conversation.
 pub(crate) fn page(
     connection: &Connection,
     plan: &Plan,
@@ -99,7 +100,7 @@ fn ids(
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// SQL with what stands for its question marks, in their order.
+/// SQL with the values of its parameters, in order.
 #[derive(Debug, Default)]
 struct Statement {
     sql: String,
@@ -187,10 +188,10 @@ impl Statement {
     }
 }
 
-/// What else was asked of a message.
+/// The filters of a search.
 #[derive(Debug, Default)]
 struct Filter {
-    /// Where the messages lie.
+    /// The conversation to search.
     within: Option<(i64, i64)>,
     conditions: Vec<(Cow<'static, str>, Vec<Value>)>,
     /// Of so many fitting messages, the newest, it is told how well they fit.
@@ -198,7 +199,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// None where no message can fit.
+    /// `None` if no message can match.
     fn of(connection: &Connection, query: &SearchQuery, conversation: Option<&Lineage>) -> Result<Option<Self>, Fault> {
         let mut filter = Self { most_ranked: MOST_RANKED, ..Self::default() };
         if let Some(conversation) = conversation {
@@ -250,7 +251,7 @@ impl Filter {
         Ok(Some(filter))
     }
 
-    /// Messages that a conversation has; whether it has any.
+    /// The messages of a conversation, and whether there are any.
     fn only_of(&mut self, connection: &Connection, conversation: &Lineage) -> Result<bool, Fault> {
         let mut ends =
             connection.prepare_cached("SELECT min(id), max(id) FROM messages WHERE session_id = ?1 AND id <= ?2")?;

@@ -1,4 +1,4 @@
-//! What is shown of a message that was found: the part of it where most of what was asked for stands close together.
+//! The part of a found message that is shown: where most of the query occurs close together.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use serde::Serialize;
 use super::plan::Plan;
 use super::text::{Cut, Needle, words_and_cuts};
 
-/// As the words index has it: what matches there must match here.
+/// The same tokenizer as the words index: the same texts must match here.
 pub(crate) const TOKENIZER: &str = "porter unicode61 remove_diacritics 2";
 /// How much of a text is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
     /// In characters.
     length: usize,
-    /// Those of them before the first match.
+    /// Characters before the first match.
     before: usize,
 }
 
-/// A line of a listing.
+/// One line of a list.
 pub(crate) const SNIPPET: Extent = Extent { length: 240, before: 60 };
-/// A passage that can be read for itself.
+/// A passage that can be read by itself.
 pub(crate) const EXCERPT: Extent = Extent { length: 600, before: 150 };
 /// Bytes of a long text that are looked through at a time, until there is a match, and how much two such parts share.
 const PART: usize = 16 << 10;
@@ -32,9 +32,9 @@ const MOST_MATCHES: usize = 200;
 /// A piece of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fragment {
-    /// As it stands in the message; `…` where something was left out before or behind.
+    /// The text of the message; `…` if something was left out before or after it.
     pub text: String,
-    /// Whether it is what was looked for.
+    /// Whether it matches the query.
     pub matched: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn snippets(plan: &Plan, texts: &[String], extent: Extent) -> rusqlit
             ranges.extend(needles.iter().flat_map(|needle| needle.ranges(part)));
             let end = start + part.len();
             if ranges.is_empty() && end < text.len() {
-                // What stands across the border is in one of them as a whole.
+                // A match across the border is whole in one of them.
                 still_open.push((number, text.floor_char_boundary(end - OVERLAP)));
             } else {
                 let ranges = ranges.into_iter().map(|range| range.start + start..range.end + start).collect();
@@ -76,7 +76,7 @@ const CLOSE: char = '\u{2}';
 
 /// An index in memory of just the texts that are shown: what a stem matches is known to SQLite alone.
 struct Words {
-    /// None where no words are looked for.
+    /// `None` if the query has no words.
     index: Option<(Connection, String)>,
 }
 
@@ -91,11 +91,11 @@ impl Words {
         Ok(Self { index: Some((connection, phrases.join(" OR "))) })
     }
 
-    /// Where the phrases stand in each of the texts.
+    /// The positions of the phrases in each of the texts.
     fn ranges(&self, texts: &[&str]) -> rusqlite::Result<Vec<Vec<Range<usize>>>> {
         let mut ranges = vec![Vec::new(); texts.len()];
         let Some((connection, expression)) = &self.index else { return Ok(ranges) };
-        // Rolled back when it is dropped: the next texts find it empty.
+        // Rolled back when dropped, so the next texts find it empty.
         let transaction = connection.unchecked_transaction()?;
         let mut put = transaction.prepare_cached("INSERT INTO shown (rowid, words) VALUES (?1, ?2)")?;
         let mut cuts = Vec::with_capacity(texts.len());
@@ -124,7 +124,7 @@ impl Words {
     }
 }
 
-/// Where a stretch of the cut text comes from.
+/// The origin of a stretch of the cut text.
 fn original(cuts: &[Cut], range: Range<usize>) -> Option<Range<usize>> {
     let first = cuts.get(cuts.partition_point(|cut| cut.to.end <= range.start))?;
     let last = cuts.get(cuts.partition_point(|cut| cut.to.end < range.end))?;

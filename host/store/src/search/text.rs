@@ -1,4 +1,4 @@
-//! What of a message is searched, and how it is cut into words. Pure; [`register`] gives it to SQL.
+//! Which text of a message is searched, and how it is cut into words. Pure; [`register`] provides it to SQL.
 //!
 //! Chinese, Japanese and Korean put no blanks where words end. A run of their characters is indexed as all its pairs
 //! and its last character: `错误处理` as `错误 误处 处理 理`. So two characters are a word of the index, longer runs
@@ -41,7 +41,7 @@ pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Text may end in half a character where somebody else wrote it.
+/// Text written by other programs may end in the middle of a character.
 fn argument<'a>(context: &'a Context<'_>, number: usize) -> rusqlite::Result<Option<Cow<'a, str>>> {
     Ok(context.get_raw(number).as_bytes_or_null()?.map(String::from_utf8_lossy))
 }

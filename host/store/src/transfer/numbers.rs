@@ -1,14 +1,14 @@
-//! The messages of a conversation under the numbers of a file, and under those that the store gave them.
+//! Maps message ids of a file to the ids that the store assigned, for one conversation.
 
-/// A message's number in the file, and in the store.
+/// A message's id in the file, and in the store.
 pub(super) type Pair = (u64, u64);
 
-/// What a conversation has of one session, oldest first.
+/// The part of a conversation that comes from one session, oldest first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stretch<'a> {
-    /// In order of either number.
+    /// Ordered by either id.
     pub(super) pairs: &'a [Pair],
-    /// The last number of the file that belongs to the conversation.
+    /// The last id of the file that belongs to the conversation.
     pub(super) through: u64,
 }
 
@@ -18,12 +18,12 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// All stretches of a conversation, that of its first session first.
+/// All stretches of a conversation, that of its oldest session first.
 #[derive(Debug, Clone)]
 pub(super) struct Numbers<'a>(pub(super) Vec<Stretch<'a>>);
 
 impl Numbers<'_> {
-    /// The store's number of a message.
+    /// The store's id of a message.
     pub(super) fn of(&self, number: u64) -> Option<u64> {
         self.0.iter().rev().find_map(|stretch| {
             let pairs = stretch.within();
@@ -31,7 +31,7 @@ impl Numbers<'_> {
         })
     }
 
-    /// The store's numbers for a range: of the first and the last message of the conversation that lie in it.
+    /// The store's ids for a range: the first and the last message of the conversation in it.
     pub(super) fn of_range(&self, first: u64, last: u64) -> Option<(u64, u64)> {
         let from = self.0.iter().find_map(|stretch| {
             let pairs = stretch.within();

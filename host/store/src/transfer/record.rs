@@ -1,4 +1,4 @@
-//! The records of an export, version 2. A session's records stand together, its parent's before them.
+//! The records of an export, version 2. A session's records are consecutive and follow those of its parent.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Frozen, ParentKind, RequestRecord, Totals};
 
 pub(super) const FORMAT: &str = "hermes-sessions";
-/// With parts and authors of messages.
+/// For messages with parts or authors.
 pub(super) const VERSION: u32 = 2;
-/// Without them: older programs read it too.
+/// For messages without them: older programs can read it.
 pub(super) const VERSION_OF_TEXT: u32 = 1;
 
 /// A line.
@@ -69,7 +69,7 @@ pub(super) struct Prompt {
     pub(super) created_at: u64,
 }
 
-/// What was taken back in one step.
+/// The messages that were rewound in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rewind {
     pub(super) number: u64,
@@ -79,14 +79,14 @@ pub(super) struct Rewind {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct View {
-    /// Unique in the file: requests name it.
+    /// Unique in the file: requests refer to it.
     pub(super) id: u64,
     pub(super) number: u64,
     pub(super) through: Option<MessageId>,
     pub(super) engine: String,
     pub(super) reason: String,
     pub(super) created_at: u64,
-    /// Those that it brought; others are named by their ids.
+    /// The summaries that are new in it; others are named by their ids.
     pub(super) summaries: Vec<Summary>,
     pub(super) items: Vec<Item>,
 }
@@ -108,7 +108,7 @@ pub(super) enum Item {
     Summary(u64),
 }
 
-/// The last line: a file without it was cut off.
+/// The last line. A file without it was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) sessions: u64,
