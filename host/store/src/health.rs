@@ -100,8 +100,8 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
         Ok(())
     };
     list(
-        "SELECT DISTINCT \"table\" || ', which name rows of ' || parent FROM pragma_foreign_key_check",
-        "rows are missing: there are rows of",
+        "SELECT DISTINCT \"table\" || ' refers to rows of ' || parent FROM pragma_foreign_key_check",
+        "missing rows:",
     )?;
     list(
         // The messages of a session that is being imported are counted at its end.
@@ -120,7 +120,7 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
                  EXISTS (SELECT id FROM messages WHERE origin = 'said' EXCEPT SELECT id FROM {table}_docsize) \
                  OR EXISTS (SELECT id FROM {table}_docsize EXCEPT SELECT id FROM messages WHERE origin = 'said'))"
             );
-            list(&sql, "not all messages, or others, are in the index of the search")?;
+            list(&sql, "the search index lacks messages or contains others:")?;
         }
         let mut statement = connection.prepare(&format!("SELECT {} FROM messages", log::COLUMNS))?;
         let mut rows = statement.query([])?;
@@ -194,11 +194,11 @@ mod tests {
         assert_eq!(problems.len(), 5, "{problems:?}");
         let told = problems.join("\n");
         for part in [
-            "messages, which name rows of sessions",
-            "views, which",
+            "messages refers to rows of sessions",
+            "views refers",
             session.id.as_str(),
             "message 2: ",
-            "the search messages_fts",
+            "contains others: messages_fts",
         ] {
             assert!(told.contains(part), "{part} in {told}");
         }

@@ -323,8 +323,8 @@ fn a_check_finds_what_is_wrong_with_pictures_and_a_repair_loses_none_that_can_be
     let found = problems(&store).join("\n");
     for told in [
         format!("{damaged}: its bytes are damaged"),
-        format!("message {}: it would lose its picture", ids[0].id),
-        format!("message {}: the bytes are missing", ids[1].id),
+        format!("message {}: the reference to its picture", ids[0].id),
+        format!("message {}: its picture or file is missing", ids[1].id),
         "no message names it".to_owned(),
     ] {
         assert!(found.contains(&told), "{told} in {found}");

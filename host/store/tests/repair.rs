@@ -149,7 +149,7 @@ fn rows_around_a_damaged_page_are_saved() {
     assert_eq!(done.outcome, Outcome::Salvaged);
     assert_eq!(digest(&done.backup.unwrap()), damaged["state.db"]);
     assert_eq!(done.older_backups, [older]);
-    assert_eq!(done.lost, ["rows of `messages` that lay on damaged pages"]);
+    assert_eq!(done.lost, ["rows of `messages` on damaged pages"]);
 
     let store = Store::open(home.path()).unwrap();
     assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
@@ -249,7 +249,7 @@ fn messages_keep_a_session_even_where_its_own_row_is_gone() {
     let done = repair(home.path()).unwrap();
     assert_eq!(done.outcome, Outcome::Salvaged);
     let lost = done.lost.join("\n");
-    assert!(lost.contains("of 2 sessions besides their messages") && lost.contains("all views"), "{lost}");
+    assert!(lost.contains("everything but the messages of 2 sessions") && lost.contains("all views"), "{lost}");
     let store = Store::open(home.path()).unwrap();
     for (session, messages) in &sessions {
         assert_eq!(store.conversation(session).unwrap(), *messages);

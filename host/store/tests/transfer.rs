@@ -463,30 +463,34 @@ fn nth<'a>(records: &'a mut [Value], kind: &str, nth: usize) -> &'a mut Value {
 }
 
 const ATTACKS: &[Attack] = &[
-    ("another program's file", |r| r[0]["format"] = json!("other"), "it does not begin with its header"),
-    ("a later version", |r| r[0]["version"] = json!(3), "version 3, and this hermes reads 2"),
-    ("no header", |r| drop(r.remove(0)), "it does not begin with its header"),
+    ("another program's file", |r| r[0]["format"] = json!("other"), "the header is missing"),
+    ("a later version", |r| r[0]["version"] = json!(3), "version 3, and this hermes reads versions up to 2"),
+    ("no header", |r| drop(r.remove(0)), "the header is missing"),
     ("two headers", |r| r.insert(1, r[0].clone()), "a second header"),
     ("an unknown record", |r| r.insert(1, json!({"type": "trigger"})), "it is not a record of an export"),
     ("no object", |r| r.insert(1, json!([1])), "it is not a record of an export"),
     ("a wrong type", |r| r[1]["started_at"] = json!("now"), "it is not a record of an export"),
-    ("a part before all sessions", |r| r.swap(1, 2), "in front of all sessions"),
-    ("something behind the end", |r| r.push(r[1].clone()), "more behind the end"),
-    ("fewer messages than told", |r| drop(r.remove(at(r, "message", 11))), "there are 4 sessions and 11 messages"),
-    ("a session twice", |r| r.insert(at(r, "end", 0), r[1].clone()), "stands twice"),
+    ("a part before all sessions", |r| r.swap(1, 2), "before the first session"),
+    ("something behind the end", |r| r.push(r[1].clone()), "continues after its end"),
+    (
+        "fewer messages than told",
+        |r| drop(r.remove(at(r, "message", 11))),
+        "the file contains 4 sessions and 11 messages",
+    ),
+    ("a session twice", |r| r.insert(at(r, "end", 0), r[1].clone()), "appears twice"),
     ("an id that climbs", |r| r[1]["id"] = json!("../../etc/passwd"), "a session id is not made of"),
     ("an id with a NUL", |r| r[1]["id"] = json!("a\0"), "a session id is not made of"),
     ("an empty id", |r| r[1]["id"] = json!(""), "a session id is not made of"),
     ("an id that names our lock", |r| r[1]["id"] = json!("State"), "a session id is not made of"),
     ("a title without end", |r| r[1]["title"] = json!("x".repeat(101)), "101 characters"),
     ("tokens below zero", |r| r[1]["totals"]["input"] = json!(-1), "it is not a record of an export"),
-    ("tokens beyond all sums", |r| r[1]["totals"]["input"] = json!(u64::MAX), "no plausible numbers"),
-    ("costs below zero", |r| r[1]["totals"]["cost"] = json!(-1.0), "no plausible numbers"),
-    ("a time beyond all clocks", |r| r[1]["updated_at"] = json!(u64::MAX), "no plausible numbers"),
+    ("tokens beyond all sums", |r| r[1]["totals"]["input"] = json!(u64::MAX), "not plausible"),
+    ("costs below zero", |r| r[1]["totals"]["cost"] = json!(-1.0), "not plausible"),
+    ("a time beyond all clocks", |r| r[1]["updated_at"] = json!(u64::MAX), "not plausible"),
     (
         "its own parent",
         |r| nth(r, "session", 1)["parent"]["id"] = nth(r, "session", 1)["id"].clone(),
-        "does not stand in the file before it",
+        "does not come before it in the file",
     ),
     (
         "a parent that is its child",
@@ -495,13 +499,9 @@ const ATTACKS: &[Attack] = &[
                 json!({"id": nth(r, "session", 1)["id"], "kind": "branch", "through": 1, "view": 0, "rewind": 0});
             r[1]["parent"] = parent;
         },
-        "does not stand in the file before it",
+        "does not come before it in the file",
     ),
-    (
-        "a parent that is nowhere",
-        |r| nth(r, "session", 1)["parent"]["id"] = json!("nobody"),
-        "does not stand in the file",
-    ),
+    ("a parent that is nowhere", |r| nth(r, "session", 1)["parent"]["id"] = json!("nobody"), "does not come before it"),
     ("a message of nobody", |r| nth(r, "session", 1)["parent"]["through"] = json!(999), "has no message 999"),
     ("a view of nobody", |r| nth(r, "session", 1)["parent"]["view"] = json!(9), "has no view 9"),
     ("a rewind of nobody", |r| nth(r, "session", 1)["parent"]["rewind"] = json!(9), "has no rewind 9"),
@@ -511,19 +511,23 @@ const ATTACKS: &[Attack] = &[
     ("a message twice", |r| nth(r, "message", 1)["id"] = nth(r, "message", 0)["id"].clone(), "does not follow"),
     ("a message number 0", |r| nth(r, "message", 0)["id"] = json!(0), "does not follow"),
     ("a number beyond all", |r| nth(r, "message", 11)["id"] = json!(u64::MAX), "does not follow"),
-    ("an answer before its question", |r| nth(r, "message", 8)["id"] = json!(1), "would stand before message"),
+    ("an answer before its question", |r| nth(r, "message", 8)["id"] = json!(1), "does not come after message"),
     (
         "a prompt behind the messages",
         |r| {
             let p = r.remove(at(r, "prompt", 0));
             r.insert(at(r, "rewind", 0), p);
         },
-        "behind what ought to follow",
+        "comes after records that have",
     ),
     ("a prompt twice", |r| nth(r, "prompt", 1)["number"] = json!(1), "does not follow"),
-    ("taking back what is not there", |r| nth(r, "rewind", 0)["messages"] = json!([999]), "message 999 is not of this"),
-    ("taking back twice", |r| nth(r, "rewind", 0)["messages"] = json!([5, 5]), "taken back twice"),
-    ("a view of a stranger's", |r| nth(r, "view", 0)["through"] = json!(12), "message 12 is not of this"),
+    (
+        "taking back what is not there",
+        |r| nth(r, "rewind", 0)["messages"] = json!([999]),
+        "message 999 is not part of this",
+    ),
+    ("taking back twice", |r| nth(r, "rewind", 0)["messages"] = json!([5, 5]), "rewound twice"),
+    ("a view of a stranger's", |r| nth(r, "view", 0)["through"] = json!(12), "message 12 is not part of this"),
     (
         "a view out of order",
         |r| {
@@ -544,21 +548,21 @@ const ATTACKS: &[Attack] = &[
         |r| {
             nth(r, "view", 0)["items"] = json!([{"messages": {"first": 6, "last": 1}}]);
         },
-        "no message of this conversation lies in",
+        "no message of this conversation is in",
     ),
     (
         "an excerpt of a stranger",
         |r| {
             nth(r, "view", 0)["items"] = json!([{"excerpt": {"id": 12, "content": "x", "arguments": []}}]);
         },
-        "message 12 is not of this",
+        "message 12 is not part of this",
     ),
     (
         "a summary of nobody",
         |r| {
             nth(r, "view", 1)["items"] = json!([{"summary": 77}]);
         },
-        "brought the summary 77",
+        "contains the summary 77",
     ),
     (
         "a summary that covers strangers",
@@ -573,11 +577,15 @@ const ATTACKS: &[Attack] = &[
             let s = nth(r, "view", 0)["summaries"][0].clone();
             nth(r, "view", 0)["summaries"] = json!([s.clone(), s]);
         },
-        "stands twice",
+        "appears twice",
     ),
-    ("a parent's later summary", |r| nth(r, "session", 1)["parent"]["view"] = json!(0), "brought the summary"),
-    ("a request of a stranger's", |r| nth(r, "request", 0)["through"] = json!(12), "message 12 is not of this"),
-    ("a request with a view of nobody", |r| nth(r, "request", 0)["view"] = json!(77), "the view 77 is not of this"),
+    ("a parent's later summary", |r| nth(r, "session", 1)["parent"]["view"] = json!(0), "contains the summary"),
+    ("a request of a stranger's", |r| nth(r, "request", 0)["through"] = json!(12), "message 12 is not part of this"),
+    (
+        "a request with a view of nobody",
+        |r| nth(r, "request", 0)["view"] = json!(77),
+        "the view 77 is not part of this",
+    ),
     (
         "a view twice",
         |r| {
@@ -589,17 +597,17 @@ const ATTACKS: &[Attack] = &[
             let at = at(r, "request", 0);
             r.insert(at, twin);
         },
-        "the view 1 stands twice",
+        "the view 1 appears twice",
     ),
     ("a prompt that none can follow", |r| nth(r, "prompt", 1)["number"] = json!(i64::MAX), "does not follow"),
     ("a request that none can follow", |r| nth(r, "request", 1)["number"] = json!(i64::MAX), "does not follow"),
     ("a rewind that none can follow", |r| nth(r, "rewind", 0)["number"] = json!(i64::MAX), "does not follow"),
-    ("a message beyond all clocks", |r| nth(r, "message", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
-    ("a prompt beyond all clocks", |r| nth(r, "prompt", 0)["created_at"] = json!(i64::MAX), "no plausible numbers"),
-    ("a rewind beyond all clocks", |r| nth(r, "rewind", 0)["rewound_at"] = json!(u64::MAX), "no plausible numbers"),
-    ("a view beyond all clocks", |r| nth(r, "view", 0)["created_at"] = json!(u64::MAX), "no plausible numbers"),
-    ("bytes beyond all sums", |r| nth(r, "request", 0)["bytes"] = json!(i64::MAX), "no plausible numbers"),
-    ("a saving beyond all money", |r| nth(r, "request", 0)["saved"] = json!(1e300), "no plausible numbers"),
+    ("a message beyond all clocks", |r| nth(r, "message", 0)["created_at"] = json!(u64::MAX), "not plausible"),
+    ("a prompt beyond all clocks", |r| nth(r, "prompt", 0)["created_at"] = json!(i64::MAX), "not plausible"),
+    ("a rewind beyond all clocks", |r| nth(r, "rewind", 0)["rewound_at"] = json!(u64::MAX), "not plausible"),
+    ("a view beyond all clocks", |r| nth(r, "view", 0)["created_at"] = json!(u64::MAX), "not plausible"),
+    ("bytes beyond all sums", |r| nth(r, "request", 0)["bytes"] = json!(i64::MAX), "not plausible"),
+    ("a saving beyond all money", |r| nth(r, "request", 0)["saved"] = json!(1e300), "not plausible"),
     (
         "a view without end",
         |r| nth(r, "view", 0)["items"] = json!(vec![json!({"messages": {"first": 1, "last": 1}}); 140_000]),

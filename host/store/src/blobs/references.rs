@@ -78,9 +78,9 @@ pub(crate) fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
         references.into_iter().map(move |(message, hash)| format!("message {message}: {what} {hash}"))
     };
     Ok(of_blobs(found.damaged, "its bytes are damaged")
-        .chain(of_messages(found.missing, "the bytes are missing of its picture or file"))
-        .chain(of_messages(found.not_held, "it would lose its picture or file"))
-        .chain(of_messages(found.not_named, "it holds another message's picture or file"))
+        .chain(of_messages(found.missing, "its picture or file is missing:"))
+        .chain(of_messages(found.not_held, "the reference to its picture or file is missing:"))
+        .chain(of_messages(found.not_named, "it refers to a picture or file of another message:"))
         .chain(of_blobs(found.orphans, "no message names it"))
         .collect())
 }

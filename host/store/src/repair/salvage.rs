@@ -56,10 +56,10 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
             salvaged.saved.push((table.to_owned(), copied.rows));
             views_are_whole &= !copied.gap || !OF_VIEWS.contains(&table);
             if copied.gap {
-                salvaged.lost.push(format!("rows of `{table}` that lay on damaged pages"));
+                salvaged.lost.push(format!("rows of `{table}` on damaged pages"));
             }
             if copied.refused > 0 {
-                salvaged.lost.push(format!("{} rows of `{table}` with impossible values", copied.refused));
+                salvaged.lost.push(format!("{} rows of `{table}` with invalid values", copied.refused));
                 views_are_whole &= !OF_VIEWS.contains(&table);
             }
         }
@@ -73,7 +73,7 @@ pub(super) fn salvage(damaged: &Path, folder: &Path) -> Result<Salvaged, StoreEr
     let salvaged = salvaged.map_err(|fault| fault.at(&path))?;
     new.close().map_err(|(_, error)| failed(error))?;
     if salvaged.saved.iter().all(|(_, rows)| *rows == 0) {
-        let detail = "not a row of it can be read".to_owned();
+        let detail = "none of its rows can be read".to_owned();
         return Err(StoreError::Corrupt { path: damaged.to_owned(), detail });
     }
     Ok(salvaged)
@@ -193,7 +193,7 @@ fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> Resu
         [],
     )?;
     if recovered > 0 {
-        lost.push(format!("what was known of {recovered} sessions besides their messages"));
+        lost.push(format!("everything but the messages of {recovered} sessions"));
     }
     let detached = new.execute(
         "UPDATE sessions SET parent_id = NULL, parent_kind = NULL, parent_through = NULL, parent_view = NULL \
@@ -201,7 +201,7 @@ fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> Resu
         [],
     )?;
     if detached > 0 {
-        lost.push(format!("what {detached} sessions had gone on from"));
+        lost.push(format!("the parents of {detached} sessions"));
     }
     if !views_are_whole {
         new.execute_batch("DELETE FROM view_items; DELETE FROM summaries; DELETE FROM views;")?;
@@ -216,7 +216,7 @@ fn mend(new: &Connection, views_are_whole: bool, lost: &mut Vec<String>) -> Resu
         if orphans.is_empty() {
             return Ok(());
         }
-        lost.push(format!("{} rows of what else is not there", orphans.len()));
+        lost.push(format!("{} rows that referred to lost rows", orphans.len()));
         for (table, row) in orphans {
             new.execute(&format!("DELETE FROM \"{table}\" WHERE rowid = ?1"), [row])?;
         }

@@ -182,14 +182,14 @@ impl Store {
             let mut ended = false;
             while let Some(line) = lines.next()? {
                 if ended {
-                    return Err(line.refused("there is more behind the end").into());
+                    return Err(line.refused("the file continues after its end record").into());
                 }
                 match line.record()? {
                     Record::End(end) => {
                         survey.check_end(&line, end)?;
                         ended = true;
                     }
-                    Record::Header(_) => return Err(line.refused("there is a second header").into()),
+                    Record::Header(_) => return Err(line.refused("the file has a second header").into()),
                     Record::Session(session) => survey.session(&line, &session, connection)?,
                     part => survey.part(&line, &part, connection, false)?,
                 }
@@ -209,10 +209,11 @@ fn check_header(line: Option<Line>) -> Result<(), StoreError> {
         {
             Ok(())
         }
-        Ok(Record::Header(header)) if header.format == FORMAT => {
-            Err(line.refused(format!("the export has version {}, and this hermes reads {VERSION}", header.version)))
-        }
-        _ => Err(line.refused("this is no export of sessions: it does not begin with its header")),
+        Ok(Record::Header(header)) if header.format == FORMAT => Err(line.refused(format!(
+            "the export has version {}, and this hermes reads versions up to {VERSION}",
+            header.version
+        ))),
+        _ => Err(line.refused("this is not an export of sessions: the header is missing")),
     }
 }
 
@@ -299,7 +300,7 @@ impl Survey {
             return Ok(());
         }
         let told = |end: End| format!("{} sessions and {} messages", end.sessions, end.messages);
-        Err(line.refused(format!("the end tells of {}, and there are {}", told(end), told(read))))
+        Err(line.refused(format!("the end record counts {}, but the file contains {}", told(end), told(read))))
     }
 
     fn session(&mut self, line: &Line, session: &record::Session, connection: &Connection) -> Result<(), Fault> {
@@ -311,7 +312,7 @@ impl Survey {
             return Err(line.refused("a session id is not made of letters, digits, `-` and `_`").into());
         }
         if self.by_id.contains_key(id) {
-            return Err(line.refused(format!("session {id} stands twice in the file")).into());
+            return Err(line.refused(format!("session {id} appears twice in the file")).into());
         }
         check_values(line, session)?;
         let stored = is_stored(connection, id)?;
@@ -349,7 +350,7 @@ impl Survey {
             phase: (0, 0),
         });
         if self.line_of(self.entries.len() - 1).count() > DEEPEST {
-            return Err(line.refused(format!("more than {DEEPEST} sessions go on from one another in a row")).into());
+            return Err(line.refused(format!("more than {DEEPEST} sessions continue one another")).into());
         }
         Ok(())
     }
@@ -375,7 +376,7 @@ impl Survey {
             return Err(line.refused("a delegate has no messages of its parent"));
         }
         let Some(at) = link.at else {
-            let problem = format!("it goes on from session {}, which does not stand in the file before it", link.id);
+            let problem = format!("it continues session {}, which does not come before it in the file", link.id);
             return Err(line.refused(problem));
         };
         if self.entries[at].left_out {
@@ -385,7 +386,7 @@ impl Survey {
             None => Ok(true),
             // An ancestor may be such a session.
             Some(_) if self.line_of(at).any(|(entry, ..)| entry.stored) => Ok(false),
-            Some(missing) => Err(line.refused(format!("it goes on from session {}, which has no {missing}", link.id))),
+            Some(missing) => Err(line.refused(format!("it continues session {}, which has no {missing}", link.id))),
         }
     }
 
@@ -556,16 +557,16 @@ fn check_values(line: &Line, session: &record::Session) -> Result<(), StoreError
     hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())
         .map_err(|error| line.refused(error.to_string()))?;
     if session.source == UNFINISHED {
-        return Err(line.refused("its source is a word of the store's own"));
+        return Err(line.refused("its source is reserved"));
     }
     let totals = &session.totals;
     let counts =
         [totals.input, totals.output, totals.cache_read, totals.cache_write, totals.reasoning, totals.requests];
     if counts.iter().any(|count| *count > MOST_TOKENS) || !(0.0..=1e12).contains(&totals.cost) {
-        return Err(line.refused("its tokens or costs are no plausible numbers"));
+        return Err(line.refused("its tokens or costs are not plausible"));
     }
     if session.started_at > PLAUSIBLE || session.updated_at > PLAUSIBLE {
-        return Err(line.refused("its times are no plausible numbers"));
+        return Err(line.refused("its times are not plausible"));
     }
     Ok(())
 }

@@ -15,9 +15,9 @@ pub(super) fn mend(new: &Connection, lost: &mut Vec<String>) -> Result<(), Fault
             lost.push(format!("{count} {what}"));
         }
     };
-    tell(origins(new)?, "messages that sessions had gone on from: they go on from the one before");
-    tell(views(new)?, "views that showed messages which are lost: their sessions show more of the conversation again");
-    tell(requests(new)?, "requests' last messages or views");
+    tell(origins(new)?, "messages at which sessions began: these continue from the message before");
+    tell(views(new)?, "views that showed lost messages: their sessions show more of the conversation again");
+    tell(requests(new)?, "references of requests to lost messages or views");
     Ok(())
 }
 

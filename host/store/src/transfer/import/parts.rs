@@ -37,7 +37,7 @@ impl Survey {
         connection: &Connection,
         store: bool,
     ) -> Result<(), Fault> {
-        let Some(at) = self.open else { return Err(line.refused("it stands in front of all sessions").into()) };
+        let Some(at) = self.open else { return Err(line.refused("it comes before the first session").into()) };
         if self.entries[at].left_out {
             self.messages += u64::from(matches!(record, Record::Message(_)));
             return Ok(());
@@ -70,7 +70,7 @@ impl Survey {
                 self.request(line, request, connection, at, purpose)
             }
             Record::Header(_) | Record::Session(_) | Record::End(_) => {
-                Err(line.refused("it is no part of a session").into())
+                Err(line.refused("it is not part of a session").into())
             }
         }
     }
@@ -79,7 +79,7 @@ impl Survey {
     fn in_place(&mut self, line: &Line, at: usize, kind: u8, number: u64) -> Result<(), Fault> {
         let (before, last) = self.entries[at].phase;
         if kind < before {
-            return Err(line.refused("it stands behind what ought to follow it").into());
+            return Err(line.refused("it comes after records that have to follow it").into());
         }
         let last = if kind == before { last } else { 0 };
         let most = if kind == OF_MESSAGES { PLAUSIBLE } else { LAST_NUMBER };
@@ -106,7 +106,7 @@ impl Survey {
         purpose: Purpose,
     ) -> Result<(), Fault> {
         if message.role == Role::System {
-            return Err(line.refused("a system message is no part of a conversation").into());
+            return Err(line.refused("a system message cannot be part of a conversation").into());
         }
         if let Err(error) = blobs::check(&message.draft) {
             return Err(line.refused(error.to_string()).into());
@@ -116,7 +116,7 @@ impl Survey {
         if let Some(through) = entry.parent.as_ref().and_then(|link| link.through)
             && number <= through
         {
-            let problem = format!("message {number} would stand before message {through}, which it follows");
+            let problem = format!("message {number} does not come after message {through} of the parent");
             return Err(line.refused(problem).into());
         }
         if purpose == Purpose::Check {
@@ -185,11 +185,11 @@ impl Survey {
         } else {
             for message in &rewind.messages {
                 let Some(row) = self.numbers(at).of(message.0) else {
-                    return Err(line.refused(format!("message {message} is not of this conversation")).into());
+                    return Err(line.refused(format!("message {message} is not part of this conversation")).into());
                 };
                 let entry = &mut self.entries[at];
                 if !entry.taken_back.insert(message.0) {
-                    return Err(line.refused(format!("message {message} is taken back twice")).into());
+                    return Err(line.refused(format!("message {message} is rewound twice")).into());
                 }
                 if purpose == Purpose::Store {
                     let sql =
@@ -219,7 +219,7 @@ impl Survey {
         if purpose == Purpose::Compare {
             return self.same_view(view, connection, at);
         }
-        let foreign = |id: u64| line.refused(format!("message {id} is not of this conversation"));
+        let foreign = |id: u64| line.refused(format!("message {id} is not part of this conversation"));
         let through = match view.through {
             Some(id) => Some(self.numbers(at).of(id.0).ok_or_else(|| foreign(id.0))?),
             None => None,
@@ -252,7 +252,7 @@ impl Survey {
         let entry = &mut self.entries[at];
         entry.views.push((number, row));
         if entry.view_ids.insert(view.id, (number, row)).is_some() {
-            return Err(line.refused(format!("the view {} stands twice", view.id)).into());
+            return Err(line.refused(format!("the view {} appears twice", view.id)).into());
         }
         Ok(())
     }
@@ -268,7 +268,7 @@ impl Survey {
     ) -> Result<i64, Fault> {
         let entry = &self.entries[at];
         if summary.key.is_empty() || entry.summaries.contains_key(&summary.id) {
-            return Err(line.refused(format!("the summary {} has no key or stands twice", summary.id)).into());
+            return Err(line.refused(format!("the summary {} has no key or appears twice", summary.id)).into());
         }
         let numbers = self.numbers(at);
         let mut covers = Vec::with_capacity(summary.covers.len());
@@ -303,13 +303,15 @@ impl Survey {
             Item::Messages(messages) => {
                 range = numbers.of_range(messages.first.0, messages.last.0);
                 if range.is_none() {
-                    return Err(line.refused(format!("no message of this conversation lies in {messages}")).into());
+                    return Err(line.refused(format!("no message of this conversation is in {messages}")).into());
                 }
                 "messages"
             }
             Item::Excerpt(shorter) => {
                 let Some(row) = numbers.of(shorter.id.0) else {
-                    return Err(line.refused(format!("message {} is not of this conversation", shorter.id)).into());
+                    return Err(line
+                        .refused(format!("message {} is not part of this conversation", shorter.id))
+                        .into());
                 };
                 let id = hermes_conversation::MessageId(row);
                 excerpt = Some(hermes_conversation::Excerpt { id, ..shorter.clone() });
@@ -318,7 +320,7 @@ impl Survey {
             Item::Summary(id) => {
                 let found = self.found(at, |entry| entry.summaries.get(id).copied());
                 if found.is_none() {
-                    return Err(line.refused(format!("no view of this conversation brought the summary {id}")).into());
+                    return Err(line.refused(format!("no view of this conversation contains the summary {id}")).into());
                 }
                 of_summary = found;
                 "summary"
@@ -361,7 +363,7 @@ impl Survey {
         let through = match request.through {
             None => None,
             Some(id) => match self.numbers(at).of(id.0) {
-                None => return Err(line.refused(format!("message {id} is not of this conversation")).into()),
+                None => return Err(line.refused(format!("message {id} is not part of this conversation")).into()),
                 found => found.map(hermes_conversation::MessageId),
             },
         };
@@ -370,7 +372,7 @@ impl Survey {
             ViewId(id) => self.found(at, |entry| entry.view_ids.get(&id).copied()),
         };
         let Some(view) = view else {
-            return Err(line.refused(format!("the view {} is not of this conversation", request.view)).into());
+            return Err(line.refused(format!("the view {} is not part of this conversation", request.view)).into());
         };
         if purpose == Purpose::Store {
             let request = RequestRecord { through, view: ViewId(view.cast_unsigned()), ..request.clone() };
@@ -418,7 +420,7 @@ fn check_values(line: &Line, record: &Record) -> Result<(), Fault> {
         }
         Record::Header(_) | Record::Session(_) | Record::End(_) => true,
     };
-    if sound { Ok(()) } else { Err(line.refused("its times, bytes or costs are no plausible numbers").into()) }
+    if sound { Ok(()) } else { Err(line.refused("its times, bytes or costs are not plausible").into()) }
 }
 
 /// The next message of a stored session, if it is this one.
