@@ -13,7 +13,7 @@ use crate::failure::{Failure, Kind};
 pub(crate) const MEMORY: u64 = 4 << 30;
 /// How long a compiler may take by the clock; what it computes is limited by itself. The largest components take half a
 /// minute on a slow machine, and a compiler gives way to whatever else keeps a busy one from it.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A child of this program; this process itself where the system does not tell which program that is.
 pub(crate) fn compiler() -> Compiler {
@@ -22,7 +22,7 @@ pub(crate) fn compiler() -> Compiler {
             program,
             arguments: vec!["compile-plugin".into(), format!("--memory={MEMORY}").into()],
             memory: MEMORY,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         }),
         Err(error) => {
             tracing::warn!(%error, "plugins are compiled in this process, since its program cannot be found");

@@ -8,7 +8,7 @@ use std::time::Instant;
 use hermes_capabilities::files::{Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
-use hermes_runtime::services::Nobody;
+use hermes_runtime::services::NoSession;
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
 
 use crate::conversation::{SESSION, Spoken, short};
@@ -128,7 +128,7 @@ impl<'a> Stand<'a> {
             roots.push(root.map_err(|error| ConformanceError::Surroundings(error.to_string()))?);
         }
         Ok(Services {
-            reporter: Arc::new(Nobody),
+            reporter: Arc::new(NoSession),
             clock: Arc::new(Frozen),
             models: Arc::new(Scripted { away: scene.rights == Rights::ModelAway }),
             may_ask: granted && (permissions.llm.is_some() || selected),

@@ -1,5 +1,5 @@
-//! What a plugin costs: a crash and what comes after it, a call, memory at rest, loading ten of them. `cargo xtask bench
-//! plugins` runs it.
+//! What a plugin costs: a call, a crash and the recovery from it, idle memory, and loading ten plugins. Run it with
+//! `cargo xtask bench plugins`.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -17,14 +17,15 @@ fn invocation(name: &str) -> Invocation {
     Invocation { id: "c".into(), name: name.into(), arguments: "{}".into(), extra: Vec::new() }
 }
 
-fn report(what: &str, aim: &str, mut took: Vec<Duration>) {
+/// Prints a row. `xtask bench compare` matches the rows of two commits by name, so names must not change.
+fn report(name: &str, target: &str, mut took: Vec<Duration>) {
     took.sort();
     let micros = |at: usize| took[at.min(took.len() - 1)].as_secs_f64() * 1e6;
     let (median, p99) = (micros(took.len() / 2), micros(took.len() * 99 / 100));
-    println!("{what:<52} {median:>10.1} {p99:>10.1}   {aim}");
+    println!("{name:<52} {median:>10.1} {p99:>10.1}   {target}");
 }
 
-/// Every staged component, with its path.
+/// The path of every staged component.
 fn staged() -> Vec<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let mut folders = vec![target.join("bundled"), target.join("test-guests")];
@@ -43,15 +44,15 @@ fn staged() -> Vec<PathBuf> {
     components
 }
 
-/// Bytes of memory that this process holds now.
+/// The resident memory of this process, in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * 4096
 }
 
-/// Bytes of memory that another instance takes at rest.
-async fn at_rest(loaded: Arc<Loaded>) -> u64 {
+/// The memory that one more idle instance takes, in bytes.
+async fn idle_memory(loaded: Arc<Loaded>) -> u64 {
     const INSTANCES: u64 = 100;
     let recipe = recipe(loaded);
     let first = Instance::new(Arc::clone(&recipe));
@@ -103,7 +104,7 @@ async fn main() {
     report("from a crash to the next good call, the crash included", "1000", after);
 
     let ten: Vec<Vec<u8>> = staged().iter().map(|path| std::fs::read(path).unwrap()).collect();
-    // One of them is made to be refused.
+    // One of the test plugins is made to be refused.
     let usable: Vec<&Vec<u8>> = ten.iter().filter(|bytes| runtime.load(bytes).is_ok()).take(10).collect();
     if usable.len() < 10 {
         println!("only {} components are staged: run `cargo xtask plugins`", usable.len());
@@ -118,10 +119,13 @@ async fn main() {
     }
     report(&format!("loading {} plugins, compiled before", usable.len()), "5000", loads);
 
-    let told = |what: &str, each: u64| println!("{what:<52} {:>10} KiB at rest       aim 100", each >> 10);
-    told("an instance of a small plugin", at_rest(runtime.load(&hermes_zoo::looping_tool()).unwrap()).await);
+    let report_memory = |name: &str, each: u64| println!("{name:<52} {:>10} KiB at rest       aim 100", each >> 10);
+    report_memory(
+        "an instance of a small plugin",
+        idle_memory(runtime.load(&hermes_zoo::looping_tool()).unwrap()).await,
+    );
     for path in staged().iter().filter(|path| path.ends_with("files/files.wasm")) {
         let loaded = runtime.load(&std::fs::read(path).unwrap()).unwrap();
-        told("an instance of the bundled plugin `files`", at_rest(loaded).await);
+        report_memory("an instance of the bundled plugin `files`", idle_memory(loaded).await);
     }
 }

@@ -1,4 +1,4 @@
-//! The functions of the contract, as the host calls them.
+//! One typed method for each contract function that the host calls.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use hermes_conversation::{MessageRange, Model, Plan};
 
 use crate::convert;
 use crate::error::{CallError, Cause};
-use crate::instance::{Asked, Instance, Recipe};
+use crate::instance::{CallInfo, Instance, Recipe};
 use crate::limits::Limit;
 use crate::live::Live;
 use crate::size::Size;
@@ -16,18 +16,18 @@ use crate::types::{
     Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
-/// Calls a function of a kind; `$live` is named by the caller.
-macro_rules! ask {
+/// Calls a contract function of an instance. The caller names the variable `$live`.
+macro_rules! invoke {
     ($instance:expr, $name:literal, $deadline:ident, $bytes:expr, |$live:ident| $call:expr) => {{
-        let asked = Asked { name: $name, within: Limit::$deadline, bytes: $bytes };
-        $instance.call(asked, move |$live: &mut Live| Box::pin(async move { $call.await })).await
+        let info = CallInfo { name: $name, deadline: Limit::$deadline, bytes: $bytes };
+        $instance.call(info, move |$live: &mut Live| Box::pin(async move { $call.await })).await
     }};
 }
 
-/// As [`ask`], for an engine that is first told what it has not heard of.
-macro_rules! ask_engine {
+/// Like [`invoke`], but first passes the context engine the message headers that its instance has not seen.
+macro_rules! invoke_engine {
     ($instance:expr, $name:literal, $deadline:ident, $bytes:expr, |$live:ident| $call:expr) => {
-        ask!($instance, $name, $deadline, $bytes, |$live| async {
+        invoke!($instance, $name, $deadline, $bytes, |$live| async {
             match $live.catch_up().await? {
                 Ok(()) => $call.await,
                 Err(error) => Ok(Err(error)),
@@ -37,122 +37,124 @@ macro_rules! ask_engine {
 }
 
 impl Instance {
-    fn answered<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {
-        self.recipe().answered(call, answer)
+    fn result<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {
+        self.recipe().result(call, answer)
     }
 
-    /// Tells a context engine that another model serves the session from now on.
+    /// Notifies a context engine that the session uses another model from now on.
     pub async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
         let model = convert::model(model);
-        let answer = ask!(self, "model-changed", TurnTime, 0, |live| live.model_changed(&model))?;
-        self.answered("model-changed", answer)
+        let answer = invoke!(self, "model-changed", TurnTime, 0, |live| live.model_changed(&model))?;
+        self.result("model-changed", answer)
     }
 
-    /// Whether to prepare or to propose.
+    /// Asks a context engine whether it wants to prepare or to propose a plan.
     pub async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
         let pressure = convert::pressure(pressure);
-        let answer = ask_engine!(self, "assess", TurnTime, 0, |live| async { Ok(Ok(live.assess(&pressure).await?)) })?;
-        self.answered("assess", answer)
+        let answer =
+            invoke_engine!(self, "assess", TurnTime, 0, |live| async { Ok(Ok(live.assess(&pressure).await?)) })?;
+        self.result("assess", answer)
     }
 
-    /// A step of slow work, for an instance in the background.
+    /// Lets a context engine do one step of slow preparation. Meant for background instances.
     pub async fn prepare(&self, request: &PlanRequest) -> Result<Progress, CallError> {
         let request = convert::plan_request(request);
-        let answer = ask_engine!(self, "prepare", BackgroundTime, request.size(), |live| live.prepare(&request))?;
-        self.answered("prepare", answer)
+        let answer = invoke_engine!(self, "prepare", BackgroundTime, request.size(), |live| live.prepare(&request))?;
+        self.result("prepare", answer)
     }
 
-    /// A new view, or none.
+    /// Asks a context engine for a plan of a new view; `None` leaves the view as it is.
     pub async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
         let request = convert::plan_request(request);
-        let answer = ask_engine!(self, "propose", TurnTime, request.size(), |live| live.propose(&request))?;
-        Ok(self.answered("propose", answer)?.map(convert::plan_back))
+        let answer = invoke_engine!(self, "propose", TurnTime, request.size(), |live| live.propose(&request))?;
+        Ok(self.result("propose", answer)?.map(convert::plan_back))
     }
 
-    /// What became of the plan just proposed.
+    /// Reports to the context engine what happened to the plan that it proposed last.
     pub async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
         let outcome = convert::outcome(outcome);
-        let answer = ask!(self, "settled", TurnTime, outcome.size(), |live| live.settled(&outcome))?;
-        self.answered("settled", answer)
+        let answer = invoke!(self, "settled", TurnTime, outcome.size(), |live| live.settled(&outcome))?;
+        self.result("settled", answer)
     }
 
-    /// An engine's own words for `/context`: a JSON object.
+    /// A context engine's status for `/context`: a JSON object.
     pub async fn status(&self) -> Result<String, CallError> {
-        let answer = ask_engine!(self, "status", TurnTime, 0, |live| async { Ok(Ok(live.status().await?)) })?;
-        self.answered("status", answer)
+        let answer = invoke_engine!(self, "status", TurnTime, 0, |live| async { Ok(Ok(live.status().await?)) })?;
+        self.result("status", answer)
     }
 
-    /// Passages that an engine would put behind a message which is about to take its final form.
+    /// Passages that a context engine adds to a message before the message takes its final form.
     pub async fn assist(&self, draft: AssistDraft, budget: u32) -> Result<Vec<Quote>, CallError> {
         let bytes = draft.size();
-        let answer = ask_engine!(self, "assist", RecallTime, bytes, |live| live.assist(&draft, budget))?;
-        self.answered("assist", answer)
+        let answer = invoke_engine!(self, "assist", RecallTime, bytes, |live| live.assist(&draft, budget))?;
+        self.result("assist", answer)
     }
 
-    /// What a memory provider would have a summary keep; in the background.
+    /// Asks a memory provider what a summary should keep. Called in the background.
     pub async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
         let messages = convert::range(messages);
-        let answer = ask!(self, "before-compact", BackgroundTime, 0, |live| live.before_compact(messages))?;
-        self.answered("before-compact", answer)
+        let answer = invoke!(self, "before-compact", BackgroundTime, 0, |live| live.before_compact(messages))?;
+        self.result("before-compact", answer)
     }
 
     /// A memory provider's text for the system prompt; may be empty.
     pub async fn system_prompt(&self) -> Result<String, CallError> {
-        let answer = ask!(self, "system-prompt", TurnTime, 0, |live| live.system_prompt())?;
-        self.answered("system-prompt", answer)
+        let answer = invoke!(self, "system-prompt", TurnTime, 0, |live| live.system_prompt())?;
+        self.result("system-prompt", answer)
     }
 
-    /// What a memory provider remembers for what the user said.
+    /// A memory provider's memories for the user's message.
     pub async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
-        let answer = ask!(self, "recall", RecallTime, query.size(), |live| live.recall(&query))?;
-        self.answered("recall", answer)
+        let answer = invoke!(self, "recall", RecallTime, query.size(), |live| live.recall(&query))?;
+        self.result("recall", answer)
     }
 
-    /// Hands a turn to a memory provider, in the background.
+    /// Passes a finished turn to a memory provider, in the background.
     pub async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
         let turn = convert::turn(turn);
-        let answer = ask!(self, "sync-turn", BackgroundTime, turn.size(), |live| live.sync_turn(&turn))?;
-        self.answered("sync-turn", answer)
+        let answer = invoke!(self, "sync-turn", BackgroundTime, turn.size(), |live| live.sync_turn(&turn))?;
+        self.result("sync-turn", answer)
     }
 
-    /// The tools it offers.
+    /// The tools that the plugin offers.
     pub async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
-        ask!(self, "catalog", TurnTime, 0, |live| live.catalog())
+        invoke!(self, "catalog", TurnTime, 0, |live| live.catalog())
     }
 
-    /// The skills it offers.
+    /// The skills that the plugin offers.
     pub async fn skills(&self) -> Result<Vec<Skill>, CallError> {
-        let answer = ask!(self, "index", TurnTime, 0, |live| live.index())?;
-        self.answered("index", answer)
+        let answer = invoke!(self, "index", TurnTime, 0, |live| live.index())?;
+        self.result("index", answer)
     }
 
-    /// A skill, or one of its files.
+    /// The text of a skill, or of one of its files if `path` is given.
     pub async fn skill(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
-        let answer = ask!(self, "view", TurnTime, name.size() + path.size(), |live| live.view(&name, path.as_deref()))?;
-        self.answered("view", answer)
+        let answer =
+            invoke!(self, "view", TurnTime, name.size() + path.size(), |live| live.view(&name, path.as_deref()))?;
+        self.result("view", answer)
     }
 
-    /// The events that hooks want to be told of.
+    /// The names of the events that the plugin's hooks subscribe to.
     pub async fn interests(&self) -> Result<Vec<String>, CallError> {
-        ask!(self, "interests", TurnTime, 0, |live| live.interests())
+        invoke!(self, "interests", TurnTime, 0, |live| live.interests())
     }
 
-    /// Tells hooks of an event.
+    /// Passes an event to the plugin's hooks.
     pub async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
-        ask!(self, "on-event", TurnTime, event.size(), |live| live.on_event(&event))
+        invoke!(self, "on-event", TurnTime, event.size(), |live| live.on_event(&event))
     }
 }
 
 impl Recipe {
-    /// Runs a tool in an instance that nobody else has meanwhile.
+    /// Calls a tool in an instance that serves no other call meanwhile.
     pub async fn call_tool(self: &Arc<Self>, invocation: Invocation) -> Result<Output, CallError> {
-        let asked = Asked { name: "call", within: Limit::ToolTime, bytes: invocation.size() };
+        let info = CallInfo { name: "call", deadline: Limit::ToolTime, bytes: invocation.size() };
         let answer =
-            self.once(asked, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await })).await?;
-        self.answered("call", answer)
+            self.call_once(info, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await })).await?;
+        self.result("call", answer)
     }
 
-    fn answered<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {
+    fn result<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {
         answer.map_err(|error| self.error(call, Cause::Fault(Box::new(convert::fault_back(error)))))
     }
 }

@@ -1,8 +1,7 @@
-//! Compiled code, kept by content and engine: a warm start maps it.
+//! The cache of compiled code, keyed by content and engine. A warm start maps files from it.
 //!
-//! What is mapped is run, so nothing is mapped that this installation has not written itself: every file carries a tag
-//! made with the installation's own key, over the code and over what it was made from. A file that is foreign, altered
-//! or outdated is compiled anew.
+//! Mapped code runs, so the cache maps only files that this installation wrote: every file carries a tag over the code
+//! and its origin, made with the installation's own key. A foreign, altered or outdated file is compiled again.
 
 mod artifact;
 mod eviction;
@@ -31,40 +30,40 @@ use crate::error::LoadError;
 use crate::precompiled;
 use crate::stamp;
 
-/// Where compiled code lies, and the key of its tags.
+/// The folder of the compiled code, and the key file for its tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeFolder {
-    /// A folder of its own, which only its owner may enter. It is made when something is compiled.
+    /// A folder of its own, private to its owner. It is created when something is compiled.
     pub path: PathBuf,
-    /// A file of 32 random bytes, made when it is not there. It lies outside of the folder, so that code which is
-    /// brought in with a folder from elsewhere does not bring its key along.
+    /// A file of 32 random bytes, created when missing. It lies outside of the folder, so that a code folder copied
+    /// from elsewhere does not bring its own key.
     pub key: PathBuf,
 }
 
 impl CodeFolder {
-    /// A folder that holds its key too: for laboratories and for what is gone afterwards.
+    /// A folder that also holds its key: for measurements, tests and other temporary folders.
     pub fn alone(path: PathBuf) -> Self {
         Self { key: path.join("key"), path }
     }
 }
 
-/// Names the build beside the compiler: what another release compiled is not mapped.
+/// Part of the compiler's fingerprint: code that another release compiled is not mapped.
 const BUILD: &str = concat!("hermes ", env!("CARGO_PKG_VERSION"));
 
-/// How often a process looks whether another one has compiled what it waits for.
+/// How often a process checks whether another process has finished compiling.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A folder that only its owner can open.
+/// The cache over one private folder.
 pub(crate) struct CodeCache {
     folder: CodeFolder,
     fingerprint: [u8; 32],
     key: Mutex<Option<Key>>,
     allowance: Allowance,
-    /// Compiled while the binary was built; used before a compiler is started.
+    /// Code that was compiled while the binary was built; used before a compiler is started.
     precompiled: &'static [&'static [u8]],
 }
 
-/// Code that is ready, and the open file that keeps others from evicting it.
+/// Mapped code, and the open file whose lock keeps other processes from evicting it.
 pub(crate) struct Mapped {
     pub(crate) component: Component,
     pub(crate) lease: File,
@@ -85,20 +84,20 @@ impl CodeCache {
         self.precompiled = artifacts;
     }
 
-    /// The folder, made where it is not there.
+    /// The folder, created when missing.
     pub(crate) fn folder(&self) -> Result<&Path, LoadError> {
         let path = &self.folder.path;
         make_private(path).map_err(|source| LoadError::Cache { path: path.clone(), source })?;
         Ok(path)
     }
 
-    /// Whether there is code of this source. It may still turn out not to be ours.
+    /// Whether the cache has code for this source. The file may still be refused later.
     pub(crate) fn holds(&self, source: blake3::Hash) -> bool {
         self.file(source).exists() || precompiled::find(self.precompiled, source).is_some()
     }
 
-    /// The component of these bytes: mapped when it was compiled before, on this machine or while the binary was built;
-    /// else checked, compiled and kept.
+    /// Maps the component of these bytes if it was compiled before, on this machine or while the binary was built.
+    /// Otherwise checks, compiles and stores it first.
     pub(crate) fn load(
         &self,
         engine: &Engine,
@@ -120,10 +119,11 @@ impl CodeCache {
         };
         let folder = self.folder()?;
         let begun = Instant::now();
-        // One at a time and home: a compiler takes all cores and much memory, and whoever waits may find it done.
-        let turn = folder.join("compile.lock");
-        let turn = File::options().create(true).append(true).open(&turn).map_err(at(&turn))?;
-        while let Err(TryLockError::WouldBlock) = turn.try_lock() {
+        // One compilation at a time per home: a compiler uses all cores and much memory, and a process that waits may
+        // find the code compiled.
+        let lock = folder.join("compile.lock");
+        let lock = File::options().create(true).append(true).open(&lock).map_err(at(&lock))?;
+        while let Err(TryLockError::WouldBlock) = lock.try_lock() {
             if progress(begun.elapsed()) == ControlFlow::Break(()) {
                 return Err(LoadError::Cancelled);
             }
@@ -134,16 +134,16 @@ impl CodeCache {
         }
         let written = tempfile::NamedTempFile::new_in(folder).map_err(at(folder))?;
         compiler.compile(engine, bytes, written.as_file(), progress)?;
-        self.keep(written, source)?;
+        self.store(written, source)?;
         self.map(engine, source)?
             .ok_or_else(|| LoadError::Compile {
-                why: format!("what was compiled cannot be mapped from {}", self.file(source).display()),
+                why: format!("the compiled code cannot be mapped from {}", self.file(source).display()),
             })
             .inspect(|_| eviction::sweep(folder, &self.suffix(), &self.allowance, SystemTime::now()))
     }
 
-    /// Copies code that was compiled while the binary was built into the folder, and maps the copy. None where there is no
-    /// such code, or it does not fit: then it is compiled here.
+    /// Copies code that was compiled while the binary was built into the folder, and maps the copy. Returns `None` if
+    /// there is no such code or it does not fit; the component is then compiled on this machine.
     fn unpack(&self, engine: &Engine, source: blake3::Hash) -> Result<Option<Mapped>, LoadError> {
         let Some(artifact) = precompiled::find(self.precompiled, source) else { return Ok(None) };
         let code = match precompiled::code(artifact, source) {
@@ -157,15 +157,15 @@ impl CodeCache {
         let failed = |source| LoadError::Cache { path: folder.to_owned(), source };
         let written = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
         written.as_file().write_all(code).map_err(failed)?;
-        self.keep(written, source)?;
-        // Two processes may do this at once: the later file replaces the earlier one, and both have the same code.
+        self.store(written, source)?;
+        // Two processes may do this at once: the later file replaces the earlier one, and both hold the same code.
         let mapped = self.map(engine, source)?;
         eviction::sweep(folder, &self.suffix(), &self.allowance, SystemTime::now());
         Ok(mapped)
     }
 
-    /// Puts compiled code in its place, with the tag of this installation.
-    fn keep(&self, written: tempfile::NamedTempFile, source: blake3::Hash) -> Result<(), LoadError> {
+    /// Moves compiled code to its final name, with this installation's tag.
+    fn store(&self, written: tempfile::NamedTempFile, source: blake3::Hash) -> Result<(), LoadError> {
         let file = self.file(source);
         let failed = |source| LoadError::Cache { path: file.clone(), source };
         artifact::tag(written.as_file(), &self.key()?, self.origin(source)).map_err(failed)?;
@@ -183,14 +183,14 @@ impl CodeCache {
             return Ok(None);
         }
         let refused = |why: String| {
-            tracing::warn!(path = %path.display(), why, "compiled code is not used, and made anew");
+            tracing::warn!(path = %path.display(), why, "cached code is refused and compiled again");
             Ok(None)
         };
         let file = match artifact::open(&path) {
             Ok(file) => file,
             Err(error) => return refused(error.to_string()),
         };
-        // Where the file system knows no locks, eviction goes by age alone, and what is mapped stays mapped.
+        // On a file system without locks, eviction goes by age alone; mapped code stays mapped.
         let _ = file.try_lock_shared();
         if let Err(error) = artifact::check(&file, &path, &self.key()?, self.origin(source)) {
             return refused(error.to_string());
@@ -214,15 +214,15 @@ impl CodeCache {
         format!("-{name}.cwasm")
     }
 
-    /// Read when it is first needed: a command that only looks makes no key.
+    /// The key, read at its first use: a command that only lists things creates no key file.
     fn key(&self) -> Result<Key, LoadError> {
-        let mut kept = self.key.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = &*kept {
+        let mut cached = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = &*cached {
             return Ok(key.clone());
         }
         let path = &self.folder.key;
-        let key = Key::read_or_make(path).map_err(|source| LoadError::Cache { path: path.clone(), source })?;
-        Ok(kept.insert(key).clone())
+        let key = Key::read_or_create(path).map_err(|source| LoadError::Cache { path: path.clone(), source })?;
+        Ok(cached.insert(key).clone())
     }
 }
 
@@ -230,24 +230,24 @@ fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Co
     #[cfg(target_os = "linux")]
     let path = {
         use std::os::fd::AsRawFd;
-        // The very file that was checked, whatever lies under its name by now.
+        // Opens the file that was checked, even if another file has taken its name since.
         let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         if own.exists() { own } else { path.to_owned() }
     };
     #[cfg(not(target_os = "linux"))]
     let _ = file;
     // SAFETY: the file must be what this engine's compiler wrote, or the same compiler in the build of this binary; the
-    // engine checks version, target and settings itself. It is a regular file of this user that nobody else
-    // can write, in a folder that nobody else can enter, and carries a tag over all of its bytes, over its source
-    // and over the engine, made with a key that only this user can read. Only somebody who already acts
-    // as this user can have altered it.
+    // engine checks version, target and settings itself. It is a regular file of this user that no other user can
+    // write, in a folder that no other user can enter. Its tag covers all of its bytes, its source and the engine, and
+    // was made with a key that only this user can read. Only a process that already runs as this user can have altered
+    // it.
     #[allow(unsafe_code)]
     unsafe {
         Component::deserialize_file(engine, path)
     }
 }
 
-/// For the compiler, its version and its settings, and this build.
+/// Identifies the compiler, its version, its settings and this build.
 pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     struct Blake(blake3::Hasher);
     impl Hasher for Blake {
@@ -264,7 +264,7 @@ pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     *hasher.0.finalize().as_bytes()
 }
 
-/// Whether a file or folder is this user's, no link, and closed to the modes that are forbidden to others.
+/// Whether a file or folder belongs to this user, is no link, and has none of the `forbidden` mode bits.
 #[cfg(unix)]
 fn is_ours(found: &fs::Metadata, forbidden: u32) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -293,7 +293,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file without following a link and without waiting for whoever sits behind it.
+/// Opens a file without following a link and without blocking on a pipe.
 fn open_plainly(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);

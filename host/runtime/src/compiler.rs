@@ -1,7 +1,8 @@
-//! Who compiles: a child process of low priority with a memory cap, or this process where that does no harm.
+//! Where plugins are compiled: in a child process of low priority with a memory cap, or in this process where that is
+//! harmless.
 //!
-//! A compiler takes all cores for seconds and much memory, and its input is a stranger's. In a child neither its heap
-//! nor a fault of it touches a session.
+//! A compiler takes all cores for seconds and much memory, and its input is untrusted. In a child process, neither its
+//! memory use nor a crash affects a session.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,41 +17,41 @@ use wasmtime::Engine;
 use crate::engine;
 use crate::error::LoadError;
 
-/// Told several times a second, while something is compiled, how long that takes so far; `Break` cancels it.
+/// Called several times a second while something is compiled, with the elapsed time. Returning `Break` cancels it.
 pub type Progress<'a> = &'a dyn Fn(Duration) -> ControlFlow<()>;
 
-/// Who compiles.
+/// The process that compiles.
 #[derive(Debug, Clone)]
 pub enum Compiler {
-    /// This process: for laboratories and tests.
+    /// This process: for measurements and tests.
     InProcess,
     /// A child process.
     Child(CompilerProcess),
 }
 
-/// A program that compiles what comes in by its standard input, as [`serve`] does.
+/// A program that compiles its standard input, as [`serve`] does.
 #[derive(Debug, Clone)]
 pub struct CompilerProcess {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Bytes of memory that it confines itself to; for messages.
+    /// The memory limit in bytes that it sets for itself; used in messages.
     pub memory: u64,
-    /// How long it may take.
-    pub patience: Duration,
+    /// The time limit by the clock.
+    pub timeout: Duration,
 }
 
-/// How a child says that its input is no component; any other code is a failure of its own.
+/// The exit code of a child whose input is not a component. Any other code is a failure of the child.
 pub const EXIT_NOT_A_COMPONENT: u8 = 65;
-/// Bytes of what a child says that are read.
-const HEARD: u64 = 64 << 10;
-/// Seconds of processor time that a child may take. How long that is by the clock depends on what else goes on.
-const COMPUTES: u64 = 600;
-/// How often a child is looked after.
-const LOOK: Duration = Duration::from_millis(10);
-/// How often progress is told.
-const TOLD: Duration = Duration::from_millis(100);
+/// Bytes of a child's stderr that are kept.
+const MAX_STDERR: u64 = 64 << 10;
+/// Processor time in seconds that a child may use. The wall time depends on the load of the machine.
+const CPU_SECONDS: u64 = 600;
+/// How often the host checks whether a child has ended.
+const POLL: Duration = Duration::from_millis(10);
+/// How often progress is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Compiler {
     pub(crate) fn compile(
@@ -85,84 +86,84 @@ impl CompilerProcess {
         let output = into.try_clone().map_err(|error| failed("its output cannot be opened", error))?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
-        // A ctrl-c that stops a turn is not meant for what is compiled beside it; it ends with its parent in any case.
+        // Ctrl-C that stops a turn must not stop a compilation beside it. The child ends with its parent in any case.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child =
             command.spawn().map_err(|error| failed(&format!("{} cannot be run", self.program.display()), error))?;
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         std::thread::scope(|scope| {
-            // Held open until the child has ended: it takes the end of its input for the end of its parent.
+            // Stays open until the child has ended: the child takes the end of its input for the end of its parent.
             let input = scope.spawn(move || {
                 let mut stdin = stdin;
                 if let Some(stdin) = &mut stdin {
-                    // A child that does not want it all says why by itself.
+                    // A child that stops reading reports the reason itself.
                     let _ = stdin.write_all(&(bytes.len() as u64).to_le_bytes());
                     let _ = stdin.write_all(bytes);
                     let _ = stdin.flush();
                 }
                 stdin
             });
-            let said = scope.spawn(move || {
-                let mut said = Vec::new();
+            let errors = scope.spawn(move || {
+                let mut errors = Vec::new();
                 if let Some(mut stderr) = stderr {
-                    let _ = (&mut stderr).take(HEARD).read_to_end(&mut said);
+                    let _ = (&mut stderr).take(MAX_STDERR).read_to_end(&mut errors);
                     let _ = io::copy(&mut stderr, &mut io::sink());
                 }
-                String::from_utf8_lossy(&said).trim().to_owned()
+                String::from_utf8_lossy(&errors).trim().to_owned()
             });
-            let ended = self.attend(&mut child, progress);
+            let ended = self.wait(&mut child, progress);
             if ended.is_err() {
-                // One that has ended already is as dead.
+                // Killing a child that has just ended does no harm.
                 let _ = child.kill();
                 let _ = child.wait();
             }
             drop(input.join());
-            let said = said.join().unwrap_or_default();
-            self.judge(ended?, &said)
+            let errors = errors.join().unwrap_or_default();
+            self.check_exit(ended?, &errors)
         })
     }
 
-    /// Waits for its end.
-    fn attend(&self, child: &mut Child, progress: Progress<'_>) -> Result<ExitStatus, LoadError> {
+    /// Waits until the child ends, its time is up or the caller cancels.
+    fn wait(&self, child: &mut Child, progress: Progress<'_>) -> Result<ExitStatus, LoadError> {
         let begun = Instant::now();
-        let mut told: Option<Instant> = None;
+        let mut reported: Option<Instant> = None;
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
                 Ok(None) => {}
                 Err(error) => return Err(LoadError::Compile { why: error.to_string() }),
             }
-            if begun.elapsed() > self.patience {
-                let why = format!("it was not done after {} s, and was ended", self.patience.as_secs());
+            if begun.elapsed() > self.timeout {
+                let why = format!("it was not done after {} s, and was ended", self.timeout.as_secs());
                 return Err(LoadError::Compile { why });
             }
-            if told.is_none_or(|told| told.elapsed() >= TOLD) {
-                told = Some(Instant::now());
+            if reported.is_none_or(|reported| reported.elapsed() >= PROGRESS_INTERVAL) {
+                reported = Some(Instant::now());
                 if progress(begun.elapsed()) == ControlFlow::Break(()) {
                     return Err(LoadError::Cancelled);
                 }
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
-    fn judge(&self, status: ExitStatus, said: &str) -> Result<(), LoadError> {
+    fn check_exit(&self, status: ExitStatus, errors: &str) -> Result<(), LoadError> {
         if status.success() {
             return Ok(());
         }
         if status.code() == Some(i32::from(EXIT_NOT_A_COMPONENT)) {
-            return Err(LoadError::NotAComponent { why: said.to_owned() });
+            return Err(LoadError::NotAComponent { why: errors.to_owned() });
         }
         let limit = self.memory >> 20;
-        if said.contains("memory allocation of") || said.contains("Cannot allocate memory") {
+        if errors.contains("memory allocation of") || errors.contains("Cannot allocate memory") {
             return Err(LoadError::Compile { why: format!("that takes more than {limit} MiB of memory") });
         }
-        let last = said.lines().next_back().unwrap_or_default();
+        let last = errors.lines().next_back().unwrap_or_default();
         #[cfg(unix)]
         if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
             if signal == libc::SIGXCPU {
-                return Err(LoadError::Compile { why: format!("that takes more than {COMPUTES} s of computing") });
+                return Err(LoadError::Compile { why: format!("that takes more than {CPU_SECONDS} s of computing") });
             }
             let likely = if signal == libc::SIGKILL { ", as a system does that is short of memory" } else { "" };
             return Err(LoadError::Compile {
@@ -176,21 +177,22 @@ impl CompilerProcess {
     }
 }
 
-/// Gives way to everything else, and takes no more memory than this and no more than ten minutes of computing; past that,
-/// the process ends. Where the system knows none of it, it goes on without.
+/// Lowers this process's priority and limits it to this many bytes of memory and ten minutes of processor time. A
+/// process that exceeds them ends. On a system without such limits nothing happens.
 pub fn confine(memory: u64) {
-    /// Compiled code is a few times its source; a gigabyte of it is no plugin.
+    /// Compiled code is a few times as large as its source; no plugin reaches a gigabyte.
     const FILE: u64 = 1 << 30;
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
         let _ = nice(10);
-        let limits = [(Resource::As, memory), (Resource::Cpu, COMPUTES), (Resource::Fsize, FILE), (Resource::Core, 0)];
+        let limits =
+            [(Resource::As, memory), (Resource::Cpu, CPU_SECONDS), (Resource::Fsize, FILE), (Resource::Core, 0)];
         for (resource, limit) in limits {
             let most = getrlimit(resource).maximum;
             let limit = most.map_or(limit, |most| most.min(limit));
             if let Err(error) = setrlimit(resource, Rlimit { current: Some(limit), maximum: most }) {
-                tracing::debug!(%error, ?resource, "no limit is set");
+                tracing::debug!(%error, ?resource, "the limit cannot be set");
             }
         }
     }
@@ -198,10 +200,10 @@ pub fn confine(memory: u64) {
     let _ = (memory, FILE);
 }
 
-/// Why a child has nothing to hand over.
+/// Why a child produces no code.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The bytes are no component that this engine compiles.
+    /// The bytes are not a component that this engine compiles.
     #[error("{0}")]
     NotAComponent(String),
     /// Input or output failed.
@@ -209,8 +211,8 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// The child's work: reads a component, led by its length in eight bytes, and writes its compiled code. The input is
-/// left at its end, where it stays open as long as the parent lives.
+/// The work of a child: reads the component's length as eight bytes, then the component, and writes the compiled code.
+/// The rest of the input stays unread; it is open as long as the parent lives.
 pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ServeError> {
     let mut length = [0; 8];
     input.read_exact(&mut length)?;
@@ -237,7 +239,7 @@ mod tests {
 
     fn shell(script: &str) -> CompilerProcess {
         let arguments = ["-c", script].map(OsString::from).to_vec();
-        CompilerProcess { program: "sh".into(), arguments, memory: 512 << 20, patience: Duration::from_secs(60) }
+        CompilerProcess { program: "sh".into(), arguments, memory: 512 << 20, timeout: Duration::from_secs(60) }
     }
 
     fn compile(script: &str) -> Result<Vec<u8>, String> {
@@ -251,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_child_gets_the_component_with_its_length_and_what_it_writes_is_kept() {
+    fn a_child_gets_the_component_with_its_length_and_its_output_is_kept() {
         let length = 8 + (1 << 20);
         let written = compile(&format!("head -c {length} | wc -c")).unwrap();
         assert_eq!(String::from_utf8_lossy(&written).trim(), length.to_string());
     }
 
     #[test]
-    fn a_child_that_fails_is_told_in_words() {
+    fn a_failed_child_is_reported_in_words() {
         for (script, expected) in [
             ("echo bad magic >&2; exit 65", "it is no WebAssembly component: bad magic"),
             (
@@ -283,23 +285,23 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_ended_when_its_time_is_up_and_when_nobody_waits_any_more() {
+    fn a_child_is_killed_when_its_time_is_up_or_the_caller_cancels() {
         let into = tempfile::tempfile().unwrap();
-        let slow = CompilerProcess { patience: Duration::from_millis(50), ..shell("exec sleep 100") };
+        let slow = CompilerProcess { timeout: Duration::from_millis(50), ..shell("exec sleep 100") };
         let error = slow.compile(b"x", &into, &|_| ControlFlow::Continue(())).unwrap_err();
         assert!(error.to_string().contains("it was not done after"), "{error}");
 
-        let told = Cell::new(0);
+        let reports = Cell::new(0);
         let stopped = shell("exec sleep 100").compile(b"x", &into, &|_| {
-            told.set(told.get() + 1);
-            if told.get() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            reports.set(reports.get() + 1);
+            if reports.get() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         assert!(matches!(stopped, Err(LoadError::Cancelled)));
-        assert_eq!(told.get(), 3);
+        assert_eq!(reports.get(), 3);
     }
 
     #[test]
-    fn what_is_served_is_what_this_process_would_compile() {
+    fn a_child_compiles_the_same_code_as_this_process() {
         let component = b"\0asm\x0d\0\x01\0";
         let mut input = (component.len() as u64).to_le_bytes().to_vec();
         input.extend(component);

@@ -1,4 +1,4 @@
-//! A component that is compiled and linked, and an instance of it.
+//! A component that is compiled and linked, and its instances.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ use crate::stamp::OFFERED;
 macro_rules! exports_of_a_component {
     (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
      $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
-        /// Where a component has the functions of each interface.
+        /// The positions of each interface's functions in a component.
         pub(crate) struct Indices {
             $required: exported::$required::GuestIndices,
             $($interface: Option<exported::$interface::GuestIndices>,)+
@@ -32,23 +32,23 @@ macro_rules! exports_of_a_component {
         }
 
         impl Indices {
-            /// An interface that is exported by name must also fit: half a kind would fail in the middle of a session.
+            /// An interface exported by name must also fit: otherwise its calls would fail in the middle of a session.
             fn probe(
                 pre: &InstancePre<Context>,
                 exports: impl Fn(&str) -> bool,
                 shape: impl Fn(String) -> LoadError,
             ) -> Result<Self, LoadError> {
-                let odd = |name: &str, error: wasmtime::Error| shape(format!("`{name}`: {error:#}"));
+                let unfit = |name: &str, error: wasmtime::Error| shape(format!("`{name}`: {error:#}"));
                 Ok(Self {
                     $($interface: match exports($name) {
                         true => Some(
-                            exported::$interface::GuestIndices::new(pre).map_err(|error| odd($name, error))?,
+                            exported::$interface::GuestIndices::new(pre).map_err(|error| unfit($name, error))?,
                         ),
                         false => None,
                     },)+
                     $required: match exports($required_name) {
                         true => exported::$required::GuestIndices::new(pre)
-                            .map_err(|error| odd($required_name, error))?,
+                            .map_err(|error| unfit($required_name, error))?,
                         false => return Err(shape(format!("`{}` is missing", $required_name))),
                     },
                 })
@@ -58,7 +58,7 @@ macro_rules! exports_of_a_component {
                 Exports { $($interface: self.$interface.is_some(),)+ }
             }
 
-            /// Looks up the functions of an instance; an export that does not fit is named.
+            /// Looks up the functions of an instance. The error names the export that does not fit.
             fn load(
                 &self,
                 store: &mut Store<Context>,
@@ -83,12 +83,12 @@ interfaces!(exports_of_a_component);
 pub(crate) struct Component {
     pub(crate) pre: InstancePre<Context>,
     indices: Indices,
-    /// Keeps the file that the code is mapped from.
+    /// Keeps the file open that the code is mapped from.
     _lease: File,
 }
 
 impl Component {
-    /// Links a component and probes its exports. One that imports more than plugins may have is refused.
+    /// Links a component and probes its exports. Refuses a component with imports that plugins do not get.
     pub(crate) fn new(mapped: Mapped, linker: &Linker<Context>) -> Result<Self, LoadError> {
         let component = &mapped.component;
         let engine = component.engine();
@@ -117,12 +117,12 @@ impl Component {
         Ok(loaded)
     }
 
-    /// What it is.
+    /// The interfaces that it exports.
     pub(crate) fn exports(&self) -> Exports {
         self.indices.exports()
     }
 
-    /// A store for an instance, held to its limits.
+    /// A store for an instance, with the instance's limits.
     pub(crate) fn store(&self, context: Context) -> Store<Context> {
         let limits = *context.meter.limits();
         let mut store = Store::new(self.pre.engine(), context);
@@ -130,14 +130,14 @@ impl Component {
         store.set_hostcall_fuel(limits.size(Limit::Output));
         store.set_max_component_handles(limits.size(Limit::Handles));
         store.set_epoch_deadline(1);
-        // At every tick: stop when the time is up, else let other tasks run.
+        // At every tick: interrupt when the time is up, otherwise let other tasks run.
         store.epoch_deadline_callback(|mut store| {
             Ok(if store.data_mut().tick() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
         });
         store
     }
 
-    /// Looks up the functions of an instance; an export that does not fit is named.
+    /// Looks up the functions of an instance. The error names the export that does not fit.
     pub(crate) fn bind(
         &self,
         mut store: Store<Context>,
@@ -154,7 +154,7 @@ pub(crate) struct Guest {
     pub(crate) exports: Functions,
 }
 
-/// wasmtime's sentence for an import that the linker lacks names it in backticks.
+/// The name of the missing import in wasmtime's message, which quotes it in backticks.
 fn unknown_import(error: &str) -> Option<String> {
     let (_, rest) =
         error.split_once("matching implementation was not found").map(|_| error.split_once('`').unwrap_or(("", "")))?;

@@ -1,4 +1,4 @@
-//! What the store of an instance holds: its services, its limits and the call at hand.
+//! The data of an instance's store: its services, its limits and the current call.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,13 +34,12 @@ impl Context {
         let stderr = Stderr::default();
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.size(Limit::Handles));
-        // Empty: no arguments, no environment, no folders, no network; what is written to stderr is kept for
-        // the message of a crash.
+        // Empty: no arguments, no environment, no folders, no network. Stderr is captured for the message of a crash.
         let wasi = WasiCtx::builder().stderr(stderr.clone()).build();
         Self { wasi, table, meter: Meter::new(limits), services, call, stderr, tally }
     }
 
-    /// The instance goes on to another call. What it used for the last one is counted.
+    /// Starts another call. What the instance used for the last one is counted.
     pub(crate) fn begin(&mut self, call: Call) {
         self.account();
         self.call = call;
@@ -52,12 +51,12 @@ impl Context {
         self.tally.used(host_calls, self.meter.memory() as u64);
     }
 
-    /// The guest computes: whether it has used up its time, or another limit that is looked at here only.
+    /// Runs at every tick of a computing guest. Returns whether its time or another limit is used up.
     pub(crate) fn tick(&mut self) -> bool {
         if self.call.time_left().is_zero() {
             return true;
         }
-        // A tick in which an import waited was the host's.
+        // A tick during which an import waited counts as the host's time.
         if !self.call.signals.waited.swap(false, Ordering::AcqRel) {
             self.call.ticks += 1;
         }
@@ -74,38 +73,38 @@ impl Context {
 
 impl WasiView for Context {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        // Where WASI waits is not seen here; how often it is used is, and is limited.
+        // Waiting inside WASI is not visible here, but every use is counted and limited.
         self.call.host_calls += 1;
         self.call.signals.waited.store(true, Ordering::Release);
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
 
-/// The call that an instance carries out.
+/// The state of the call that an instance carries out.
 #[derive(Clone)]
 pub(crate) struct Call {
-    /// When it must have answered, but for the time for which it stands still.
+    /// The deadline, not counting the time during which the clock is paused.
     pub(crate) until: Instant,
-    still: Arc<Mutex<Still>>,
+    pause: Arc<Mutex<Pause>>,
     signals: Arc<Signals>,
-    /// Uses of imports so far.
+    /// Import calls so far.
     pub(crate) host_calls: u64,
-    /// Ticks that the guest has computed for.
+    /// Ticks during which the guest computed.
     ticks: u32,
     lines_left: u64,
     log_bytes_left: u64,
-    /// The user has refused it something: it may not ask again.
+    /// The user has refused this call a program: it may not ask again.
     pub(crate) refused: bool,
 }
 
-/// Time that is not the plugin's own: somebody was asked.
+/// Time that does not count against the plugin, because a person was asked.
 #[derive(Default)]
-struct Still {
+struct Pause {
     before: Duration,
     since: Option<Instant>,
 }
 
-impl Still {
+impl Pause {
     fn total(&self) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -115,16 +114,16 @@ impl Still {
 struct Signals {
     cancelled: AtomicBool,
     notify: Notify,
-    /// An import has waited since the last tick.
+    /// Whether an import has waited since the last tick.
     waited: AtomicBool,
 }
 
-/// What becomes of a line for the log.
+/// What happens to a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Logged {
     Kept,
-    /// It is one too many: that is told, once.
-    OneTooMany,
+    /// The first line over the limit: the log says once that further lines are dropped.
+    LimitReached,
     Dropped,
 }
 
@@ -132,7 +131,7 @@ impl Call {
     pub(crate) fn new(deadline: Duration, limits: &Limits) -> Self {
         Self {
             until: Instant::now() + deadline,
-            still: Arc::default(),
+            pause: Arc::default(),
             signals: Arc::default(),
             host_calls: 0,
             ticks: 0,
@@ -142,7 +141,7 @@ impl Call {
         }
     }
 
-    /// Whether a line of so many bytes may be logged.
+    /// Counts a line of this many bytes, and decides what happens to it.
     pub(crate) fn log(&mut self, bytes: usize) -> Logged {
         if self.lines_left == 0 {
             return Logged::Dropped;
@@ -156,12 +155,12 @@ impl Call {
             }
             _ => {
                 self.lines_left = 0;
-                Logged::OneTooMany
+                Logged::LimitReached
             }
         }
     }
 
-    /// Tells imports that wait, and `task.cancelled`, that nobody waits for the answer.
+    /// Wakes waiting imports, and makes `task.cancelled` return true: the caller no longer waits.
     pub(crate) fn cancel(&self) {
         self.signals.cancelled.store(true, Ordering::Release);
         self.signals.notify.notify_waiters();
@@ -172,90 +171,90 @@ impl Call {
     }
 
     pub(crate) fn time_left(&self) -> Duration {
-        (self.until + self.still().total()).saturating_duration_since(Instant::now())
+        (self.until + self.pause().total()).saturating_duration_since(Instant::now())
     }
 
-    fn still(&self) -> MutexGuard<'_, Still> {
-        self.still.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pause(&self) -> MutexGuard<'_, Pause> {
+        self.pause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until its time is up.
+    /// Waits until the deadline has passed.
     pub(crate) async fn expired(&self) {
-        /// How soon it is looked again while the time stands still.
-        const LOOK: Duration = Duration::from_millis(50);
+        /// How often the deadline is checked while the clock is paused.
+        const POLL: Duration = Duration::from_millis(50);
         loop {
             let left = self.time_left();
             if left.is_zero() {
                 return;
             }
-            let still = self.still().since.is_some();
-            tokio::time::sleep(if still { left.max(LOOK) } else { left }).await;
+            let paused = self.pause().since.is_some();
+            tokio::time::sleep(if paused { left.max(POLL) } else { left }).await;
         }
     }
 
-    /// Waits for a person, for as long as that takes: meanwhile the call's time stands still.
-    pub(crate) async fn asking<T>(&self, question: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        struct Asked<'a>(&'a Call);
-        impl Drop for Asked<'_> {
+    /// Waits for a person's answer, for as long as it takes. The call's clock is paused meanwhile.
+    pub(crate) async fn ask_user<T>(&self, question: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        struct Resume<'a>(&'a Call);
+        impl Drop for Resume<'_> {
             fn drop(&mut self) {
-                let mut still = self.0.still();
-                *still = Still { before: still.total(), since: None };
+                let mut pause = self.0.pause();
+                *pause = Pause { before: pause.total(), since: None };
             }
         }
         let cancelled = self.signals.notify.notified();
         if self.is_cancelled() {
-            return Err(gone());
+            return Err(cancelled_fault());
         }
         self.signals.waited.store(true, Ordering::Release);
-        self.still().since = Some(Instant::now());
-        let _asked = Asked(self);
+        self.pause().since = Some(Instant::now());
+        let _resume = Resume(self);
         tokio::select! {
             answer = question => answer,
-            () = cancelled => Err(gone()),
+            () = cancelled => Err(cancelled_fault()),
         }
     }
 
-    /// When work that stops by itself should: a little before [`Call::bounded`] stops waiting for it.
+    /// The deadline for work that stops by itself: a little before [`Call::bounded`] stops waiting for it.
     pub(crate) fn work_until(&self) -> Instant {
         let left = self.time_left();
         let until = Instant::now() + left;
         until.checked_sub(margin(left) * 2).unwrap_or(until)
     }
 
-    /// Waits for an import's work, but answers in time for the plugin to wind up by itself.
+    /// Waits for an import's work, but returns early enough for the plugin to finish its call.
     pub(crate) async fn bounded<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let left = self.time_left();
         let margin = margin(left);
         let cancelled = self.signals.notify.notified();
         if self.is_cancelled() {
-            return Err(gone());
+            return Err(cancelled_fault());
         }
         self.signals.waited.store(true, Ordering::Release);
         let answer = tokio::select! {
             result = work => result,
             () = tokio::time::sleep(left.saturating_sub(margin)) =>
                 Err(Fault::new(FaultKind::Timeout, "", "the call's time is up")),
-            () = cancelled => Err(gone()),
+            () = cancelled => Err(cancelled_fault()),
         };
         self.signals.waited.store(true, Ordering::Release);
         answer
     }
 }
 
-fn gone() -> Fault {
+fn cancelled_fault() -> Fault {
     Fault::new(FaultKind::Cancelled, "", "the user no longer waits for this")
 }
 
-/// What is left of a call's time when imports stop waiting.
+/// The part of a call's remaining time that is reserved for the plugin after an import.
 pub(crate) fn margin(left: Duration) -> Duration {
     (left / 10).min(Duration::from_millis(250))
 }
 
-/// The end of what a guest writes to stderr: a panic's message is there.
+/// The end of a guest's stderr, which holds the message of a panic.
 #[derive(Clone, Default)]
 pub(crate) struct Stderr(Arc<Mutex<Vec<u8>>>);
 
-/// Bytes that are kept.
+/// How many bytes are kept.
 const KEPT: usize = 8 << 10;
 
 impl Stderr {

@@ -1,4 +1,4 @@
-//! Between the generated types and those of `hermes-conversation`.
+//! Conversions between the generated types and those of `hermes-conversation`.
 
 use hermes_bindings::exports::hermes::plugin::context_engine as engine;
 use hermes_bindings::exports::hermes::plugin::memory_provider as memory;
@@ -255,7 +255,7 @@ pub(crate) fn fault_back(error: wit::Error) -> Fault {
     Fault { kind, code, message, retry_after_ms: error.retry_after_ms }
 }
 
-/// Bytes of an error's code and message that are taken from a plugin: people and models read them.
+/// The most bytes of a plugin's error code and message that the host keeps: people and models read them.
 const CODE: usize = 64;
 const MESSAGE: usize = 16 << 10;
 

@@ -18,32 +18,32 @@ use crate::imports;
 use crate::loaded::Loaded;
 use crate::native::{Library, TARGET};
 
-/// How often a running guest looks whether its time is up.
+/// How often a running guest checks its deadline.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// Compiles, links and keeps the time.
+/// Loads plugins: compiles and links them, and drives the clock of their deadlines.
 pub struct Runtime {
     engine: Engine,
     linker: Linker<Context>,
     cache: CodeCache,
     compiler: Compiler,
-    /// What is loaded and in use: sessions of one process share it.
+    /// The plugins in use, shared by the sessions of the process.
     loaded: Mutex<HashMap<blake3::Hash, Weak<Loaded>>>,
 }
 
 impl Runtime {
-    /// One that compiles in this process and keeps code and key in a folder of its own: for laboratories and tests.
+    /// A runtime that compiles in this process and keeps code and key in one folder: for measurements and tests.
     pub fn new(code: PathBuf) -> Self {
         Self::with(CodeFolder::alone(code), Compiler::InProcess)
     }
 
-    /// One that keeps compiled code in a folder, and has it made by a compiler.
+    /// A runtime that keeps compiled code in a folder and compiles with the given compiler.
     pub fn with(code: CodeFolder, compiler: Compiler) -> Self {
         let engine = engine();
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).expect("no import is linked twice");
         let cache = CodeCache::new(code, &engine);
-        keep_time(&engine);
+        start_ticker(&engine);
         Self { engine, linker, cache, compiler, loaded: Mutex::default() }
     }
 
@@ -55,23 +55,23 @@ impl Runtime {
         self
     }
 
-    /// Whether the component seems to have been compiled before, so that loading it is quick.
+    /// Whether the component was probably compiled before, so that loading it is quick.
     pub fn is_compiled(&self, bytes: &[u8]) -> bool {
         self.cache.holds(blake3::hash(bytes))
     }
 
-    /// Compiles a component unless that was done before. Nothing of it runs.
+    /// Compiles a component unless it was compiled before. None of its code runs.
     pub fn compile(&self, bytes: &[u8], progress: Progress<'_>) -> Result<(), LoadError> {
         let source = blake3::hash(bytes);
         self.cache.load(&self.engine, &self.compiler, source, bytes, progress).map(drop)
     }
 
-    /// Makes a component ready for instances: mapped when it was compiled before.
+    /// Makes a component ready for instances: maps its code, compiling it first if necessary.
     pub fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, LoadError> {
         self.load_watched(bytes, &|_| ControlFlow::Continue(()))
     }
 
-    /// The same; where it has to be compiled, progress is told.
+    /// Like [`Runtime::load`]; reports progress while it compiles.
     pub fn load_watched(&self, bytes: &[u8], progress: Progress<'_>) -> Result<Arc<Loaded>, LoadError> {
         let source = blake3::hash(bytes);
         let known = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,40 +86,40 @@ impl Runtime {
         Ok(loaded)
     }
 
-    /// Opens a native library: from here on its code runs in this process, with all of the user's rights, and it stays
-    /// until the process ends. Only for what the user has granted as native.
+    /// Opens a native library. From then on its code runs in this process with all of the user's rights, until the
+    /// process ends. Call it only for code that the user has granted as native.
     pub fn load_native(&self, bytes: &[u8]) -> Result<Arc<Loaded>, LoadError> {
         let library = Library::open(bytes, self.cache.folder()?)?;
         Ok(Arc::new(Loaded::native(library, *blake3::hash(bytes).as_bytes())))
     }
 }
 
-/// The engine as every process of this build makes it: what one has compiled, another can map.
+/// The engine that every process of this build uses, so that one process can map code that another compiled.
 pub(crate) fn engine() -> Engine {
     Engine::new(&configuration()).expect("the configuration is sound for this processor")
 }
 
-/// An engine that compiles for every processor of this target. It runs nothing.
+/// An engine that compiles for every processor of this target. It cannot run code.
 pub(crate) fn baseline() -> Engine {
     let mut config = configuration();
-    // With a named target, wasmtime does not look for optional features of this machine's processor.
+    // With an explicit target, wasmtime does not probe this machine's processor for optional features.
     config.target(TARGET).expect("wasmtime knows the target that it was built for");
     Engine::new(&config).expect("the configuration is sound for this target")
 }
 
 pub(crate) fn configuration() -> Config {
     let mut config = Config::new();
-    // Contract functions are plain: the host waits on fibers, and calls are three times cheaper without.
+    // Contract functions are synchronous: the host waits on fibers. Calls are three times cheaper without concurrency.
     config.concurrency_support(false);
     config.epoch_interruption(true);
-    // The fiber's stack must be larger than what a guest may use of it.
+    // The fiber's stack must be larger than the part of it that a guest may use.
     config.max_wasm_stack(1 << 20);
     config.async_stack_size(2 << 20);
     config
 }
 
-/// A thread that ticks as long as the engine is alive.
-fn keep_time(engine: &Engine) {
+/// Starts a thread that advances the epoch as long as the engine is alive.
+fn start_ticker(engine: &Engine) {
     let engine = engine.weak();
     let ticker = std::thread::Builder::new().name("hermes-epochs".to_owned());
     let started = ticker.spawn(move || {

@@ -1,4 +1,4 @@
-//! What can go wrong between the host and a plugin.
+//! Errors of loading a plugin and of calling it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,13 +7,13 @@ pub use hermes_capabilities::{Fault, FaultKind};
 
 use crate::limits::Limit;
 
-/// Why a component cannot be used. The plugin's name is added by whoever loads it.
+/// Why a component cannot be used. The caller adds the plugin's name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The bytes are no component.
+    /// The bytes are not a component.
     #[error("it is no WebAssembly component: {why}")]
     NotAComponent {
-        /// What was found instead.
+        /// What is wrong with the bytes.
         why: String,
     },
     /// The component was built for a contract that this host does not speak.
@@ -27,10 +27,10 @@ pub enum LoadError {
         /// The host's version.
         offered: String,
     },
-    /// Neither stamp nor names tell which contract it was built for.
+    /// Neither a stamp nor the names of its imports and exports say which contract it was built for.
     #[error("it neither imports nor exports anything of hermes:plugin: it is no plugin")]
     NoContract,
-    /// The component wants what plugins do not get.
+    /// The component imports something that plugins do not get.
     #[error(
         "it imports `{import}`, which plugins do not get: there are no WASI files and no sockets, only hermes:plugin and \
          what a language's runtime links (wasi:io, wasi:cli, wasi:clocks, wasi:random)"
@@ -42,7 +42,7 @@ pub enum LoadError {
     /// It exports none of the five kinds.
     #[error("it exports none of context-engine, memory-provider, tools, skills, hooks")]
     NoKind,
-    /// An export is there under its name but of another shape, or `lifecycle` is missing.
+    /// An export has the right name but another shape, or `lifecycle` is missing.
     #[error("its exports do not fit hermes:plugin {offered}: {why}")]
     Shape {
         /// The host's version.
@@ -50,27 +50,27 @@ pub enum LoadError {
         /// The export and what is wrong with it.
         why: String,
     },
-    /// The compiler failed, or was ended.
+    /// The compiler failed, or was killed.
     #[error("it could not be compiled: {why}")]
     Compile {
         /// What happened.
         why: String,
     },
-    /// A native library cannot be opened, or is none for this host.
+    /// A native library cannot be opened, or was not built for this host.
     #[error("its native library cannot be used: {why}")]
     Native {
         /// What is wrong and what to do.
         why: String,
     },
-    /// Whoever waited for the compiler stopped it.
+    /// The caller cancelled the compilation.
     #[error("its compilation was stopped")]
     Cancelled,
     /// The compiled code cannot be stored.
     #[error("its compiled code cannot be kept in {path}: {source}")]
     Cache {
-        /// Folder or file.
+        /// The folder or file.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -80,7 +80,7 @@ fn newer(found: &str, offered: &str) -> bool {
     parts(found) > parts(offered)
 }
 
-/// A call that brought no answer.
+/// A call that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("plugin `{plugin}` {version}, `{call}`: {cause}{}", remedy(plugin, cause))]
 pub struct CallError {
@@ -94,32 +94,32 @@ pub struct CallError {
     pub cause: Cause,
 }
 
-/// Why a call brought no answer.
+/// Why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Cause {
-    /// The plugin answered with an error.
+    /// The plugin returned an error.
     #[error("{0}")]
     Fault(Box<Fault>),
-    /// It crashed.
+    /// The plugin crashed.
     #[error("it crashed: {why}; the next call gets a fresh instance")]
     Trap {
-        /// The panic's text where there is one, else the trap.
+        /// The panic message if there is one, else the trap.
         why: String,
     },
-    /// It could not be made ready: `configure` or `session-start` answered with an error.
+    /// The plugin could not be started: `configure` or `session-start` returned an error.
     #[error("it does not start: {0}")]
     Start(Box<Fault>),
-    /// It did not answer in time.
+    /// The plugin did not answer in time.
     #[error(
         "no answer within {} (limit `{}`); it was ended, the next call gets a fresh instance", seconds(*.after), .limit.name()
     )]
     Deadline {
-        /// The limit that says how long.
+        /// The limit that sets the deadline.
         limit: Limit,
-        /// How long that is.
+        /// The value of that limit.
         after: Duration,
     },
-    /// It ran into a limit other than a deadline.
+    /// The plugin exceeded a limit other than a deadline.
     #[error(
         "it wanted more than its limit `{}` of {} ({}); it was ended, the next call gets a fresh instance",
         .limit.name(), .limit.show(*.value), .limit.definition().meaning
@@ -130,35 +130,35 @@ pub enum Cause {
         /// Its value for the plugin.
         value: u64,
     },
-    /// It was not asked, since the call hands over more than it may.
+    /// The call was not made, because its input exceeds the plugin's limit.
     #[error("it was not asked: the call hands over {bytes} bytes, and its limit `input` is {}", Limit::Input.show(*.most))]
     Input {
-        /// The size of what the call hands over.
+        /// The size of the input in bytes.
         bytes: u64,
-        /// The limit.
+        /// The limit in bytes.
         most: u64,
     },
-    /// It failed too often in a row and is not asked any more.
+    /// The plugin failed too often in a row and is not called any more.
     #[error("it is suspended for this session after {failures} failures in a row, the last: {why}")]
     Suspended {
-        /// How often it failed in a row.
+        /// The number of failures in a row.
         failures: u32,
         /// The last failure, without the plugin's name.
         why: String,
     },
-    /// It may not run any more.
+    /// The user revoked the plugin's grant.
     #[error("it is not asked any more: its grant was taken back")]
     Revoked,
-    /// Nobody waits for the answer any more.
+    /// The caller no longer waits for the answer.
     #[error("cancelled")]
     Cancelled,
-    /// It does not export the interface that was called.
+    /// The plugin does not export the interface that was called.
     #[error("it does not export `{0}`")]
     NotExported(&'static str),
 }
 
 impl Cause {
-    /// The limit that it ran into.
+    /// The limit that the call exceeded.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::Deadline { limit, .. } | Self::Limit { limit, .. } => Some(*limit),
@@ -167,8 +167,8 @@ impl Cause {
         }
     }
 
-    /// Whether the plugin itself failed: it crashed, ran into a limit or does not start. An error that it answers with
-    /// is an answer.
+    /// Whether the plugin itself failed: it crashed, exceeded a limit or does not start. An error that the plugin
+    /// returns is a regular answer, not a failure.
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Trap { .. } | Self::Deadline { .. } | Self::Limit { .. } | Self::Start(_) => true,
@@ -182,7 +182,7 @@ impl Cause {
     }
 }
 
-/// What to do about it, where there is something.
+/// What the user can do about it, if anything.
 fn remedy(plugin: &str, cause: &Cause) -> String {
     match cause {
         Cause::Revoked => format!("; grant the plugin `{plugin}` its rights again"),

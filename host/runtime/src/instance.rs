@@ -1,4 +1,5 @@
-//! Instances: each in a task that owns its store, calls in order, a fresh one after every failure.
+//! Instances. Each has a task that owns its store and carries out its calls in order. After a failure, the next call gets
+//! a new instance.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,10 +21,10 @@ use crate::slots::SessionCalls;
 use crate::tally::Tally;
 use crate::types::{Ending, SessionInfo, Start};
 
-/// How long a cancelled plugin may take to wind up before it is ended.
+/// How long a cancelled plugin may take to finish before its instance is dropped.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Everything it takes to make an instance, again and again.
+/// Everything that is needed to create an instance, any number of times.
 #[derive(Clone)]
 pub struct Recipe {
     /// The plugin's name, for messages.
@@ -32,37 +33,37 @@ pub struct Recipe {
     pub version: String,
     /// Its code.
     pub loaded: Arc<Loaded>,
-    /// Its section of the configuration, as JSON.
+    /// The plugin's section of the configuration, as JSON.
     pub config: String,
-    /// The session it serves.
+    /// The session that it serves.
     pub session: SessionInfo,
-    /// How its first instance is told of the session; later ones are told that it is resumed.
+    /// The start argument of its first instance; later instances get `Resumed`.
     pub start: Start,
-    /// What it may reach.
+    /// The services that it may reach.
     pub services: Services,
-    /// What it may use.
+    /// The limits of each instance and call.
     pub limits: Limits,
     /// Counts what all of its instances use.
     pub tally: Arc<Tally>,
-    /// How many calls in instances of their own run at once.
+    /// How many calls run at once, each in its own instance.
     pub lanes: Lanes,
 }
 
-/// Limits the calls of one plugin in one session that run at once, and keeps the instance that the last of them used.
+/// Limits how many calls of one plugin in one session run at once, and keeps the last used instance for the next call.
 /// It belongs to one recipe: an instance with other code or other rights must not be reused here.
 #[derive(Clone)]
 pub struct Lanes {
     room: Arc<Semaphore>,
     session: SessionCalls,
-    /// One only: most calls come one after the other, and what rests takes memory.
-    resting: Arc<Mutex<Option<Live>>>,
+    /// Only one: most calls come one after the other, and an idle instance takes memory.
+    idle: Arc<Mutex<Option<Live>>>,
 }
 
 impl Lanes {
     /// For one plugin of a session.
     pub fn new(limits: &Limits, session: &SessionCalls) -> Self {
         let room = Arc::new(Semaphore::new(limits.size(Limit::ParallelCalls)));
-        Self { room, session: session.clone(), resting: Arc::default() }
+        Self { room, session: session.clone(), idle: Arc::default() }
     }
 
     /// For another recipe of the same plugin in the same session.
@@ -71,56 +72,57 @@ impl Lanes {
         Self::new(limits, &self.session)
     }
 
-    fn resting(&self) -> MutexGuard<'_, Option<Live>> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> MutexGuard<'_, Option<Live>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A call as everybody on its way knows it.
+/// What every part of the host that handles a call needs to know about it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct CallInfo {
     /// The function of the contract.
     pub(crate) name: &'static str,
-    /// The limit that says how long it may take.
-    pub(crate) within: Limit,
-    /// Bytes that it hands over.
+    /// The limit that sets the deadline.
+    pub(crate) deadline: Limit,
+    /// The size of the input in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Recipe {
-    /// Carries out one call in an instance that nobody else has meanwhile: that which the last such call left, else a new one.
-    pub(crate) async fn once<R, F>(self: &Arc<Self>, asked: Asked, call: F) -> Result<R, CallError>
+    /// Carries out one call in an instance that serves no other call meanwhile. Reuses the idle instance if there is one.
+    pub(crate) async fn call_once<R, F>(self: &Arc<Self>, info: CallInfo, call: F) -> Result<R, CallError>
     where
         R: Send + 'static,
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
     {
-        self.admit(asked)?;
-        let cancelled = || self.error(asked.name, Cause::Cancelled);
+        self.admit(info)?;
+        let cancelled = || self.error(info.name, Cause::Cancelled);
         // The plugin's own limit comes first, so that a plugin with many calls does not delay the others.
         let own = Arc::clone(&self.lanes.room).acquire_owned().await.map_err(|_| cancelled())?;
         let shared = self.lanes.session.enter().await.map_err(|_| cancelled())?;
-        // An engine or a memory reads at its start what its other instances keep in storage: it gets a new one.
-        let lasts = self.loaded.exports().tier() == Tier::Tools;
-        let live = if lasts { self.lanes.resting().take() } else { None };
+        // An engine or a memory provider reads its stored state at its start, and other instances may have changed it:
+        // each call gets a new instance.
+        let reusable = self.loaded.exports().tier() == Tier::Tools;
+        let live = if reusable { self.lanes.idle().take() } else { None };
         let mut slot = Slot { recipe: Arc::clone(self), live, start: Start::Resumed };
         let (reply, answer) = oneshot::channel();
-        // In a task of its own, so that a caller who goes away leaves it time to wind up.
+        // Runs in its own task, so that the plugin has time to finish when the caller goes away.
         tokio::spawn(async move {
-            Envelope { asked, call, reply }.carry_out(&mut slot).await;
-            // After a failure there is none. Of several that ran beside each other one is kept.
-            if let Some(live) = slot.live.take().filter(|_| lasts) {
-                slot.recipe.lanes.resting().get_or_insert(live);
+            QueuedCall { info, call, reply }.carry_out(&mut slot).await;
+            // After a failure there is no instance. Of several parallel instances, one is kept.
+            if let Some(live) = slot.live.take().filter(|_| reusable) {
+                slot.recipe.lanes.idle().get_or_insert(live);
             }
             drop((own, shared));
         });
         answer.await.unwrap_or_else(|_| Err(cancelled()))
     }
 
-    /// A call that hands over too much is not made.
-    fn admit(&self, asked: Asked) -> Result<(), CallError> {
+    /// Refuses a call whose input exceeds the limit.
+    fn admit(&self, info: CallInfo) -> Result<(), CallError> {
         let most = self.limits.get(Limit::Input);
-        match asked.bytes {
-            bytes if bytes > most => Err(self.error(asked.name, Cause::Input { bytes, most })),
+        match info.bytes {
+            bytes if bytes > most => Err(self.error(info.name, Cause::Input { bytes, most })),
             _ => Ok(()),
         }
     }
@@ -132,16 +134,16 @@ impl Recipe {
 
 pub(crate) type Work<'a, R> = Pin<Box<dyn Future<Output = wasmtime::Result<R>> + Send + 'a>>;
 
-/// An instance of a plugin that lasts: calls queue and are carried out in order.
+/// A lasting instance of a plugin: calls are queued and carried out in order.
 ///
-/// It is made at its first call. When it is dropped, the plugin is told that the session was left.
+/// It is created at its first call. When it is dropped, the plugin gets `session-end`.
 pub struct Instance {
     recipe: Arc<Recipe>,
     jobs: mpsc::UnboundedSender<Box<dyn Job>>,
 }
 
 impl Instance {
-    /// Nothing runs before the first call.
+    /// Queues calls for an instance; no code of the plugin runs before the first call.
     pub fn new(recipe: Arc<Recipe>) -> Self {
         let (jobs, mut queue) = mpsc::unbounded_channel::<Box<dyn Job>>();
         let mut slot = Slot { start: recipe.start.clone(), live: None, recipe: Arc::clone(&recipe) };
@@ -154,27 +156,27 @@ impl Instance {
         Self { recipe, jobs }
     }
 
-    /// What its instances are made of.
+    /// The recipe that its instances are created from.
     pub fn recipe(&self) -> &Arc<Recipe> {
         &self.recipe
     }
 
-    pub(crate) async fn call<R, F>(&self, asked: Asked, call: F) -> Result<R, CallError>
+    pub(crate) async fn call<R, F>(&self, info: CallInfo, call: F) -> Result<R, CallError>
     where
         R: Send + 'static,
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
     {
-        self.recipe.admit(asked)?;
+        self.recipe.admit(info)?;
         let (reply, answer) = oneshot::channel();
-        let cancelled = || self.recipe.error(asked.name, Cause::Cancelled);
-        self.jobs.send(Box::new(Envelope { asked, call, reply })).map_err(|_| cancelled())?;
+        let cancelled = || self.recipe.error(info.name, Cause::Cancelled);
+        self.jobs.send(Box::new(QueuedCall { info, call, reply })).map_err(|_| cancelled())?;
         answer.await.unwrap_or_else(|_| Err(cancelled()))
     }
 }
 
-/// A call on its way to an instance.
-struct Envelope<R, F> {
-    asked: Asked,
+/// A call in the queue of an instance, with the channel for its result.
+struct QueuedCall<R, F> {
+    info: CallInfo,
     call: F,
     reply: oneshot::Sender<Result<R, CallError>>,
 }
@@ -184,22 +186,22 @@ trait Job: Send {
     async fn run(self: Box<Self>, slot: &mut Slot);
 }
 
-impl<R, F> Envelope<R, F>
+impl<R, F> QueuedCall<R, F>
 where
     R: Send + 'static,
     F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
 {
     async fn carry_out(self, slot: &mut Slot) {
-        let Self { asked, call, mut reply } = self;
+        let Self { info, call, mut reply } = self;
         let begun = Moment::now();
-        let result = slot.carry_out(asked, reply.closed(), call).await;
+        let result = slot.carry_out(info, reply.closed(), call).await;
         slot.recipe.tally.called(begun.elapsed());
         let _ = reply.send(result);
     }
 }
 
 #[async_trait]
-impl<R, F> Job for Envelope<R, F>
+impl<R, F> Job for QueuedCall<R, F>
 where
     R: Send + 'static,
     F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R> + Send + 'static,
@@ -209,26 +211,26 @@ where
     }
 }
 
-/// A place for an instance, empty before the first call and after every failure.
+/// Holds an instance; empty before the first call and after every failure.
 struct Slot {
     recipe: Arc<Recipe>,
     live: Option<Live>,
     start: Start,
 }
 
-/// How an attempt went wrong: in the guest, or by its own answer.
+/// How an attempt failed: by a trap in the guest, or by an error that the plugin returned.
 enum Failure {
     Trap(wasmtime::Error),
     Answer(Cause),
 }
 
 impl Slot {
-    async fn carry_out<R, F>(&mut self, asked: Asked, gone: impl Future<Output = ()>, call: F) -> Result<R, CallError>
+    async fn carry_out<R, F>(&mut self, info: CallInfo, gone: impl Future<Output = ()>, call: F) -> Result<R, CallError>
     where
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R>,
     {
         let limits = self.recipe.limits;
-        let deadline = limits.time(asked.within);
+        let deadline = limits.time(info.deadline);
         let starting = if self.live.is_none() { limits.time(Limit::StartTime) } else { Duration::ZERO };
         let allowed = deadline + starting;
         let state = Call::new(allowed, &limits);
@@ -256,15 +258,15 @@ impl Slot {
         let cause = match outcome {
             Some(Ok(result)) => return Ok(result),
             Some(Err(Failure::Answer(cause))) => cause,
-            Some(Err(Failure::Trap(error))) => self.why(&error, &state, asked.within),
+            Some(Err(Failure::Trap(error))) => self.call_failure(&error, &state, info.deadline),
             None if state.is_cancelled() => Cause::Cancelled,
-            None => Cause::Deadline { limit: asked.within, after: deadline },
+            None => Cause::Deadline { limit: info.deadline, after: deadline },
         };
         self.live = None;
-        Err(self.recipe.error(asked.name, cause))
+        Err(self.recipe.error(info.name, cause))
     }
 
-    /// The instance, made when there is none, with its clock set for the call.
+    /// The instance, created if necessary, with its clock set for the call.
     async fn live(&mut self, mut state: Call, deadline: Duration) -> Result<&mut Live, Failure> {
         if self.live.is_none() {
             let mut making = state.clone();
@@ -286,8 +288,10 @@ impl Slot {
             Code::Component(component) => {
                 let mut store = component.store(context);
                 let instance = component.pre.instantiate_async(&mut store).await;
-                let instance = instance.map_err(|error| self.trapped(store.data(), &error))?;
-                Body::Component(Box::new(component.bind(store, &instance).map_err(|(name, error)| odd(name, &error))?))
+                let instance = instance.map_err(|error| self.start_failure(store.data(), &error))?;
+                Body::Component(Box::new(
+                    component.bind(store, &instance).map_err(|(name, error)| shape_failure(name, &error))?,
+                ))
             }
             Code::Native(library) => {
                 let guest = native::Guest::start(*library, &recipe.plugin, context);
@@ -299,36 +303,36 @@ impl Slot {
         });
         let refused = |error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error))));
         let configured = live.configure(&recipe.config).await;
-        configured.map_err(|error| self.trapped(live.context(), &error))?.map_err(refused)?;
+        configured.map_err(|error| self.start_failure(live.context(), &error))?.map_err(refused)?;
         let session = convert::session(&recipe.session);
         let started = live.session_start(&session, &self.start).await;
-        started.map_err(|error| self.trapped(live.context(), &error))?.map_err(refused)?;
+        started.map_err(|error| self.start_failure(live.context(), &error))?.map_err(refused)?;
         Ok(live)
     }
 
-    /// A crash while the instance is not yet in its slot, where [`Slot::why`] could not find its words.
-    fn trapped(&self, context: &Context, error: &wasmtime::Error) -> Failure {
-        Failure::Answer(self.reason(context, error, Limit::StartTime))
+    /// The failure of an instance that is not in its slot yet, where [`Slot::call_failure`] cannot read its stderr.
+    fn start_failure(&self, context: &Context, error: &wasmtime::Error) -> Failure {
+        Failure::Answer(self.cause(context, error, Limit::StartTime))
     }
 
-    fn why(&self, error: &wasmtime::Error, state: &Call, within: Limit) -> Cause {
+    fn call_failure(&self, error: &wasmtime::Error, state: &Call, deadline: Limit) -> Cause {
         if state.is_cancelled() {
             return Cause::Cancelled;
         }
         match &self.live {
-            Some(live) => self.reason(live.context(), error, within),
+            Some(live) => self.cause(live.context(), error, deadline),
             None => Cause::Trap { why: first_line(error) },
         }
     }
 
-    /// Why a guest was ended: by a limit, by its time, or by itself.
-    fn reason(&self, context: &Context, error: &wasmtime::Error, within: Limit) -> Cause {
+    /// Why a guest ended: a limit, its deadline or its own crash.
+    fn cause(&self, context: &Context, error: &wasmtime::Error, deadline: Limit) -> Cause {
         let limits = &self.recipe.limits;
         if let Some(limit) = context.meter.refused.or_else(|| limit_in(error)) {
             return Cause::Limit { limit, value: limits.get(limit) };
         }
         if matches!(error.downcast_ref(), Some(wasmtime::Trap::Interrupt)) {
-            return Cause::Deadline { limit: within, after: limits.time(within) };
+            return Cause::Deadline { limit: deadline, after: limits.time(deadline) };
         }
         Cause::Trap { why: crash(context, error) }
     }
@@ -338,21 +342,21 @@ impl Slot {
         let limits = self.recipe.limits;
         let deadline = limits.time(Limit::TurnTime);
         live.begin(Call::new(deadline, &limits));
-        let told = live.session_end(Ending::Left);
-        match tokio::time::timeout(deadline, told).await {
+        let ended = live.session_end(Ending::Left);
+        match tokio::time::timeout(deadline, ended).await {
             Ok(Ok(Ok(()))) => {}
             other => tracing::debug!(plugin = self.recipe.plugin, ?other, "session-end"),
         }
     }
 }
 
-/// An export that is there by name and not by shape.
-fn odd(name: &str, error: &wasmtime::Error) -> Failure {
+/// The failure of a plugin whose export has the right name but another shape.
+fn shape_failure(name: &str, error: &wasmtime::Error) -> Failure {
     let why = format!("its export `{name}` does not fit the contract: {}", first_line(error));
     Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, "shape", why))))
 }
 
-/// The limit that wasmtime itself keeps and that an error of it tells of; its words are held by the tests of each limit.
+/// The limit that wasmtime enforces itself and that its error names. The tests of each limit pin these messages.
 fn limit_in(error: &wasmtime::Error) -> Option<Limit> {
     const WORDS: [(&str, Limit); 6] = [
         ("fuel allocated for hostcalls has been exhausted", Limit::Output),
@@ -362,21 +366,21 @@ fn limit_in(error: &wasmtime::Error) -> Option<Limit> {
         ("resource limit exceeded: memory count", Limit::Memories),
         ("resource limit exceeded: table count", Limit::Tables),
     ];
-    let told: Vec<String> = error.chain().map(ToString::to_string).collect();
-    let tells = |words: &str| told.iter().any(|line| line.contains(words));
-    WORDS.iter().find(|(words, _)| tells(words)).map(|(_, limit)| *limit)
+    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let contains = |words: &str| chain.iter().any(|line| line.contains(words));
+    WORDS.iter().find(|(words, _)| contains(words)).map(|(_, limit)| *limit)
 }
 
-/// Why a guest crashed: its own words, where it had any.
+/// Why a guest crashed: its panic message, else the trap.
 fn crash(context: &Context, error: &wasmtime::Error) -> String {
-    /// Bytes of a panic's words that a line for people has room for.
-    const WORDS: usize = 1 << 10;
-    let said = panic_text(&context.stderr.tail());
-    if !said.is_empty() {
-        return said[..said.floor_char_boundary(WORDS)].to_owned();
+    /// The most bytes of a panic message.
+    const MESSAGE: usize = 1 << 10;
+    let panic = panic_text(&context.stderr.tail());
+    if !panic.is_empty() {
+        return panic[..panic.floor_char_boundary(MESSAGE)].to_owned();
     }
     match error.downcast_ref::<wasmtime::Trap>() {
-        // A guest's own stack runs out before the machine's does, and looks like either.
+        // A guest's own stack may overflow before the machine's stack does, and looks like either fault.
         Some(wasmtime::Trap::StackOverflow | wasmtime::Trap::MemoryOutOfBounds) => {
             "stack or memory fault, such as endless recursion".to_owned()
         }
@@ -385,7 +389,7 @@ fn crash(context: &Context, error: &wasmtime::Error) -> String {
     }
 }
 
-/// A panic's words without the advice that only its author could follow.
+/// A panic message without the backtrace advice, which only the plugin's author could follow.
 fn panic_text(stderr: &str) -> String {
     let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: run with"));
     lines.collect::<Vec<_>>().join(" ").trim_start_matches("thread '<unnamed>' (1) ").to_owned()

@@ -1,11 +1,11 @@
 //! The interfaces that a plugin may export, and their functions.
 //!
-//! [`interfaces`] is the one description of them. It generates how a component is probed and bound (`component.rs`), how
-//! a native library's tables are read (`native/library.rs`), what a plugin exports (`loaded.rs`) and the calls to either
-//! (`live.rs`).
+//! [`interfaces`] is their only description. It generates how a component is probed and bound (`component.rs`), how a
+//! native library's tables are read (`native/library.rs`), the list of a plugin's exports (`loaded.rs`) and the calls to
+//! either (`live.rs`).
 
-/// Passes the table of interfaces to a macro: each by its module in the bindings, its name in the contract and its table
-/// of native functions; each function by its name, the binding's method and its signature.
+/// Passes the table of interfaces to a macro. An interface has its module in the bindings, its name in the contract and
+/// its table of native functions; a function has its name, the method of the bindings and its signature.
 macro_rules! interfaces {
     ($callback:ident) => {
         $callback! {
@@ -26,7 +26,7 @@ macro_rules! interfaces {
                 settled call_settled(outcome: &exported::context_engine::Outcome) -> Result<(), Error>;
                 status call_status() -> String;
             }
-            /// `context-assist`, which an engine may have.
+            /// `context-assist`, optional for an engine.
             context_assist "context-assist" ContextAssistRef {
                 assist call_assist(draft: &AssistDraft, budget: u32) -> Result<Vec<Quote>, Error>;
             }
@@ -36,7 +36,7 @@ macro_rules! interfaces {
                 recall call_recall(query: &Query) -> Result<Vec<Recollection>, Error>;
                 sync_turn call_sync_turn(turn: &exported::memory_provider::Turn) -> Result<(), Error>;
             }
-            /// `memory-events`, which a memory provider may have.
+            /// `memory-events`, optional for a memory provider.
             memory_events "memory-events" MemoryEventsRef {
                 before_compact call_before_compact(messages: MessageRange) -> Result<String, Error>;
             }

@@ -1,8 +1,9 @@
-//! Runs plugins: components compiled once, an instance each in a task of its own, calls with deadlines.
+//! Runs plugins: compiles a component once, gives each instance its own task, and enforces deadlines on calls.
 //!
-//! The crate knows wasmtime and nothing of agents. What an import needs of the rest of the house is named as a
-//! trait in [`services`] and handed in; what a plugin may be granted of this machine is `hermes-capabilities`. No call here can hang or take the process with it: a trap, a
-//! missed deadline or a cancelled call ends the instance, and the next call gets a fresh one.
+//! The crate knows wasmtime and nothing of agents. The services that imports need from the rest of the host are traits in
+//! [`services`], passed in by the caller; access to files, databases, the web and programs is `hermes-capabilities`. No
+//! call can hang or take the process down: a trap, a missed deadline or a cancelled call ends the instance, and the next
+//! call gets a new one.
 
 #![deny(unsafe_code)]
 

@@ -1,8 +1,7 @@
-//! What an instance may use: one table that gives parser, schema, documentation and errors.
+//! The limits of an instance, in one table that generates parser, schema, documentation and errors.
 //!
-//! A limit has a default for each [`Tier`], can be raised by the user or, where the user granted it, by the
-//! manifest ([`LimitSet`]), and is named in the error that it leads to. How an instance is held to them is
-//! in [`Meter`] and in the instance's task.
+//! A limit has a default for each [`Tier`]. The user can raise it, and so can the manifest if the user granted that
+//! ([`LimitSet`]). An error names the limit that caused it. [`Meter`] and the instance's task enforce the limits.
 
 mod meter;
 mod set;
@@ -12,7 +11,7 @@ use std::time::Duration;
 pub(crate) use meter::Meter;
 pub use set::{LimitError, LimitSet};
 
-/// What is limited.
+/// The name of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum Limit {
@@ -36,44 +35,44 @@ pub enum Limit {
     ParallelCalls,
 }
 
-/// In what a limit is counted.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes: `64MiB`.
     Bytes,
     /// Milliseconds: `2s`.
     Time,
-    /// Pieces: `1000`.
+    /// A number: `1000`.
     Count,
 }
 
-/// Which defaults a plugin gets.
+/// The set of defaults that a plugin gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// It offers tools, skills or hooks.
     Tools,
-    /// It is a context engine or a memory provider, which grow with the conversation.
+    /// It is a context engine or a memory provider. Their needs grow with the conversation.
     Session,
 }
 
-/// All that there is to know of a limit.
+/// The definition of a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition {
     /// The limit.
     pub limit: Limit,
     /// Its name in manifests, in the configuration and in errors.
     pub name: &'static str,
-    /// In what it is counted.
+    /// Its unit.
     pub unit: Unit,
     /// The default for [`Tier::Tools`].
     pub tools: u64,
     /// The default for [`Tier::Session`].
     pub session: u64,
-    /// The least that it can be set to.
+    /// The lowest value that can be set.
     pub least: u64,
-    /// The most that it can be set to.
+    /// The highest value that can be set.
     pub most: u64,
-    /// What is limited, in a line.
+    /// What it limits, in one line.
     pub meaning: &'static str,
 }
 
@@ -133,7 +132,7 @@ pub const LIMITS: [Definition; 18] = [
         (1, 10_000_000),
         "elements of all tables of an instance together",
     ),
-    // A language that links its runtime from parts, as Python does, has about thirty modules and a table in a few.
+    // A language runtime linked from parts, such as Python's, has about thirty modules, a few of them with a table.
     count(Limit::Tables, "tables", (16, 16), (1, 1_000), "tables of an instance"),
     count(Limit::Instances, "instances", (64, 64), (1, 1_000), "core modules of an instance"),
     count(Limit::Memories, "memories", (8, 8), (1, 100), "linear memories of an instance"),
@@ -209,7 +208,7 @@ pub const LIMITS: [Definition; 18] = [
 ];
 
 impl Limit {
-    /// All that there is to know of it.
+    /// Its definition.
     pub fn definition(self) -> &'static Definition {
         &LIMITS[self as usize]
     }
@@ -219,17 +218,17 @@ impl Limit {
         self.definition().name
     }
 
-    /// By its name.
+    /// The limit with this name.
     pub fn named(name: &str) -> Option<Self> {
         LIMITS.iter().find(|definition| definition.name == name).map(|definition| definition.limit)
     }
 
-    /// The key of the configuration that sets it for a plugin.
+    /// The configuration key that sets it for a plugin.
     pub fn key(self, plugin: &str) -> String {
         format!("plugins.settings.{plugin}.limits.{}", self.name())
     }
 
-    /// A value of it as people write it: `64MiB`, `2s`, `1000`.
+    /// Formats a value with its unit: `64MiB`, `2s`, `1000`.
     pub fn show(self, value: u64) -> String {
         set::show(self.definition().unit, value)
     }
@@ -245,7 +244,7 @@ impl Definition {
     }
 }
 
-/// What one instance may use. There is no default but that of a [`Tier`]: who makes an instance says what it may.
+/// The limits of one instance. Deliberately without `Default`: the code that creates an instance chooses its tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits([u64; LIMITS.len()]);
 
@@ -255,12 +254,12 @@ impl Limits {
         Self(LIMITS.map(|definition| definition.default_for(tier)))
     }
 
-    /// The defaults of what serves a whole session.
+    /// The defaults of [`Tier::Session`].
     pub fn standard() -> Self {
         Self::of(Tier::Session)
     }
 
-    /// These, but for what a set says.
+    /// These limits with the values of a set.
     #[must_use]
     pub fn with(mut self, set: &LimitSet) -> Self {
         for (limit, value) in set.iter() {
@@ -269,23 +268,23 @@ impl Limits {
         self
     }
 
-    /// Bytes, milliseconds or pieces.
+    /// The value, in bytes, milliseconds or pieces.
     pub fn get(&self, limit: Limit) -> u64 {
         self.0[limit as usize]
     }
 
-    /// Of a limit of time.
+    /// The value of a limit of time.
     pub fn time(&self, limit: Limit) -> Duration {
         Duration::from_millis(self.get(limit))
     }
 
-    /// Of a limit of bytes or pieces.
+    /// The value of a limit of bytes or pieces.
     pub(crate) fn size(&self, limit: Limit) -> usize {
         usize::try_from(self.get(limit)).unwrap_or(usize::MAX)
     }
 }
 
-/// The table as a page of documentation shows it.
+/// The table in Markdown, for the documentation.
 pub fn documentation() -> String {
     let rows = LIMITS.iter().map(|definition| {
         let Definition { limit, name, tools, session, meaning, .. } = definition;
@@ -301,9 +300,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_stands_at_its_place_in_the_table_with_defaults_in_range() {
-        for (place, definition) in LIMITS.iter().enumerate() {
-            assert_eq!(definition.limit as usize, place, "{}", definition.name);
+    fn every_limit_is_at_its_index_in_the_table_with_defaults_in_range() {
+        for (index, definition) in LIMITS.iter().enumerate() {
+            assert_eq!(definition.limit as usize, index, "{}", definition.name);
             assert_eq!(Limit::named(definition.name), Some(definition.limit));
             for default in [definition.tools, definition.session] {
                 assert!((definition.least..=definition.most).contains(&default), "{}", definition.name);
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_on_limits_has_the_table() {
+    fn the_documentation_of_limits_has_the_table() {
         let page = include_str!("../../../docs/plugins-limits.md");
         assert!(page.contains(&documentation()), "docs/plugins-limits.md lacks the table\n{}", documentation());
     }

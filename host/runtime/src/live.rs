@@ -1,4 +1,4 @@
-//! An instance at work: the functions of the contract, whatever the plugin's code is made of.
+//! A running instance: the functions of the contract, the same for components and native libraries.
 
 use hermes_bindings::exports::hermes::plugin as exported;
 use hermes_bindings::hermes::plugin::types::{Error, Header, MessageRange, Model, Session};
@@ -14,10 +14,10 @@ use crate::types::{
     Start, Tool, Verdict,
 };
 
-/// An instance, and how far it is.
+/// A running instance.
 pub(crate) struct Live {
     body: Body,
-    /// The newest message that a context engine was told of.
+    /// The newest message that was passed to a context engine.
     observed: Option<MessageId>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Body {
     Native(Box<native::Guest>),
 }
 
-/// A plugin that lacks the interface is not asked: that was read off its exports.
+/// Only reached by a bug: the host reads a plugin's exports and never calls an interface that is missing.
 fn missing(interface: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!("it does not export `{interface}`"))
 }
@@ -75,7 +75,7 @@ impl Live {
         }
     }
 
-    /// It goes on to another call.
+    /// Starts another call.
     pub(crate) fn begin(&mut self, call: Call) {
         self.context_mut().begin(call);
         if let Body::Component(guest) = &mut self.body {
@@ -88,7 +88,7 @@ impl Live {
         self.context_mut().account();
     }
 
-    /// Tells a context engine of the messages that its instance has not heard of.
+    /// Passes a context engine the headers of the messages that its instance has not seen.
     pub(crate) async fn catch_up(&mut self) -> wasmtime::Result<Result<(), Error>> {
         let headers = self.context().services.history.headers_after(self.observed);
         let Some(last) = headers.last().map(|header| header.id) else { return Ok(Ok(())) };

@@ -8,14 +8,14 @@ use crate::native::Library;
 macro_rules! exports {
     (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
      $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
-        /// The interfaces that a plugin exports beside `lifecycle`.
+        /// The interfaces that a plugin exports besides `lifecycle`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Exports {
             $($(#[$doc])* pub $interface: bool,)+
         }
 
         impl Exports {
-            /// The names of the contract, in its order.
+            /// The names of the exported interfaces, in the order of the contract.
             pub fn names(&self) -> Vec<&'static str> {
                 let all = [$((self.$interface, $name),)+];
                 all.into_iter().filter_map(|(exported, name)| exported.then_some(name)).collect()
@@ -40,11 +40,11 @@ pub struct Loaded {
     source: [u8; 32],
 }
 
-/// What code can be.
+/// The form of a plugin's code.
 pub(crate) enum Code {
-    /// Compiled from WebAssembly: contained.
+    /// Compiled from WebAssembly: sandboxed.
     Component(Box<Component>),
-    /// A library of the process: trusted.
+    /// A library in this process: trusted.
     Native(Library),
 }
 
@@ -62,12 +62,12 @@ impl Loaded {
         self.source
     }
 
-    /// What it is.
+    /// The interfaces that it exports.
     pub fn exports(&self) -> Exports {
         self.exports
     }
 
-    /// Whether it is a native library, which nothing contains.
+    /// Whether it is a native library, which runs without a sandbox.
     pub fn is_native(&self) -> bool {
         matches!(self.code, Code::Native(_))
     }

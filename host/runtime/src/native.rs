@@ -1,9 +1,9 @@
 //! Plugins that are native libraries: trusted code in this process, behind the same functions as components.
 //!
-//! An instance is a thread that carries out one call after the other. Its imports are carried out by whoever waits for the
-//! call, just as a component's are, with the same rights, limits and deadlines. What cannot be had here is an end by
-//! force: a call that misses its deadline is no longer waited for, and its thread goes on until it returns by itself
-//! or asks for an import, which ends it. Memory and time that it computes are not limited.
+//! An instance is a thread that carries out one call after the other. The task that waits for the call carries out the
+//! plugin's imports, with the same rights, limits and deadlines as a component's. A native call cannot be ended by
+//! force: after its deadline the host stops waiting, and the thread goes on until it returns or calls an import, which
+//! ends it. Its memory and its computing time are not limited.
 
 mod imports;
 mod library;
@@ -22,14 +22,14 @@ use tokio::sync::mpsc;
 use crate::context::Context;
 use crate::limits::Limit;
 
-/// Most bytes of the message of a panic.
+/// The most bytes of a panic message.
 const MOST_PANIC: usize = 1 << 10;
 pub(crate) use library::{Library, Tables};
 
-/// What this program is built for: the name by which a manifest lists a library that it can load.
+/// The target that this program is built for. A manifest lists its libraries by target.
 pub const TARGET: &str = env!("HERMES_TARGET");
 
-/// Bytes of a thread's stack, most of which are never touched.
+/// The stack size of a thread in bytes; most of it is never touched.
 const STACK: usize = 8 << 20;
 
 /// An instance of a library.
@@ -37,7 +37,7 @@ pub(crate) struct Guest {
     pub(crate) context: Context,
     library: Library,
     jobs: blocking::Sender<Job>,
-    news: mpsc::UnboundedReceiver<News>,
+    events: mpsc::UnboundedReceiver<ThreadEvent>,
 }
 
 /// A call for the thread.
@@ -46,14 +46,14 @@ struct Job {
     arguments: Vec<u8>,
 }
 
-/// What the thread says.
-enum News {
-    Asks(Asking),
-    Answers(Result<Vec<u8>, String>),
+/// What the thread sends to the task that waits for its call.
+enum ThreadEvent {
+    Import(ImportCall),
+    Answer(Result<Vec<u8>, String>),
 }
 
-/// An import on its way to whoever waits for the call.
-struct Asking {
+/// An import that the plugin calls.
+struct ImportCall {
     interface: String,
     function: String,
     arguments: Vec<u8>,
@@ -61,31 +61,31 @@ struct Asking {
 }
 
 impl Guest {
-    /// A thread of its own, which ends with this and with the call that it is in.
+    /// Starts the instance's thread. It ends when this value is dropped and its current call has returned.
     pub(crate) fn start(library: Library, plugin: &str, context: Context) -> std::io::Result<Self> {
         let (jobs, queue) = blocking::channel::<Job>();
-        let (tell, news) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new().name(format!("plugin {plugin}")).stack_size(STACK);
         thread.spawn(move || {
-            ASKS.set(Some(tell.clone()));
+            EVENTS.set(Some(sender.clone()));
             (library.enter)(Import { call: import });
             while let Ok(job) = queue.recv() {
                 let answer = (job.function)(RSlice::from_slice(&job.arguments));
                 let answer = answer.into_result().map(Into::into).map_err(Into::into);
-                if tell.send(News::Answers(answer)).is_err() {
+                if sender.send(ThreadEvent::Answer(answer)).is_err() {
                     break;
                 }
             }
             (library.leave)();
         })?;
-        Ok(Self { context, library, jobs, news })
+        Ok(Self { context, library, jobs, events })
     }
 
     pub(crate) fn tables(&self) -> &Tables {
         &self.library.tables
     }
 
-    /// Has a function carried out, and its imports meanwhile. An error is a crash: there is no other call after it.
+    /// Calls a function, and carries out the imports that it calls. After an error the instance takes no more calls.
     pub(crate) async fn call<A, R>(&mut self, function: Function, arguments: &A) -> wasmtime::Result<R>
     where
         A: Serialize + Sync,
@@ -95,16 +95,16 @@ impl Guest {
         let arguments = postcard::to_stdvec(arguments)?;
         self.jobs.send(Job { function, arguments }).map_err(|_| gone())?;
         loop {
-            match self.news.recv().await.ok_or_else(gone)? {
-                News::Asks(Asking { interface, function, arguments, reply }) => {
-                    self.hold_to_output(arguments.len())?;
+            match self.events.recv().await.ok_or_else(gone)? {
+                ThreadEvent::Import(ImportCall { interface, function, arguments, reply }) => {
+                    self.check_output(arguments.len())?;
                     let answer = self.context.import(&interface, &function, &arguments).await?;
-                    // One that does not listen any more has crashed, and says so.
+                    // A thread that no longer listens has crashed, and its last event says so.
                     let _ = reply.send(answer);
                 }
-                News::Answers(answer) => {
+                ThreadEvent::Answer(answer) => {
                     let bytes = answer.map_err(|words| wasmtime::Error::msg(one_line_within(&words, MOST_PANIC)))?;
-                    self.hold_to_output(bytes.len())?;
+                    self.check_output(bytes.len())?;
                     return postcard::from_bytes(&bytes).map_err(|error| {
                         wasmtime::Error::msg(format!("its answer does not fit the contract: {error}"))
                     });
@@ -113,35 +113,35 @@ impl Guest {
         }
     }
 
-    /// What it hands over at once is limited as it is for components.
-    fn hold_to_output(&mut self, bytes: usize) -> wasmtime::Result<()> {
+    /// Applies the limit `output`, as for components.
+    fn check_output(&mut self, bytes: usize) -> wasmtime::Result<()> {
         if bytes > self.context.meter.limits().size(Limit::Output) {
             self.context.meter.refused = Some(Limit::Output);
-            return Err(wasmtime::Error::msg("it hands over too much"));
+            return Err(wasmtime::Error::msg("it passes too much at once"));
         }
         Ok(())
     }
 }
 
 thread_local! {
-    /// In the thread of an instance, how to reach whoever waits for its call.
-    static ASKS: RefCell<Option<mpsc::UnboundedSender<News>>> = const { RefCell::new(None) };
+    /// In the thread of an instance: the channel to the task that waits for its call.
+    static EVENTS: RefCell<Option<mpsc::UnboundedSender<ThreadEvent>>> = const { RefCell::new(None) };
 }
 
-/// Handed to every library; runs in the thread of an instance.
+/// The import function that is passed to every library; runs in the thread of an instance.
 extern "C" fn import(interface: RStr<'_>, function: RStr<'_>, arguments: RSlice<'_, u8>) -> Answer {
-    const NOBODY: &str = "nobody waits for this call any more";
-    let Some(asks) = ASKS.with_borrow(Clone::clone) else {
+    const CALLER_GONE: &str = "nobody waits for this call any more";
+    let Some(events) = EVENTS.with_borrow(Clone::clone) else {
         return RErr("imports work only in the thread in which the host calls the plugin".into());
     };
     let (reply, answer) = blocking::channel();
     let (interface, function) = (interface.to_string(), function.to_string());
-    let asking = Asking { interface, function, arguments: arguments.to_vec(), reply };
-    if asks.send(News::Asks(asking)).is_err() {
-        return RErr(NOBODY.into());
+    let call = ImportCall { interface, function, arguments: arguments.to_vec(), reply };
+    if events.send(ThreadEvent::Import(call)).is_err() {
+        return RErr(CALLER_GONE.into());
     }
     match answer.recv() {
         Ok(bytes) => ROk(bytes.into()),
-        Err(_) => RErr(NOBODY.into()),
+        Err(_) => RErr(CALLER_GONE.into()),
     }
 }

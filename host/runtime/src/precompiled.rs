@@ -1,4 +1,4 @@
-//! Code of bundled plugins that was compiled while the binary was built.
+//! Code of the bundled plugins that was compiled while the binary was built.
 //!
 //! It is compiled for a processor without optional features, so that it runs on every machine of its target. The build
 //! puts it into the binary; on first use the code cache copies it into the home and maps it from there, in the same way
@@ -12,10 +12,10 @@ use crate::engine;
 use crate::error::LoadError;
 
 const MAGIC: &[u8; 16] = b"hermes bundle 01";
-/// Magic, hash of the component, fingerprint of the compiler, hash of everything else.
+/// Length of the header: magic, hash of the component, fingerprint of the compiler, hash of everything else.
 const HEADER: usize = 16 + 32 + 32 + 32;
 
-/// Compiles a component for the baseline processor. The result begins with a header that says what it was made from.
+/// Compiles a component for the baseline processor. The result begins with a header that records its origin.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub fn compile(component: &[u8]) -> Result<Vec<u8>, LoadError> {
     Ok(artifact)
 }
 
-/// Whether an artifact is whole, and made from this component by the compiler of this build.
+/// Whether an artifact is complete and was compiled from this component by the compiler of this build.
 pub fn is_current(artifact: &[u8], component: &[u8]) -> bool {
     code(artifact, blake3::hash(component)).is_ok()
 }
@@ -47,12 +47,12 @@ pub(crate) enum Refusal {
     Altered,
 }
 
-/// The artifact among these that says it was made from a component with this hash.
+/// The artifact whose header names the component with this hash.
 pub(crate) fn find(artifacts: &'static [&'static [u8]], source: blake3::Hash) -> Option<&'static [u8]> {
     artifacts.iter().copied().find(|artifact| artifact.get(16..48) == Some(source.as_bytes()))
 }
 
-/// The code of an artifact, after every check but wasmtime's own.
+/// The code of an artifact, after every check except wasmtime's own.
 pub(crate) fn code(artifact: &[u8], source: blake3::Hash) -> Result<&[u8], Refusal> {
     let (header, code) = artifact.split_at_checked(HEADER).ok_or(Refusal::Altered)?;
     let (made_from, stored) = header.split_at(HEADER - 32);
@@ -71,7 +71,7 @@ pub(crate) fn code(artifact: &[u8], source: blake3::Hash) -> Result<&[u8], Refus
     Ok(code)
 }
 
-/// The compiler's version and settings, the target and this build.
+/// Identifies the compiler's version and settings, the target and this build.
 fn compiled_by() -> [u8; 32] {
     static FINGERPRINT: OnceLock<[u8; 32]> = OnceLock::new();
     *FINGERPRINT.get_or_init(|| fingerprint(&engine::baseline()))
@@ -92,7 +92,7 @@ mod tests {
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     #[test]
-    fn code_is_used_only_whole_and_only_for_its_own_component_and_compiler() {
+    fn code_is_used_only_if_complete_and_for_its_own_component_and_compiler() {
         let artifact = compile(EMPTY).unwrap();
         let source = blake3::hash(EMPTY);
         assert!(code(&artifact, source).is_ok() && is_current(&artifact, EMPTY));
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(find(artifacts, blake3::hash(b"another")), None);
     }
 
-    /// An engine on a processor that has no optional feature. Nothing is run in it.
+    /// An engine for a processor without optional features. No code runs in it.
     fn old_processor() -> Engine {
         let mut config: Config = engine::configuration();
         config.target(crate::native::TARGET).unwrap();
@@ -141,7 +141,7 @@ mod tests {
         let artifact = compile(&component).unwrap();
         let code = code(&artifact, blake3::hash(&component)).unwrap();
         for engine in [old_processor(), engine::engine()] {
-            // SAFETY: these bytes are what the compiler of this very process wrote.
+            // SAFETY: the compiler of this process wrote these bytes.
             #[allow(unsafe_code)]
             let loaded = unsafe { Component::deserialize(&engine, code) };
             loaded.unwrap();

@@ -1,6 +1,6 @@
-//! What imports need of the rest of the house: named here, filled in by whoever starts a session.
+//! The services that imports need from the rest of the host, as traits that the caller implements.
 
-mod nobody;
+mod no_session;
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use hermes_capabilities::process::Programs;
 use hermes_capabilities::sql::Database;
 
 pub use hermes_capabilities::process::{Approval, Refusal};
-pub use nobody::Nobody;
+pub use no_session::NoSession;
 
-/// How serious a line of a plugin's log is.
+/// The severity of a line in a plugin's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Level {
@@ -29,7 +29,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name in log files.
+    /// Its name in log files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace",
@@ -41,155 +41,156 @@ impl Level {
     }
 }
 
-/// Takes what a plugin says about itself.
+/// Receives a plugin's log and progress messages.
 pub trait Reporter: Send + Sync {
-    /// A line for the plugin's log.
+    /// Adds a line to the plugin's log.
     fn log(&self, level: Level, text: &str);
-    /// A line for the user while a call takes long.
+    /// Shows the user a line during a long call.
     fn progress(&self, text: &str);
 }
 
-/// What time it is, for the import `clock`.
+/// The clock of the import `clock`.
 pub trait Clock: Send + Sync {
     /// Unix time in milliseconds.
     fn now(&self) -> u64;
-    /// Of the user's time zone, in minutes east of UTC.
+    /// The offset of the user's time zone, in minutes east of UTC.
     fn utc_offset(&self) -> i32;
 }
 
 /// A request that a plugin makes to the user's models.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    /// What it is for: `compression`, `memory`, …
+    /// The task, such as `compression` or `memory`.
     pub task: String,
     /// Roles and texts; never `Role::Tool`.
     pub messages: Vec<(Role, String)>,
-    /// Most tokens of the reply.
+    /// The most tokens of the reply.
     pub max_tokens: Option<u32>,
-    /// As the provider takes it.
+    /// The sampling temperature, passed to the provider unchanged.
     pub temperature: Option<f32>,
     /// A JSON Schema that the reply must follow.
     pub schema: Option<String>,
 }
 
-/// Why a model stopped.
+/// Why a model stopped writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// It was done.
+    /// The reply is complete.
     Stop,
-    /// It ran into the limit of tokens.
+    /// The reply reached the token limit.
     Length,
-    /// It or its provider refused.
+    /// The model or its provider refused.
     Refused,
 }
 
-/// A model's answer to a plugin.
+/// A model's reply to a plugin.
 #[derive(Debug, Clone)]
 pub struct ModelReply {
-    /// What it said.
+    /// The text.
     pub text: String,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub finish: Finish,
-    /// The model that answered.
+    /// The name of the model that answered.
     pub model: String,
-    /// What it took.
+    /// The tokens that the request used.
     pub usage: Usage,
 }
 
 /// The user's models, for the import `llm`.
 #[async_trait]
 pub trait Models: Send + Sync {
-    /// Which model serves a task; code `no-model` when there is none.
+    /// The model that serves a task; an error with code `no-model` if there is none.
     fn resolve(&self, task: &str) -> Result<Model, Fault>;
-    /// One call; dropped when the plugin's time is up.
+    /// Sends one request. The future is dropped when the plugin's time is up.
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault>;
-    /// An estimate for the session's model.
+    /// Estimates the tokens of a text for the session's model.
     fn count_tokens(&self, text: &str) -> u32;
 }
 
-/// The session's conversation, for the import `history` and to keep context engines up to date.
+/// The session's conversation, for the import `history` and for the headers that context engines get.
 #[async_trait]
 pub trait History: Send + Sync {
-    /// From the first message to the last.
+    /// The range from the first message to the last; `None` if there is no message.
     fn whole(&self) -> Option<MessageRange>;
-    /// Headers of the messages after one; all when none is given.
+    /// The headers of the messages after the given one, or of all messages.
     fn headers_after(&self, after: Option<MessageId>) -> Vec<Header>;
-    /// Headers of a range.
+    /// The headers of a range.
     fn headers(&self, range: MessageRange) -> Vec<Header>;
-    /// Messages of a range with their tokens, up to about `bytes` of text but at least one; then where the rest begins.
+    /// Reads messages of a range with their token counts: about `bytes` bytes of text, but at least one message. The
+    /// second value is the first message that was left out.
     fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>);
-    /// A summary's text by its key.
+    /// The text of a summary by its key.
     async fn summary(&self, key: &str) -> Result<Option<String>, Fault>;
-    /// What fits best, of this session and those that it continues.
+    /// The best matches in this session and in the sessions that it continues.
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault>;
 }
 
-/// How the words of a search must be there.
+/// How the words of a search must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matching {
-    /// Some of them.
+    /// At least one of them.
     Any,
     /// All of them.
     All,
-    /// In a row.
+    /// All of them, as a phrase.
     Phrase,
 }
 
-/// What is looked for in a conversation.
+/// A search in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Words; none of them is an operator.
+    /// Words; there are no operators.
     pub text: String,
-    /// How they must be there.
+    /// How they must match.
     pub matching: Matching,
-    /// Who said it; empty for all.
+    /// Only messages with these roles; empty for all.
     pub roles: Vec<Role>,
-    /// The tool that answered or was called; empty for all.
+    /// Only messages of these tools, calls and results; empty for all.
     pub tools: Vec<String>,
-    /// Only these messages.
+    /// Only messages of this range.
     pub within: Option<MessageRange>,
-    /// Hits that are passed over.
+    /// How many hits to skip.
     pub offset: usize,
-    /// Hits that are wanted.
+    /// How many hits to return.
     pub limit: usize,
 }
 
-/// A message that was found.
+/// A message that matches a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryHit {
     /// The message.
     pub id: MessageId,
-    /// Its session.
+    /// The id of its session.
     pub session: String,
-    /// What of it fits.
+    /// The matching part of its text.
     pub excerpt: String,
-    /// Higher is better; of one search only.
+    /// Higher is better; comparable only within one search.
     pub score: f64,
 }
 
 /// Everything that the instances of one plugin may reach in one session.
 #[derive(Clone)]
 pub struct Services {
-    /// Always there.
+    /// The log and progress messages; needs no right.
     pub reporter: Arc<dyn Reporter>,
-    /// Always there.
+    /// The clock; needs no right.
     pub clock: Arc<dyn Clock>,
-    /// For `llm.count-tokens`, which needs no right, and, with [`Services::may_ask`], for the rest of `llm`.
+    /// The user's models. `llm.count-tokens` needs no right; the rest of `llm` needs [`Services::may_ask`].
     pub models: Arc<dyn Models>,
-    /// Whether the plugin may ask a model.
+    /// Whether the plugin may call a model.
     pub may_ask: bool,
-    /// The conversation; engines are told of it in any case.
+    /// The conversation. Context engines get its headers even without [`Services::may_read`].
     pub history: Arc<dyn History>,
     /// Whether the plugin may read the conversation.
     pub may_read: bool,
-    /// The documents it may use: a name belongs to the first set that admits it.
+    /// The documents that it may use. A name belongs to the first set that admits it.
     pub documents: Vec<Arc<Documents>>,
-    /// The folders it may use.
+    /// The folders that it may use.
     pub files: Arc<Roots>,
-    /// Its database; none where it has no right to one.
+    /// Its database, if it has the right to one.
     pub database: Option<Arc<Database>>,
-    /// The web, as far as it may go there.
+    /// The web, within its grants.
     pub http: Arc<Http>,
-    /// The programs it may run; none where it has no right to any.
+    /// The programs that it may run, if it has the right to any.
     pub programs: Option<Programs>,
 }

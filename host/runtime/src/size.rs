@@ -1,14 +1,14 @@
-//! How much a call hands to the plugin: a walk over texts and lists before anything is copied.
+//! The size of a call's input, computed over texts and lists before anything is copied.
 
 use hermes_bindings::exports::hermes::plugin as exported;
 use hermes_bindings::hermes::plugin::types::{Error, ToolCall};
 
-/// Bytes that arrive in the guest's memory, near enough: texts, and lists by their elements.
+/// The approximate number of bytes that arrive in the guest's memory: texts, and lists by their elements.
 pub(crate) trait Size {
     fn size(&self) -> u64;
 }
 
-/// Of a record's own fields, whatever they are: lists of empty things take room too.
+/// Bytes counted for the fixed fields of a record: a list of empty records takes memory too.
 const RECORD: u64 = 16;
 
 impl Size for str {

@@ -173,7 +173,7 @@ mod tests {
         let process = Arc::new(FairSlots::new(1));
         let (busy, other) = (SessionCalls::within(process.clone(), 8), SessionCalls::within(process.clone(), 8));
         let held = busy.enter().await.unwrap();
-        let (order, mut told) = mpsc::unbounded_channel();
+        let (order, mut started) = mpsc::unbounded_channel();
         for name in ["busy 1", "busy 2", "busy 3"] {
             call(&busy, name, &order);
         }
@@ -183,7 +183,7 @@ mod tests {
         drop(held);
         let mut names = Vec::new();
         for _ in 0..4 {
-            names.push(told.recv().await.unwrap());
+            names.push(started.recv().await.unwrap());
         }
         assert_eq!(names, ["busy 1", "other", "busy 2", "busy 3"]);
         settle().await;

@@ -1,42 +1,42 @@
-//! Which version of the contract a component was built for.
+//! The version of the contract that a component was built for.
 //!
-//! The SDK writes it into a custom section; without one, the names of imports and exports carry it. Read before
-//! anything is compiled, so that an outdated plugin gets a sentence, not a type mismatch.
+//! The SDK writes it into a custom section; otherwise the names of imports and exports carry it. It is read before
+//! anything is compiled, so that an outdated plugin gets a clear error instead of a type mismatch.
 
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::error::LoadError;
 
-/// The version that this host speaks.
+/// The version that this host supports.
 pub const OFFERED: &str = "0.1.0";
 /// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
 const SECTION: &str = "hermes:abi";
 const PACKAGE: &str = "hermes:plugin";
-/// Characters of a version that are shown.
+/// The most characters of a version that are shown.
 const MOST_SHOWN: usize = 64;
 
 /// Checks that the bytes are a component and that the host speaks the version it was built for.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
-    let not = |why: String| LoadError::NotAComponent { why };
-    speaks(read(bytes).map_err(not)?)
+    let not_a_component = |why: String| LoadError::NotAComponent { why };
+    check_version(read(bytes).map_err(not_a_component)?)
 }
 
-/// The same of a stamp by itself, as a native library has it.
+/// Checks the stamp of a native library.
 pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
-    speaks(stamped(stamp))
+    check_version(stamped(stamp))
 }
 
-fn speaks(found: Option<String>) -> Result<(), LoadError> {
+fn check_version(found: Option<String>) -> Result<(), LoadError> {
     let found = found.ok_or(LoadError::NoContract)?;
     if compatible(&found) {
         return Ok(());
     }
-    // A stranger wrote it: it may be as long as the file, and is told to a person.
+    // The text comes from an untrusted file and is shown to a person: it is cut and escaped.
     let found = found.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect();
     Err(LoadError::Version { found, offered: OFFERED.to_owned() })
 }
 
-/// Before 1.0, a minor version is a contract of its own.
+/// Before 1.0, a minor version may break compatibility.
 fn compatible(found: &str) -> bool {
     let minor = |version: &str| version.splitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
     minor(found) == minor(OFFERED)
@@ -73,7 +73,7 @@ fn read(bytes: &[u8]) -> Result<Option<String>, String> {
 }
 
 fn stamped(data: &[u8]) -> Option<String> {
-    // Linkers may lay several stamps end to end: the first one counts.
+    // Linkers may concatenate several stamps: the first one counts.
     let stamp = serde_json::Deserializer::from_slice(data).into_iter::<serde_json::Value>().next()?.ok()?;
     Some(stamp.get("package")?.as_str()?.strip_prefix(PACKAGE)?.strip_prefix('@')?.to_owned())
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_component_is_named() {
+    fn an_unfit_file_is_refused_with_the_reason() {
         assert!(matches!(check(b""), Err(LoadError::NotAComponent { why }) if why.contains("empty")));
         assert!(matches!(check(b"#!/bin/sh\n"), Err(LoadError::NotAComponent { .. })));
         assert!(

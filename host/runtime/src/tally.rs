@@ -1,11 +1,11 @@
-//! What a plugin used, counted over all of its instances that share a recipe.
+//! What a plugin used, summed over all instances that share a recipe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Counters that instances and imports add to.
+/// Counters that instances and imports update.
 #[derive(Debug, Default)]
 pub struct Tally {
     calls: AtomicU64,
@@ -17,28 +17,28 @@ pub struct Tally {
     bytes_out: AtomicU64,
 }
 
-/// What the counters say at a moment.
+/// The values of the counters at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Figures {
-    /// Calls of its functions, failed ones included.
+    /// Calls of the plugin's functions, failed calls included.
     pub calls: u64,
-    /// Microseconds that they took, waiting included.
+    /// Their total duration in microseconds, waiting included.
     pub micros: u64,
-    /// The most bytes of linear memory that one instance had.
+    /// The largest linear memory of an instance, in bytes.
     pub memory_peak: u64,
-    /// Uses of imports.
+    /// Calls of imports.
     pub host_calls: u64,
-    /// Tokens that models read for it.
+    /// Tokens that models read for the plugin.
     pub tokens_in: u64,
-    /// Tokens that models wrote for it.
+    /// Tokens that models wrote for the plugin.
     pub tokens_out: u64,
-    /// Bytes that left the machine for it, through `http`.
+    /// Bytes that the plugin sent through `http`.
     pub bytes_out: u64,
 }
 
 impl Tally {
-    /// What was counted so far.
+    /// The current values.
     pub fn figures(&self) -> Figures {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Figures {
@@ -52,32 +52,32 @@ impl Tally {
         }
     }
 
-    /// A call came to its end, however it ended.
+    /// Counts a finished call, successful or not.
     pub(crate) fn called(&self, took: Duration) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// An instance used imports so often in a call, and has so many bytes of memory.
+    /// Adds the import calls of a call, and updates the peak of the memory in bytes.
     pub(crate) fn used(&self, host_calls: u64, memory: u64) {
         self.host_calls.fetch_add(host_calls, Ordering::Relaxed);
         self.memory_peak.fetch_max(memory, Ordering::Relaxed);
     }
 
-    /// A model answered it.
-    pub(crate) fn asked_a_model(&self, tokens_in: u64, tokens_out: u64) {
+    /// Adds the tokens of a model request.
+    pub(crate) fn model_called(&self, tokens_in: u64, tokens_out: u64) {
         self.tokens_in.fetch_add(tokens_in, Ordering::Relaxed);
         self.tokens_out.fetch_add(tokens_out, Ordering::Relaxed);
     }
 
-    /// So many bytes have left the machine for it by now.
+    /// Updates the total number of bytes sent.
     pub fn sent(&self, so_far: u64) {
         self.bytes_out.fetch_max(so_far, Ordering::Relaxed);
     }
 }
 
 impl Figures {
-    /// What was counted since an earlier moment; a peak stays the peak.
+    /// The difference to earlier values; the peak is kept.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Figures {
         }
     }
 
-    /// Both together; of peaks, the higher one.
+    /// The sum of both; the higher of the peaks.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
         Self {

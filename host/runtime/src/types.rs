@@ -1,7 +1,7 @@
-//! What passes between host and plugins, in the host's words.
+//! The types of calls between host and plugins.
 //!
-//! Where a record of the contract says it best, the generated type is used as it is; records that hold messages, views
-//! or plans are those of `hermes-conversation`.
+//! Generated types are used where they fit; records that hold messages, views or plans use the types of
+//! `hermes-conversation`.
 
 use hermes_bindings::exports::hermes::plugin as exported;
 use hermes_bindings::hermes::plugin as imported;
@@ -21,82 +21,82 @@ pub use imported::types::{Progress, ToolCall as CalledTool, ToolSchema as Offere
 pub struct SessionInfo {
     /// Its id.
     pub id: String,
-    /// The session it goes on from.
+    /// The session that it continues.
     pub parent: Option<String>,
-    /// `cli`, …
+    /// The front end, such as `cli`.
     pub platform: String,
-    /// `primary`, `subagent`, …
+    /// The purpose, such as `primary` or `subagent`.
     pub purpose: String,
     /// The profile of the user's configuration.
     pub profile: String,
-    /// The folder it works in.
+    /// The folder that the agent works in.
     pub workspace: Option<String>,
-    /// The model that serves it.
+    /// The model that answers in it.
     pub model: Model,
 }
 
-/// How full the window is, when, and what the provider is believed to hold.
+/// How full the context window is, and what the provider's cache is expected to hold.
 #[derive(Debug, Clone)]
 pub struct Pressure {
-    /// Where in the turn.
+    /// The point in the turn.
     pub moment: Moment,
     /// Tokens of the next request.
     pub prompt_tokens: u32,
-    /// Whether that is the host's estimate rather than a provider's count.
+    /// Whether `prompt_tokens` is the host's estimate rather than a provider's count.
     pub estimated: bool,
-    /// Of it, tokens of the system prompt and the tools.
+    /// Tokens of the system prompt and the tools, included in `prompt_tokens`.
     pub fixed_tokens: u32,
-    /// The window in tokens.
+    /// The size of the window in tokens.
     pub context_length: u32,
-    /// Tokens kept free for the reply.
+    /// Tokens reserved for the reply.
     pub reserve: u32,
-    /// Requests that are expected before the conversation rests.
+    /// Requests that are expected before the conversation pauses.
     pub expected_requests: u32,
-    /// What the provider's cache holds and what it costs.
+    /// The expected contents of the provider's cache, and its prices.
     pub cache: CacheState,
-    /// What the request just answered took.
+    /// The usage of the last answered request.
     pub last: Option<Usage>,
 }
 
-/// What an engine is asked to plan for.
+/// A request to a context engine to prepare or to propose a plan.
 #[derive(Debug, Clone)]
 pub struct PlanRequest {
-    /// As for `assess`.
+    /// The same as for `assess`.
     pub pressure: Pressure,
-    /// The view in force, with what each item costs in tokens.
+    /// The current view, with the tokens of each item.
     pub view: Vec<(hermes_conversation::Item, u32)>,
-    /// What the user wants kept, from `/compress FOCUS`.
+    /// What the user wants to keep, from `/compress FOCUS`.
     pub focus: Option<String>,
-    /// What memory providers want kept.
+    /// What memory providers want to keep.
     pub memory_context: String,
 }
 
-/// What hooks are told of a model's reply.
+/// The event that hooks get for a model's reply.
 pub fn model_answered(model: &str, usage: Usage, elapsed_ms: u32) -> ModelAnswered {
     ModelAnswered { model: model.to_owned(), usage: crate::convert::usage(usage), elapsed_ms }
 }
 
-/// What became of a plan.
+/// What happened to a plan.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// It is the view now.
+    /// The host adopted it as the new view.
     Adopted,
     /// It broke a rule.
     Refused(hermes_conversation::Refusal),
-    /// The user took back what it names.
+    /// Messages that it names have been rewound.
     Stale,
-    /// It does not pay yet.
+    /// It does not pay off yet.
     Deferred,
 }
 
-/// A turn as memory providers are told of it.
+/// A turn as memory providers get it.
 #[derive(Debug, Clone)]
 pub struct TurnRecord {
-    /// Counts from 1 in the session.
+    /// The number of the turn in the session, starting at 1.
     pub number: u32,
-    /// What the user said.
+    /// The user's message.
     pub user: String,
-    /// What the model answered at its end.
+    /// The model's final answer.
     pub assistant: String,
     /// All messages of the turn.
     pub messages: hermes_conversation::MessageRange,

@@ -1,5 +1,5 @@
-//! The imports `sql` and `history.search`, through a component: the guest `tests/guests/clerk`, which `cargo xtask plugins`
-//! builds.
+//! The imports `sql` and `history.search`, called by a component: the test guest `tests/guests/clerk`, which `cargo xtask
+//! plugins` builds.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -13,10 +13,10 @@ use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 use serde_json::{Value, json};
 
-/// How long the search for `hang` takes: twice as long as the call may.
+/// How long the search for `hang` takes: twice as long as the call's limit.
 const HANG: Duration = Duration::from_secs(6);
 
-/// Finds one message, and repeats in its excerpt what was asked.
+/// Finds one message, and repeats the query in its excerpt.
 struct Finder;
 
 #[async_trait]
@@ -46,22 +46,22 @@ impl History for Finder {
 }
 
 fn recipe(code: &Path, database: Option<Arc<Database>>) -> Arc<Recipe> {
-    patient_recipe(code, database, Duration::from_secs(1))
+    recipe_with_time(code, database, Duration::from_secs(1))
 }
 
-/// One whose calls may take so long.
-fn patient_recipe(code: &Path, database: Option<Arc<Database>>, patience: Duration) -> Arc<Recipe> {
+/// A recipe with this time limit for tool calls.
+fn recipe_with_time(code: &Path, database: Option<Arc<Database>>, tool_time: Duration) -> Arc<Recipe> {
     let staged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-guests/clerk/clerk.wasm");
     let component = std::fs::read(&staged)
         .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins`", staged.display()));
-    let patience = u64::try_from(patience.as_millis()).unwrap();
-    let limits = Limits::of(Tier::Session).with(&LimitSet::default().and(Limit::ToolTime, patience));
+    let tool_time = u64::try_from(tool_time.as_millis()).unwrap();
+    let limits = Limits::of(Tier::Session).with(&LimitSet::default().and(Limit::ToolTime, tool_time));
     let services = Services { history: Arc::new(Finder), may_read: true, database, ..Services::nothing() };
     let loaded = Runtime::new(code.to_owned()).load(&component).unwrap();
     Arc::new(Recipe { services, ..Recipe::alone("clerk", loaded, limits) })
 }
 
-async fn called(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Result<Value, CallError> {
+async fn try_call(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Result<Value, CallError> {
     let invocation =
         Invocation { id: "call".into(), name: tool.into(), arguments: arguments.to_string(), extra: Vec::new() };
     let output = recipe.call_tool(invocation).await?;
@@ -69,13 +69,13 @@ async fn called(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Result<Va
 }
 
 async fn call(recipe: &Arc<Recipe>, tool: &str, arguments: Value) -> Value {
-    called(recipe, tool, arguments).await.unwrap()
+    try_call(recipe, tool, arguments).await.unwrap()
 }
 
 const ENDLESS: &str = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_component_keeps_what_it_stores_and_no_statement_of_its_own_costs_it_its_instance() {
+async fn a_component_keeps_its_data_and_no_statement_ends_its_instance() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("data/clerk/plugin.db");
     let clerk = recipe(home.path(), Some(Database::at(&path)));
@@ -101,13 +101,13 @@ async fn a_component_keeps_what_it_stores_and_no_statement_of_its_own_costs_it_i
         assert_eq!(answer["code"], code, "{sql}: {answer}");
         assert_eq!(call(&clerk, "query", tea.clone()).await, json!([[1, "tea"]]), "{sql}");
     }
-    // Another instance, as of another process.
+    // A second instance, as in another process.
     let other = recipe(home.path(), Some(Database::at(&path)));
     assert_eq!(call(&other, "query", json!({ "sql": "PRAGMA user_version" })).await, json!([[3]]));
 }
 
 #[tokio::test]
-async fn a_component_that_did_not_ask_for_a_database_has_none() {
+async fn a_component_without_the_right_to_sql_has_no_database() {
     let home = tempfile::tempdir().unwrap();
     let clerk = recipe(home.path(), None);
     let answer = call(&clerk, "query", json!({ "sql": "SELECT 1" })).await;
@@ -116,33 +116,33 @@ async fn a_component_that_did_not_ask_for_a_database_has_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_nobody_waits_for_stops_its_statement() {
+async fn a_cancelled_call_stops_its_statement() {
     let home = tempfile::tempdir().unwrap();
     let database = Database::at(home.path().join("plugin.db"));
-    let clerk = patient_recipe(home.path(), Some(Arc::clone(&database)), Duration::from_secs(60));
+    let clerk = recipe_with_time(home.path(), Some(Arc::clone(&database)), Duration::from_secs(60));
     for _ in 0..4 {
-        let running = called(&clerk, "query", json!({ "sql": ENDLESS }));
+        let running = try_call(&clerk, "query", json!({ "sql": ENDLESS }));
         assert!(tokio::time::timeout(Duration::from_millis(500), running).await.is_err());
     }
-    // There are four connections: one is had only when a statement has ended, long before its own time was up.
+    // There are four connections: one is free only when a statement has ended, long before its own time is up.
     let budget = hermes_capabilities::sql::Budget::of(Duration::from_secs(20));
     let one = hermes_capabilities::sql::Statement::new("SELECT 1", []);
     tokio::task::spawn_blocking(move || database.query(&one, &budget)).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_search_reaches_the_conversation_as_it_was_asked_and_takes_no_longer_than_the_call() {
+async fn a_search_reaches_the_host_unchanged_and_ends_within_the_calls_time() {
     let home = tempfile::tempdir().unwrap();
-    let clerk = patient_recipe(home.path(), None, HANG / 2);
-    for (matching, told) in [("any", Matching::Any), ("all", Matching::All), ("phrase", Matching::Phrase)] {
-        let asked = json!({ "text": "a OR b", "matching": matching, "limit": 1000 });
-        let excerpt = format!("{told:?} a OR b 100");
-        assert_eq!(call(&clerk, "search", asked).await, json!([{ "id": 7, "excerpt": excerpt, "score": 0.5 }]));
+    let clerk = recipe_with_time(home.path(), None, HANG / 2);
+    for (matching, expected) in [("any", Matching::Any), ("all", Matching::All), ("phrase", Matching::Phrase)] {
+        let query = json!({ "text": "a OR b", "matching": matching, "limit": 1000 });
+        let excerpt = format!("{expected:?} a OR b 100");
+        assert_eq!(call(&clerk, "search", query).await, json!([{ "id": 7, "excerpt": excerpt, "score": 0.5 }]));
     }
     let begin = Instant::now();
-    let answer = called(&clerk, "search", json!({ "text": "hang" })).await;
+    let answer = try_call(&clerk, "search", json!({ "text": "hang" })).await;
     assert!(
-        matches!(&answer, Ok(told) if told["message"].as_str().is_some_and(|told| told.contains("time is up"))),
+        matches!(&answer, Ok(answer) if answer["message"].as_str().is_some_and(|told| told.contains("time is up"))),
         "{answer:?}"
     );
     assert!(begin.elapsed() < HANG, "it waited for the search");

@@ -1,8 +1,8 @@
-//! A file of compiled code: the code as the compiler wrote it, and behind it what it was made from and a tag over both.
+//! A file of compiled code: the compiler's output, followed by its origin and a tag over both.
 //!
-//! Reading all of a large file to check its tag takes longer than everything else at a warm start. A check that
-//! succeeded is therefore kept in a seal beside the file: a tag over the file's own tag, its inode and the times that the
-//! system keeps and no program can set. Whatever touches the file afterwards breaks the seal.
+//! Reading a large file to check its tag takes longer than the rest of a warm start. A successful check is therefore
+//! recorded in a seal beside the file: a tag over the file's own tag, its inode and the times that only the system
+//! sets. Any later write to the file invalidates the seal.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,17 +15,17 @@ use super::{is_ours, open_plainly};
 const MAGIC: &[u8; 16] = b"hermes code 0001";
 /// Magic, source, fingerprint and tag.
 const TRAILER: usize = 16 + 32 + 32 + 32;
-/// A file that was touched a moment ago could be touched again within the same tick of the system's clock.
-const SETTLED: Duration = Duration::from_secs(2);
-/// How often a use is noted, for eviction.
-const NOTED: Duration = Duration::from_secs(3600);
+/// The least age of a file before it gets a seal: a newer file could change within the same tick of the system's clock.
+const MIN_AGE: Duration = Duration::from_secs(2);
+/// How often a use is recorded, for eviction.
+const TOUCH_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What code was made from.
+/// What the code was compiled from, and by which compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Of the component's bytes.
+    /// Hash of the component's bytes.
     pub(super) source: [u8; 32],
-    /// Of compiler, settings and build.
+    /// Fingerprint of the compiler, its settings and the build.
     pub(super) fingerprint: [u8; 32],
 }
 
@@ -34,17 +34,17 @@ pub(super) struct Origin {
 pub(super) enum Refusal {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("it is not a file of this user that nobody else can write")]
+    #[error("it does not belong to this user, or other users can write it")]
     Foreign,
-    #[error("it is cut short, or no compiled code")]
+    #[error("it is truncated, or not compiled code")]
     Truncated,
-    #[error("it was made from another component, or by another compiler")]
+    #[error("it was compiled from another component, or by another compiler")]
     Outdated,
-    #[error("its tag is not of this installation, or it was altered")]
+    #[error("it was altered, or another installation made its tag")]
     Tag,
 }
 
-/// Puts origin and tag behind the code.
+/// Appends origin and tag to the code.
 pub(super) fn tag(mut file: &File, key: &Key, origin: Origin) -> io::Result<()> {
     let length = file.seek(SeekFrom::End(0))?;
     let header = header(origin);
@@ -60,7 +60,7 @@ pub(super) fn open(path: &Path) -> Result<File, Refusal> {
     if found.is_file() && is_ours(&found, 0o022) { Ok(file) } else { Err(Refusal::Foreign) }
 }
 
-/// Whether this installation made the file, from this origin, and nobody has altered it.
+/// Checks that this installation made the file from this origin, and that it is unchanged since.
 pub(super) fn check(mut file: &File, path: &Path, key: &Key, origin: Origin) -> Result<(), Refusal> {
     let found = file.metadata()?;
     let length = found.len().checked_sub(TRAILER as u64).ok_or(Refusal::Truncated)?;
@@ -89,12 +89,12 @@ pub(super) fn check(mut file: &File, path: &Path, key: &Key, origin: Origin) -> 
     if let Some(seal) = seal
         && let Err(error) = write_seal(&sealed, &seal)
     {
-        tracing::debug!(%error, "a check of compiled code is not kept");
+        tracing::debug!(%error, "the seal of compiled code cannot be written");
     }
     Ok(())
 }
 
-/// Where the seal of a file lies.
+/// The path of the seal of a file.
 pub(super) fn seal_path(path: &Path) -> PathBuf {
     path.with_extension("seal")
 }
@@ -118,12 +118,12 @@ fn tag_of(mut file: &File, length: u64, key: &Key, header: &[u8]) -> io::Result<
     Ok(hasher.finalize())
 }
 
-/// None where the file is too young, or the system does not tell what a seal needs.
+/// `None` if the file is too young, or if the system does not report what a seal needs.
 #[cfg(unix)]
 fn seal_of(tag: &[u8; 32], found: &fs::Metadata, key: &Key) -> Option<blake3::Hash> {
     use std::os::unix::fs::MetadataExt;
     let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(found.ctime()).ok()?))?;
-    if SystemTime::now().duration_since(changed).ok()? < SETTLED {
+    if SystemTime::now().duration_since(changed).ok()? < MIN_AGE {
         return None;
     }
     let mut hasher = blake3::Hasher::new_keyed(&key.seal);
@@ -149,8 +149,8 @@ fn is_sealed(path: &Path, seal: &blake3::Hash) -> bool {
         return false;
     }
     let used = file.metadata().and_then(|found| found.modified());
-    if used.is_ok_and(|used| used.elapsed().is_ok_and(|since| since > NOTED)) {
-        // What cannot be noted is evicted a little early.
+    if used.is_ok_and(|used| used.elapsed().is_ok_and(|since| since > TOUCH_INTERVAL)) {
+        // If the time cannot be set, the file is only evicted a little early.
         let _ = file.set_modified(SystemTime::now());
     }
     true

@@ -1,5 +1,5 @@
-//! Which compiled code is given up: what nobody has used for long, what another release compiled, and the least recently
-//! used where all of it is too much. Never what a process has mapped.
+//! Eviction: removes code that was not used for long, code of other releases and, if the cache is too large, the least
+//! recently used code. It never removes code that a process has mapped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use super::artifact::seal_path;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How much may stay.
+/// How much code the cache keeps, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
-    /// Bytes in all.
+    /// Total size in bytes.
     pub(super) bytes: u64,
     /// Time without use.
     pub(super) idle: Duration,
-    /// Time without use of what another release or compiler made: it may still be in use on this home.
+    /// Time without use for code of another release or compiler, which may still be in use on this home.
     pub(super) outdated: Duration,
-    /// Time after which a file that was never finished is nobody's any more.
+    /// Age at which an unfinished file counts as abandoned.
     pub(super) unfinished: Duration,
 }
 
@@ -29,16 +29,16 @@ impl Allowance {
     }
 }
 
-struct Kept {
+struct CodeFile {
     path: PathBuf,
     bytes: u64,
     idle: Duration,
     outdated: bool,
 }
 
-/// Gives up what is beyond the allowance. `current` is what names of this engine's code end in.
+/// Removes what exceeds the allowance. `current` is the file name suffix of this engine's code.
 pub(super) fn sweep(folder: &Path, current: &str, allowance: &Allowance, now: SystemTime) {
-    let mut kept = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
@@ -47,32 +47,33 @@ pub(super) fn sweep(folder: &Path, current: &str, allowance: &Allowance, now: Sy
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.ends_with(".cwasm") {
             let used = touched(&path).max(touched(&seal_path(&path)));
-            kept.push(Kept { bytes: found.len(), idle: idle(used), outdated: !name.ends_with(current), path });
+            files.push(CodeFile { bytes: found.len(), idle: idle(used), outdated: !name.ends_with(current), path });
         } else if name.starts_with(".tmp") && idle(touched(&path)) > allowance.unfinished {
-            give_up(&path);
+            remove_unused(&path);
         }
     }
-    // The least recently used goes first.
-    kept.sort_by(|a, b| b.idle.cmp(&a.idle).then_with(|| a.path.cmp(&b.path)));
-    let mut total: u64 = kept.iter().map(|kept| kept.bytes).sum();
-    for Kept { path, bytes, idle, outdated } in kept {
-        let long = idle > allowance.idle || (outdated && idle > allowance.outdated);
-        if (long || total > allowance.bytes) && give_up(&path) {
+    // The least recently used file goes first.
+    files.sort_by(|a, b| b.idle.cmp(&a.idle).then_with(|| a.path.cmp(&b.path)));
+    let mut total: u64 = files.iter().map(|file| file.bytes).sum();
+    for CodeFile { path, bytes, idle, outdated } in files {
+        let expired = idle > allowance.idle || (outdated && idle > allowance.outdated);
+        if (expired || total > allowance.bytes) && remove_unused(&path) {
             let _ = fs::remove_file(seal_path(&path));
             total -= bytes;
         }
     }
 }
 
-/// Removes a file unless some process has it in use.
-fn give_up(path: &Path) -> bool {
-    // Held until it is removed: whoever opens it meanwhile has it, and whoever comes later compiles it anew.
+/// Removes a file unless a process has it in use. Returns whether it was removed.
+fn remove_unused(path: &Path) -> bool {
+    // The lock is held until the file is removed: a process that opens it meanwhile can still map it, and a later one
+    // compiles it again.
     let lock = match super::open_plainly(path) {
         Ok(file) => match File::try_lock(&file) {
             Ok(()) => Some(file),
             Err(_) => return false,
         },
-        // A link, or not ours to read.
+        // A link, or a file that this user cannot read.
         Err(_) => None,
     };
     let removed = fs::remove_file(path).is_ok();

@@ -1,4 +1,4 @@
-//! What holds of a file of compiled code whatever its bytes, asked by property tests and by `fuzz/`.
+//! Rules for files of compiled code that hold for any bytes, checked by property tests and by `fuzz/`.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub(super) fn write(path: &Path, code: &[u8]) {
     artifact::tag(&file, &key(), ORIGIN).unwrap();
 }
 
-/// Whether it would be mapped.
+/// Whether the file would be mapped.
 pub(super) fn is_mapped(path: &Path) -> bool {
     is_mapped_by(path, &key(), ORIGIN)
 }
@@ -30,8 +30,8 @@ fn is_mapped_by(path: &Path, key: &Key, origin: Origin) -> bool {
     artifact::check(&file, path, key, origin).is_ok()
 }
 
-/// Code with its tag is mapped, and nothing else: not without the tag, not with a bit of it altered, not cut, not
-/// lengthened, not for another component, compiler or installation.
+/// Only code with its tag is mapped. It is refused without the tag, with a bit altered, truncated or lengthened, and for
+/// another component, compiler or installation.
 pub fn compiled_code(code: &[u8], at: usize, altered: u8) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("code.cwasm");
@@ -39,11 +39,17 @@ pub fn compiled_code(code: &[u8], at: usize, altered: u8) {
     assert!(!is_mapped(&path), "bytes without a tag are mapped");
 
     write(&path, code);
-    assert!(is_mapped(&path), "what the compiler wrote is not mapped");
+    assert!(is_mapped(&path), "the compiler's output is not mapped");
     let other = [4; 32];
     assert!(!is_mapped_by(&path, &Key::of(&other), ORIGIN), "the code of another installation is mapped");
-    assert!(!is_mapped_by(&path, &key(), Origin { source: other, ..ORIGIN }), "that of another component is");
-    assert!(!is_mapped_by(&path, &key(), Origin { fingerprint: other, ..ORIGIN }), "that of another compiler is");
+    assert!(
+        !is_mapped_by(&path, &key(), Origin { source: other, ..ORIGIN }),
+        "the code of another component is mapped"
+    );
+    assert!(
+        !is_mapped_by(&path, &key(), Origin { fingerprint: other, ..ORIGIN }),
+        "the code of another compiler is mapped"
+    );
 
     let whole = fs::read(&path).unwrap();
     let at = at % whole.len();
@@ -51,7 +57,7 @@ pub fn compiled_code(code: &[u8], at: usize, altered: u8) {
     bytes[at] ^= altered;
     fs::write(&path, &bytes).unwrap();
     assert_eq!(is_mapped(&path), altered == 0, "byte {at} of {} altered by {altered}", whole.len());
-    for (bytes, what) in [
+    for (bytes, change) in [
         (&whole[..at], "cut"),
         (&[&whole[..], &[altered]].concat()[..], "lengthened"),
         (&[&[altered], &whole[..]].concat()[..], "lengthened in front"),
@@ -59,7 +65,7 @@ pub fn compiled_code(code: &[u8], at: usize, altered: u8) {
     ] {
         if bytes != whole {
             fs::write(&path, bytes).unwrap();
-            assert!(!is_mapped(&path), "{what} at {at} of {}", whole.len());
+            assert!(!is_mapped(&path), "{change} at {at} of {}", whole.len());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The key of an installation: what it has compiled carries a tag that only it can make.
+//! The key of an installation, with which it tags the code that it compiles.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -6,56 +6,56 @@ use std::path::Path;
 
 use super::{is_ours, open_plainly};
 
-/// Two keys, each for one purpose, out of the one that is stored.
+/// Two keys, each for one purpose, derived from the stored one.
 #[derive(Clone)]
 pub(crate) struct Key {
     pub(super) tag: [u8; 32],
     pub(super) seal: [u8; 32],
 }
 
-/// What is wrong with a key that lies there.
-enum Unfit {
+/// Why a stored key cannot be used.
+enum KeyProblem {
     Missing,
     Because(String),
 }
 
 impl Key {
-    /// The key in this file. One that others could have read, or that is no key, is replaced: what carries its tags is
-    /// then compiled anew.
-    pub(super) fn read_or_make(path: &Path) -> io::Result<Self> {
+    /// Reads the key in this file, or creates one. A key that is malformed, or that other users could have read, is
+    /// replaced: code with the old tags is then compiled again.
+    pub(super) fn read_or_create(path: &Path) -> io::Result<Self> {
         match Self::read(path) {
             Ok(key) => Ok(key),
-            Err(Unfit::Missing) => {
-                match written(path)?.persist_noclobber(path) {
+            Err(KeyProblem::Missing) => {
+                match new_key_file(path)?.persist_noclobber(path) {
                     Ok(_) => {}
-                    // Another process was quicker.
+                    // Another process created it first.
                     Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
                     Err(error) => return Err(error.error),
                 }
-                Self::read(path).map_err(|unfit| unfit.into_error(path))
+                Self::read(path).map_err(|problem| problem.into_error(path))
             }
-            Err(Unfit::Because(why)) => {
-                tracing::warn!(path = %path.display(), why, "the key of compiled code is replaced");
-                written(path)?.persist(path).map_err(|error| error.error)?;
-                Self::read(path).map_err(|unfit| unfit.into_error(path))
+            Err(KeyProblem::Because(why)) => {
+                tracing::warn!(path = %path.display(), why, "replacing the key of compiled code");
+                new_key_file(path)?.persist(path).map_err(|error| error.error)?;
+                Self::read(path).map_err(|problem| problem.into_error(path))
             }
         }
     }
 
-    fn read(path: &Path) -> Result<Self, Unfit> {
+    fn read(path: &Path) -> Result<Self, KeyProblem> {
         let mut file = open_plainly(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Unfit::Missing,
-            _ => Unfit::Because(error.to_string()),
+            io::ErrorKind::NotFound => KeyProblem::Missing,
+            _ => KeyProblem::Because(error.to_string()),
         })?;
-        let found = file.metadata().map_err(|error| Unfit::Because(error.to_string()))?;
+        let found = file.metadata().map_err(|error| KeyProblem::Because(error.to_string()))?;
         if !found.is_file() || !is_ours(&found, 0o077) {
-            return Err(Unfit::Because("it is not a file of this user that nobody else can read".to_owned()));
+            return Err(KeyProblem::Because("it does not belong to this user, or other users can read it".to_owned()));
         }
         if found.len() != 32 {
-            return Err(Unfit::Because(format!("it has {} bytes in place of 32", found.len())));
+            return Err(KeyProblem::Because(format!("it has {} bytes instead of 32", found.len())));
         }
         let mut stored = [0; 32];
-        file.read_exact(&mut stored).map_err(|error| Unfit::Because(error.to_string()))?;
+        file.read_exact(&mut stored).map_err(|error| KeyProblem::Because(error.to_string()))?;
         Ok(Self::of(&stored))
     }
 
@@ -67,7 +67,7 @@ impl Key {
     }
 }
 
-impl Unfit {
+impl KeyProblem {
     fn into_error(self, path: &Path) -> io::Error {
         match self {
             Self::Missing => io::Error::new(io::ErrorKind::NotFound, format!("{} was removed again", path.display())),
@@ -76,8 +76,8 @@ impl Unfit {
     }
 }
 
-/// A new key beside its place.
-fn written(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+/// A new key in a temporary file in the same folder.
+fn new_key_file(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("."));
     if !folder.is_dir() {
         super::make_private(folder)?;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::engine::engine;
 
-/// A component with the stamp of the contract and a function that answers a number; each number is another one.
+/// A component with the contract's stamp and a function that returns a number; each number gives other bytes.
 fn component(number: u8) -> Vec<u8> {
     let stamp = br#"{"package":"hermes:plugin@0.1.0"}"#;
     let mut module = b"\0asm\x01\0\0\0".to_vec();
@@ -24,12 +24,12 @@ fn component(number: u8) -> Vec<u8> {
     bytes
 }
 
-struct Bench {
+struct Fixture {
     root: TempDir,
     engine: Engine,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         Self { root: tempfile::tempdir().unwrap(), engine: engine() }
     }
@@ -38,7 +38,7 @@ impl Bench {
         CodeFolder { path: self.root.path().join("code"), key: self.root.path().join("code.key") }
     }
 
-    /// Loads it as a process that begins, and tells whether it was compiled for that.
+    /// Loads the component in a new cache, as a new process would. Also returns whether this call compiled it.
     fn load(&self, number: u8) -> (Mapped, bool) {
         self.try_load(number).unwrap()
     }
@@ -46,7 +46,7 @@ impl Bench {
     fn try_load(&self, number: u8) -> Result<(Mapped, bool), LoadError> {
         let cache = CodeCache::new(self.folder(), &self.engine);
         let (bytes, compiled) = (component(number), Cell::new(false));
-        // Whoever waits for another one's compiler is told of more than none.
+        // A caller that waits for another compiler first sees an elapsed time above zero.
         let progress = |elapsed: Duration| {
             compiled.set(compiled.get() || elapsed.is_zero());
             ControlFlow::Continue(())
@@ -55,7 +55,7 @@ impl Bench {
         Ok((mapped, compiled.get()))
     }
 
-    /// The same in a binary with this precompiled artifact.
+    /// Like `load`, in a binary with this precompiled artifact.
     fn load_with(&self, number: u8, artifact: Vec<u8>) -> (Mapped, bool) {
         let mut cache = CodeCache::new(self.folder(), &self.engine);
         cache.add_precompiled(vec![&*artifact.leak()].leak());
@@ -74,33 +74,36 @@ impl Bench {
 }
 
 #[test]
-fn what_was_compiled_is_mapped_and_each_source_has_code_of_its_own() {
-    let bench = Bench::new();
-    assert!(bench.load(1).1 && !bench.load(1).1);
-    assert!(bench.load(2).1 && !bench.load(1).1 && !bench.load(2).1);
+fn compiled_code_is_mapped_at_the_next_load_and_each_source_has_its_own() {
+    let fixture = Fixture::new();
+    assert!(fixture.load(1).1 && !fixture.load(1).1);
+    assert!(fixture.load(2).1 && !fixture.load(1).1 && !fixture.load(2).1);
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-    assert_eq!((mode(&bench.folder().path), mode(&bench.folder().key), mode(&bench.file(1))), (0o700, 0o600, 0o600));
+    assert_eq!(
+        (mode(&fixture.folder().path), mode(&fixture.folder().key), mode(&fixture.file(1))),
+        (0o700, 0o600, 0o600)
+    );
 }
 
 #[test]
 fn precompiled_code_is_copied_into_the_folder_and_mapped_without_a_compiler() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let artifact = precompiled::compile(&component(1)).unwrap();
-    let (mapped, compiled) = bench.load_with(1, artifact.clone());
-    assert!(!compiled && bench.file(1).exists());
-    assert!(!bench.load(1).1, "the next process maps the copy, with or without the artifact");
-    let mut store = wasmtime::Store::new(&bench.engine, ());
+    let (mapped, compiled) = fixture.load_with(1, artifact.clone());
+    assert!(!compiled && fixture.file(1).exists());
+    assert!(!fixture.load(1).1, "the next process maps the copy, with or without the artifact");
+    let mut store = wasmtime::Store::new(&fixture.engine, ());
     store.set_epoch_deadline(1_000);
-    wasmtime::component::Linker::new(&bench.engine).instantiate(&mut store, &mapped.component).unwrap();
+    wasmtime::component::Linker::new(&fixture.engine).instantiate(&mut store, &mapped.component).unwrap();
 
     // A damaged copy is replaced from the artifact, not compiled.
-    alter(&bench.file(1), |bytes| bytes[100] ^= 1);
-    assert!(!bench.load_with(1, artifact).1);
-    assert!(!bench.load(1).1);
+    alter(&fixture.file(1), |bytes| bytes[100] ^= 1);
+    assert!(!fixture.load_with(1, artifact).1);
+    assert!(!fixture.load(1).1);
 }
 
 #[test]
-fn a_precompiled_artifact_that_was_altered_or_does_not_fit_is_refused_and_the_plugin_compiled() {
+fn an_unfit_precompiled_artifact_is_refused_and_the_plugin_is_compiled() {
     let artifact = precompiled::compile(&component(1)).unwrap();
     let altered = |at: usize| {
         let mut altered = artifact.clone();
@@ -121,14 +124,14 @@ fn a_precompiled_artifact_that_was_altered_or_does_not_fit_is_refused_and_the_pl
         ("another component", other),
         ("nothing", Vec::new()),
     ] {
-        let bench = Bench::new();
-        assert!(bench.load_with(1, artifact).1, "{name}: it was used");
-        assert!(!bench.load(1).1, "{name}: what was compiled instead is not mapped");
+        let fixture = Fixture::new();
+        assert!(fixture.load_with(1, artifact).1, "{name}: it was used");
+        assert!(!fixture.load(1).1, "{name}: the newly compiled code is not mapped");
     }
 }
 
-/// What somebody does to a file, or to what stands around it.
-type Attack = (&'static str, fn(&Bench, &Path));
+/// A change to a file or to its surroundings.
+type Attack = (&'static str, fn(&Fixture, &Path));
 
 fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
@@ -149,17 +152,17 @@ const ATTACKS: &[Attack] = &[
     ("emptied", |_, path| alter(path, Vec::clear)),
     ("without its tag", |_, path| alter(path, |bytes| bytes.truncate(bytes.len() - 112))),
     ("lengthened", |_, path| alter(path, |bytes| bytes.extend([0; 64]))),
-    ("the code of another component", |bench, path| {
-        fs::copy(bench.file(2), path).unwrap();
+    ("the code of another component", |fixture, path| {
+        fs::copy(fixture.file(2), path).unwrap();
     }),
-    ("the code of another component under this one's trailer", |bench, path| {
+    ("the code of another component under this one's trailer", |fixture, path| {
         let own = fs::read(path).unwrap();
-        let mut forged = fs::read(bench.file(2)).unwrap();
+        let mut forged = fs::read(fixture.file(2)).unwrap();
         forged.truncate(forged.len() - 112);
         forged.extend(&own[own.len() - 112..]);
         fs::write(path, forged).unwrap();
     }),
-    ("a link to what was there", |_, path| {
+    ("a link to the original file", |_, path| {
         let aside = path.with_extension("aside");
         fs::rename(path, &aside).unwrap();
         symlink(aside, path).unwrap();
@@ -171,86 +174,86 @@ const ATTACKS: &[Attack] = &[
         fs::write(path, "").unwrap();
     }),
     ("writable by others", |_, path| fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap()),
-    ("another installation's key", |bench, _| fs::write(bench.folder().key, [7; 32]).unwrap()),
-    ("no key", |bench, _| fs::remove_file(bench.folder().key).unwrap()),
-    ("a key that others could read", |bench, _| {
-        fs::set_permissions(bench.folder().key, fs::Permissions::from_mode(0o644)).unwrap();
+    ("another installation's key", |fixture, _| fs::write(fixture.folder().key, [7; 32]).unwrap()),
+    ("no key", |fixture, _| fs::remove_file(fixture.folder().key).unwrap()),
+    ("a key that others could read", |fixture, _| {
+        fs::set_permissions(fixture.folder().key, fs::Permissions::from_mode(0o644)).unwrap();
     }),
-    ("a key that is a link", |bench, _| {
-        let (key, aside) = (bench.folder().key, bench.root.path().join("aside"));
+    ("a key that is a link", |fixture, _| {
+        let (key, aside) = (fixture.folder().key, fixture.root.path().join("aside"));
         fs::rename(&key, &aside).unwrap();
         symlink(aside, key).unwrap();
     }),
-    ("a key that is cut short", |bench, _| fs::write(bench.folder().key, [7; 31]).unwrap()),
+    ("a key that is cut short", |fixture, _| fs::write(fixture.folder().key, [7; 31]).unwrap()),
 ];
 
 #[test]
-fn what_is_foreign_or_altered_is_compiled_anew_and_then_mapped() {
+fn foreign_or_altered_code_is_compiled_again_and_then_mapped() {
     for (name, attack) in ATTACKS {
-        let bench = Bench::new();
-        bench.load(1);
-        bench.load(2);
-        attack(&bench, &bench.file(1));
-        assert!(bench.load(1).1, "{name}: it was mapped");
-        assert!(!bench.load(1).1, "{name}: what was compiled anew is not mapped");
+        let fixture = Fixture::new();
+        fixture.load(1);
+        fixture.load(2);
+        attack(&fixture, &fixture.file(1));
+        assert!(fixture.load(1).1, "{name}: it was mapped");
+        assert!(!fixture.load(1).1, "{name}: the newly compiled code is not mapped");
     }
 }
 
 #[test]
-fn a_folder_that_others_may_enter_is_closed_before_anything_is_mapped() {
-    let bench = Bench::new();
-    bench.load(1);
-    let folder = bench.folder().path;
+fn a_folder_that_others_may_enter_is_made_private_before_code_is_mapped() {
+    let fixture = Fixture::new();
+    fixture.load(1);
+    let folder = fixture.folder().path;
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-    bench.load(1);
+    fixture.load(1);
     assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
 }
 
 #[test]
 fn a_file_of_another_user_is_not_mapped() {
-    let bench = Bench::new();
-    bench.load(1);
+    let fixture = Fixture::new();
+    fixture.load(1);
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give a file away");
         return;
     }
-    for path in [bench.file(1), bench.folder().key, bench.folder().path] {
+    for path in [fixture.file(1), fixture.folder().key, fixture.folder().path] {
         std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
-        if path == bench.folder().path {
-            // Not ours to make private again: it is told, and nothing is mapped from it.
-            assert!(matches!(bench.try_load(1), Err(LoadError::Compile { .. })));
+        if path == fixture.folder().path {
+            // Another user's folder cannot be made private again: loading fails, and nothing is mapped from it.
+            assert!(matches!(fixture.try_load(1), Err(LoadError::Compile { .. })));
         } else {
-            assert!(bench.load(1).1, "{}", path.display());
+            assert!(fixture.load(1).1, "{}", path.display());
         }
     }
 }
 
 #[test]
-fn a_check_that_was_kept_does_not_outlive_a_change_that_hides_its_time() {
-    let bench = Bench::new();
-    bench.load(1);
-    let path = bench.file(1);
+fn a_seal_does_not_hide_a_later_change_whose_time_was_reset() {
+    let fixture = Fixture::new();
+    fixture.load(1);
+    let path = fixture.file(1);
     let sealed = artifact::seal_path(&path);
-    bench.load(1);
-    assert!(!sealed.exists(), "a file this young could still change unseen");
+    fixture.load(1);
+    assert!(!sealed.exists(), "a file this young gets no seal");
     std::thread::sleep(Duration::from_millis(3_100));
-    assert!(!bench.load(1).1 && sealed.exists());
-    assert!(!bench.load(1).1);
+    assert!(!fixture.load(1).1 && sealed.exists());
+    assert!(!fixture.load(1).1);
 
     let before = fs::metadata(&path).unwrap().modified().unwrap();
     let mut bytes = fs::read(&path).unwrap();
     bytes[100] ^= 1;
     fs::write(&path, bytes).unwrap();
     File::options().append(true).open(&path).unwrap().set_modified(before).unwrap();
-    assert!(bench.load(1).1);
+    assert!(fixture.load(1).1);
 
     fs::write(&sealed, [0; 32]).unwrap();
-    assert!(!bench.load(1).1, "a seal that is wrong costs a check, nothing more");
+    assert!(!fixture.load(1).1, "a wrong seal only costs a check");
 }
 
-/// What is old enough to be sealed is let through without a check where its seal fits: no other seal does that.
+/// A file with a valid seal is mapped without reading it. No other seal may have that effect.
 #[test]
-fn no_seal_whatever_lets_altered_code_through() {
+fn no_seal_admits_altered_code() {
     use proptest::prelude::*;
 
     let folder = tempfile::tempdir().unwrap();
@@ -264,74 +267,74 @@ fn no_seal_whatever_lets_altered_code_through() {
     }
     std::thread::sleep(Duration::from_millis(3_100));
     assert!(invariants::is_mapped(&genuine));
-    let of_the_genuine = fs::read(artifact::seal_path(&genuine)).unwrap();
-    let seal = prop_oneof![prop::collection::vec(any::<u8>(), 0..70), Just(of_the_genuine)];
+    let genuine_seal = fs::read(artifact::seal_path(&genuine)).unwrap();
+    let seal = prop_oneof![prop::collection::vec(any::<u8>(), 0..70), Just(genuine_seal)];
     let mut runner = proptest::test_runner::TestRunner::default();
     let outcome = runner.run(&(prop::sample::select(altered), seal), |(path, seal)| {
         for path in [&path, &genuine] {
             fs::write(artifact::seal_path(path), &seal).unwrap();
         }
         prop_assert!(!invariants::is_mapped(&path), "{}", path.display());
-        prop_assert!(invariants::is_mapped(&genuine), "a seal that is wrong costs a check, nothing more");
+        prop_assert!(invariants::is_mapped(&genuine), "a wrong seal only costs a check");
         Ok(())
     });
     outcome.unwrap();
 }
 
 #[test]
-fn what_is_mapped_stays_as_it_was_when_its_file_is_replaced() {
-    let bench = Bench::new();
-    let (mapped, _) = bench.load(1);
-    let path = bench.file(1);
+fn mapped_code_is_unchanged_when_its_file_is_replaced() {
+    let fixture = Fixture::new();
+    let (mapped, _) = fixture.load(1);
+    let path = fixture.file(1);
     fs::remove_file(&path).unwrap();
     fs::write(&path, vec![0xcc; 1 << 16]).unwrap();
-    assert_eq!(mapped.component.component_type().exports(&bench.engine).count(), 0);
-    let mut store = wasmtime::Store::new(&bench.engine, ());
+    assert_eq!(mapped.component.component_type().exports(&fixture.engine).count(), 0);
+    let mut store = wasmtime::Store::new(&fixture.engine, ());
     store.set_epoch_deadline(1_000);
-    let linker = wasmtime::component::Linker::new(&bench.engine);
+    let linker = wasmtime::component::Linker::new(&fixture.engine);
     linker.instantiate(&mut store, &mapped.component).unwrap();
-    assert!(bench.load(1).1);
+    assert!(fixture.load(1).1);
 }
 
 #[test]
-fn several_at_once_compile_once_and_share_one_key() {
-    let bench = Bench::new();
+fn concurrent_loads_compile_once_and_share_one_key() {
+    let fixture = Fixture::new();
     let compiled: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| bench.load(1).1)).collect();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| fixture.load(1).1)).collect();
         threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
     });
     assert_eq!(compiled, 1);
-    assert!(!bench.load(1).1);
+    assert!(!fixture.load(1).1);
 }
 
 #[test]
-fn the_least_recently_used_is_given_up_and_never_what_is_in_use() {
-    let bench = Bench::new();
-    let held: Vec<Mapped> = (1..=4).map(|number| bench.load(number).0).collect();
-    let folder = bench.folder().path;
+fn eviction_removes_the_least_recently_used_code_and_never_code_in_use() {
+    let fixture = Fixture::new();
+    let held: Vec<Mapped> = (1..=4).map(|number| fixture.load(number).0).collect();
+    let folder = fixture.folder().path;
     let day = Duration::from_secs(24 * 3600);
     let used = |path: &Path, days: u32| {
         File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - day * days).unwrap();
     };
     for (number, days) in [(1, 4), (2, 3), (3, 2), (4, 1)] {
-        used(&bench.file(number), days);
+        used(&fixture.file(number), days);
     }
-    let suffix = CodeCache::new(bench.folder(), &bench.engine).suffix();
-    let each = fs::metadata(bench.file(1)).unwrap().len();
-    let there = || (1..=4).filter(|number| bench.file(*number).exists()).collect::<Vec<_>>();
+    let suffix = CodeCache::new(fixture.folder(), &fixture.engine).suffix();
+    let each = fs::metadata(fixture.file(1)).unwrap().len();
+    let present = || (1..=4).filter(|number| fixture.file(*number).exists()).collect::<Vec<_>>();
     let room_for_two = Allowance { bytes: each * 2, ..Allowance::standard() };
     let sweep = |allowance: &Allowance| eviction::sweep(&folder, &suffix, allowance, SystemTime::now());
 
     sweep(&room_for_two);
-    assert_eq!(there(), [1, 2, 3, 4], "all are in use");
+    assert_eq!(present(), [1, 2, 3, 4], "all are in use");
     let mut held = held.into_iter();
     let first = held.next();
     drop(held);
     sweep(&room_for_two);
-    assert_eq!(there(), [1, 4], "the oldest is in use");
+    assert_eq!(present(), [1, 4], "the oldest is in use");
     drop(first);
     sweep(&Allowance { idle: day * 3, ..Allowance::standard() });
-    assert_eq!(there(), [4]);
+    assert_eq!(present(), [4]);
 
     let outdated = folder.join(format!("{}-0123456789abcdef.cwasm", "0".repeat(64)));
     let unfinished = folder.join(".tmpabc");
@@ -341,5 +344,5 @@ fn the_least_recently_used_is_given_up_and_never_what_is_in_use() {
     }
     sweep(&Allowance::standard());
     assert!(!outdated.exists() && !unfinished.exists() && folder.join("compile.lock").exists());
-    assert_eq!(there(), [4]);
+    assert_eq!(present(), [4]);
 }

@@ -1,4 +1,4 @@
-//! `log`, `task`, `clock` and `random`: always there.
+//! The imports `log`, `task`, `clock` and `random`, which need no right.
 
 use hermes_bindings::hermes::plugin as imported;
 use imported::log::Level as Wit;
@@ -7,9 +7,9 @@ use crate::context::{Context, Logged};
 use crate::limits::Limit;
 use crate::services::Level;
 
-/// Bytes of a log line.
+/// The most bytes of a log line.
 const LINE: usize = 16 << 10;
-/// Bytes that one call of `random.bytes` gives.
+/// The most bytes that one call of `random.bytes` returns.
 const RANDOM: usize = 64 << 10;
 
 impl imported::log::Host for Context {
@@ -21,10 +21,10 @@ impl imported::log::Host for Context {
             Wit::Warn => Level::Warn,
             Wit::Error => Level::Error,
         };
-        let line = cut(&text, LINE);
+        let line = beginning(&text, LINE);
         match self.call.log(line.len()) {
             Logged::Kept => self.services.reporter.log(level, line),
-            Logged::OneTooMany => self.services.reporter.log(Level::Warn, &self.too_much_logged()),
+            Logged::LimitReached => self.services.reporter.log(Level::Warn, &self.log_limit_notice()),
             Logged::Dropped => {}
         }
     }
@@ -40,7 +40,7 @@ impl imported::task::Host for Context {
     }
 
     async fn progress(&mut self, text: String) {
-        let line = cut(text.lines().next().unwrap_or_default(), 200);
+        let line = beginning(text.lines().next().unwrap_or_default(), 200);
         if self.call.log(line.len()) == Logged::Kept {
             self.services.reporter.progress(line);
         }
@@ -60,14 +60,14 @@ impl imported::clock::Host for Context {
 impl imported::random::Host for Context {
     async fn bytes(&mut self, count: u32) -> Vec<u8> {
         let mut bytes = vec![0; (count as usize).min(RANDOM)];
-        // Without the system's randomness the process could not even have started its hash tables.
+        // Without the system's randomness, the process could not have created its hash tables either.
         getrandom::fill(&mut bytes).expect("the system has randomness");
         bytes
     }
 }
 
 impl Context {
-    fn too_much_logged(&self) -> String {
+    fn log_limit_notice(&self) -> String {
         let limits = self.meter.limits();
         let shown = |limit: Limit| format!("`{}` ({})", limit.name(), limit.show(limits.get(limit)));
         let (lines, bytes) = (shown(Limit::LogLines), shown(Limit::LogBytes));
@@ -75,7 +75,7 @@ impl Context {
     }
 }
 
-/// The beginning of a text, at most so many bytes.
-fn cut(text: &str, bytes: usize) -> &str {
+/// The beginning of a text, at most this many bytes.
+fn beginning(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -1,4 +1,4 @@
-//! `documents`: named texts that people edit too.
+//! The import `documents`: named texts that people edit too.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::Fault;
 use hermes_capabilities::documents::{Document, Documents, DocumentsError, Written};
 
 impl Context {
-    /// Runs work on the set of documents that a name belongs to.
+    /// Runs `work` on the set of documents that the name belongs to.
     async fn on_documents<T, F>(&mut self, name: String, work: F) -> Result<T, Error>
     where
         T: Send + 'static,

@@ -1,4 +1,4 @@
-//! `files`: folders that were granted, off the thread that drives the guest.
+//! The import `files`: granted folders. The work runs off the thread that drives the guest.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::convert::fault;
 use hermes_capabilities::files::{Entry, FilesError, Kind, Pattern, Roots};
 
 impl Context {
-    /// Runs work on the folders; its second argument tells whether the caller has stopped waiting.
+    /// Runs `work` on the folders. Its second argument returns whether the caller has stopped waiting.
     async fn on_files<T, F>(&mut self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,

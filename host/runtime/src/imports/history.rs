@@ -1,4 +1,4 @@
-//! `history`: the conversation as it was said.
+//! The import `history`: the original messages of the conversation.
 
 use hermes_bindings::hermes::plugin as imported;
 use imported::history as wit;
@@ -9,13 +9,13 @@ use crate::convert::{fault, header, message, part, range, range_back, role_back}
 use crate::error::{Fault, FaultKind};
 use crate::services::{HistoryQuery, Matching};
 
-/// Hits that one search gives.
+/// The most hits that one search returns.
 const HITS: u32 = 100;
 
-/// Bytes of the text that is looked for.
+/// The most bytes of a search text.
 const QUERY: usize = 64 << 10;
 
-/// Bytes of text that one call of `read` gives.
+/// The most bytes of text that one call of `read` returns.
 const PAGE: usize = 4 << 20;
 
 impl Context {

@@ -1,4 +1,4 @@
-//! `http`: what was granted of the web.
+//! The import `http`: requests to granted hosts.
 
 use hermes_bindings::hermes::plugin as imported;
 use imported::http as wit;
@@ -19,7 +19,7 @@ impl wit::Host for Context {
         let http = self.services.http.clone();
         let sent = async { Ok(http.send(Request { method, url, headers, body, timeout_ms }).await?) };
         let response = self.call.bounded(sent).await.map_err(fault);
-        // Whatever came of it, it went out.
+        // The bytes were sent even if the request failed.
         self.tally.sent(self.services.http.traffic().sent);
         let response = response?;
         Ok(wit::Response { status: response.status, headers: response.headers, body: response.body, url: response.url })

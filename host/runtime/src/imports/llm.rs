@@ -1,4 +1,4 @@
-//! `llm`: the user's models.
+//! The import `llm`: the user's models.
 
 use hermes_bindings::hermes::plugin as imported;
 use hermes_conversation::Role;
@@ -34,7 +34,7 @@ impl wit::Host for Context {
         if messages.is_empty() {
             return Err(fault(Fault::new(FaultKind::InvalidInput, "empty", "a prompt needs a message")));
         }
-        let asked = ModelRequest {
+        let model_request = ModelRequest {
             task: request.task,
             messages,
             max_tokens: request.max_tokens,
@@ -42,8 +42,8 @@ impl wit::Host for Context {
             schema: request.schema,
         };
         let models = self.services.models.clone();
-        let reply = self.call.bounded(models.complete(asked)).await.map_err(fault)?;
-        self.tally.asked_a_model(reply.usage.input.into(), reply.usage.output.into());
+        let reply = self.call.bounded(models.complete(model_request)).await.map_err(fault)?;
+        self.tally.model_called(reply.usage.input.into(), reply.usage.output.into());
         Ok(wit::Reply {
             text: reply.text,
             finish: match reply.finish {

@@ -21,9 +21,9 @@ use crate::error::{Fault, FaultKind};
 
 impl imported::types::Host for Context {}
 
-/// The contract's imports, and of WASI what the runtimes of languages link.
+/// Links the contract's imports, and the parts of WASI that language runtimes link.
 pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
-    /// Every use of an import of the contract comes by here.
+    /// Counts every use of a contract import.
     fn counted(context: &mut Context) -> &mut Context {
         context.call.host_calls += 1;
         context
@@ -45,7 +45,7 @@ pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
 }
 
 impl Context {
-    /// Runs blocking work on another thread than the one that drives the guest, and waits for it within the call's time.
+    /// Runs blocking work off the thread that drives the guest, and waits for it within the call's time.
     async fn off_thread<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
@@ -61,7 +61,7 @@ fn random(context: &mut Context) -> &mut wasmtime_wasi::random::WasiRandomCtx {
     context.ctx().ctx.random()
 }
 
-/// Whether plugins get an import of this name.
+/// Whether plugins get the import with this name.
 pub(crate) fn offers(import: &str) -> bool {
     const OFFERED: &[&str] = &["hermes:plugin/", "wasi:io/", "wasi:cli/", "wasi:clocks/", "wasi:random/"];
     OFFERED.iter().any(|package| import.starts_with(package))

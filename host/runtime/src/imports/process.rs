@@ -1,4 +1,4 @@
-//! `process`: programs that were granted, each run approved.
+//! The import `process`: granted programs, each run approved by the user.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::error::{Fault, FaultKind};
 use crate::services::Refusal;
 use hermes_capabilities::process::{self, End, Exit, GRACE, Host, Order};
 
-/// What it takes at most to end a program and to read the last it wrote.
-const ENDING: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
+/// The most time it takes to end a program and to read its last output.
+const SHUTDOWN: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
 
 impl Context {
     async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
@@ -22,9 +22,9 @@ impl Context {
         let order = Order { program, arguments, root, folder, input };
         let finder = programs.clone();
         let run = self.off_thread(move || finder.find(order, &Host::new(&|name| std::env::var_os(name)))).await?;
-        // A plugin that does not take no for an answer would else put the same question again and again.
+        // Otherwise a plugin could repeat a refused question without end.
         let may_ask = !self.call.refused;
-        if let Err(refusal) = self.call.asking(programs.approve(&run, may_ask)).await {
+        if let Err(refusal) = self.call.ask_user(programs.approve(&run, may_ask)).await {
             if !may_ask && refusal.code == Refusal::Unattended.code() {
                 let why = "not run: the user has refused this call a program already, and is not asked again";
                 return Err(Fault::new(FaultKind::Denied, Refusal::User.code(), why));
@@ -32,9 +32,9 @@ impl Context {
             self.call.refused |= refusal.code == Refusal::User.code();
             return Err(refusal);
         }
-        // It has to be ended, and its plugin to be told, before the call's own time is up.
+        // The program must have ended, and the plugin have its answer, before the call's own time is up.
         let left = self.call.time_left();
-        let most = left.saturating_sub(margin(left) + ENDING);
+        let most = left.saturating_sub(margin(left) + SHUTDOWN);
         let time = timeout_ms.map_or(most, |wanted| most.min(Duration::from_millis(wanted.into())));
         self.call.bounded(process::run(run, time)).await
     }

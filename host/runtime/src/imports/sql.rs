@@ -1,4 +1,4 @@
-//! `sql`: a database of the plugin's own, off the thread that drives the guest.
+//! The import `sql`: the plugin's own database. The work runs off the thread that drives the guest.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Context {
         let call = self.call.clone();
         let budget = Budget { until: call.work_until(), cancelled: Arc::new(move || call.is_cancelled()) };
         if database.path().is_none() {
-            // In memory there is no disk to wait for; a statement that runs on ends itself when its time is up.
+            // A database in memory waits for no disk; a long statement stops itself when its time is up.
             return work(&database, &budget).map_err(|error| fault(error.into()));
         }
         self.off_thread(move || Ok(work(&database, &budget)?)).await.map_err(fault)
@@ -53,18 +53,18 @@ fn value(value: Value) -> wit::Value {
 }
 
 impl wit::Host for Context {
-    async fn query(&mut self, asked: wit::Statement) -> Result<wit::Rows, Error> {
+    async fn query(&mut self, query: wit::Statement) -> Result<wit::Rows, Error> {
         self.on_database(move |database, budget| {
-            let found = database.query(&statement(asked), budget)?;
+            let found = database.query(&statement(query), budget)?;
             let rows = found.rows.into_iter().map(|row| row.into_iter().map(value).collect());
             Ok(wit::Rows { columns: found.columns, rows: rows.collect() })
         })
         .await
     }
 
-    async fn execute(&mut self, asked: Vec<wit::Statement>) -> Result<Vec<u64>, Error> {
+    async fn execute(&mut self, batch: Vec<wit::Statement>) -> Result<Vec<u64>, Error> {
         self.on_database(move |database, budget| {
-            let statements: Vec<Statement> = asked.into_iter().map(statement).collect();
+            let statements: Vec<Statement> = batch.into_iter().map(statement).collect();
             database.execute(&statements, budget)
         })
         .await

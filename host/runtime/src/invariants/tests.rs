@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A custom section of a component with the stamp's name, around any content.
+/// A component with one custom section: the stamp's name and the given content.
 fn component(content: &[u8]) -> Vec<u8> {
     const NAME: &[u8] = b"\x0ahermes:abi";
     let mut bytes = b"\0asm\x0d\0\x01\0\0".to_vec();
@@ -48,7 +48,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn only_what_this_installation_compiled_is_mapped(
+    fn only_code_of_this_installation_is_mapped(
         code in prop::collection::vec(any::<u8>(), 0..400),
         at: usize,
         altered: u8,

@@ -1,17 +1,17 @@
-//! Counts what an instance holds, and stops what grows beyond its limits.
+//! Counts the memory and table elements of an instance, and refuses growth beyond its limits.
 
 use wasmtime::ResourceLimiter;
 
 use super::{Limit, Limits};
 
-/// What an instance holds now, and what it was refused.
+/// What an instance uses now, and the limit that it exceeded.
 pub(crate) struct Meter {
     limits: Limits,
     memory: usize,
     elements: usize,
-    /// What the last growth that was allowed came to, until it is known that it was had.
+    /// The size of the last allowed growth, until it is known to have succeeded.
     growing: usize,
-    /// The limit that it ran into: it tells a crash for want of memory from any other.
+    /// The limit that it exceeded. It distinguishes a crash for lack of memory from other crashes.
     pub(crate) refused: Option<Limit>,
 }
 
@@ -24,18 +24,18 @@ impl Meter {
         &self.limits
     }
 
-    /// Bytes of linear memory. Memories never shrink, so this is also the most that it ever was.
+    /// Bytes of linear memory. Memories never shrink, so this is also the peak.
     pub(crate) fn memory(&self) -> usize {
         self.memory
     }
 
-    /// What `held` is when it has grown, unless that is more than is allowed.
+    /// The value of `held` after the growth, or an error if that exceeds the limit.
     fn grown(&mut self, limit: Limit, held: usize, from: usize, to: usize) -> wasmtime::Result<usize> {
         let growing = to.saturating_sub(from);
         let wanted = held.saturating_add(growing);
         if wanted > self.limits.size(limit) {
             self.refused = Some(limit);
-            // A refusal that the guest sees would only make its allocator abort without a reason.
+            // If the guest saw the refusal, its allocator would abort without a reason.
             return Err(wasmtime::Error::msg(format!("the limit `{}`", limit.name())));
         }
         self.growing = growing;
@@ -46,7 +46,7 @@ impl Meter {
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         if most.is_some_and(|most| desired > most) {
-            // Its own maximum: it asked to be refused that.
+            // The memory's own maximum, which the guest declared.
             self.growing = 0;
             return Ok(false);
         }
@@ -95,7 +95,7 @@ mod tests {
     const PAGE: usize = 64 << 10;
 
     #[test]
-    fn growth_that_was_not_had_is_not_counted() {
+    fn failed_growth_is_not_counted() {
         let mut meter = Meter::new(Limits::of(Tier::Tools));
         assert!(meter.memory_growing(0, 4 * PAGE, None).unwrap());
         assert!(meter.memory_growing(4 * PAGE, 9 * PAGE, None).unwrap());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_are_summed_and_tables_apart_from_them() {
+    fn memories_are_summed_and_tables_are_counted_separately() {
         let mut meter = Meter::new(Limits::of(Tier::Tools));
         assert!(meter.memory_growing(0, 40 << 20, None).unwrap());
         assert!(meter.table_growing(0, 20_000, None).unwrap());

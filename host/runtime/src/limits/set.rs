@@ -1,4 +1,4 @@
-//! Limits that somebody set: as a manifest asks for them, as a user grants or configures them.
+//! Limits that a manifest requests, or that a user grants or configures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,20 +17,20 @@ pub struct LimitSet(BTreeMap<Limit, u64>);
 /// Why a limit cannot be set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// Nobody knows it.
+    /// There is no limit with this name.
     #[error("there is no limit `{name}`; there are: {}", names())]
     Unknown {
-        /// As it was written.
+        /// The name as written.
         name: String,
     },
-    /// The value is none.
+    /// The value cannot be parsed.
     #[error("the limit `{name}` cannot be {found}: write {}", wanted(*.unit))]
     Value {
         /// The limit.
         name: &'static str,
-        /// As it was written.
+        /// The value as written.
         found: String,
-        /// In what it is counted.
+        /// The limit's unit.
         unit: Unit,
     },
     /// The value is out of range.
@@ -38,11 +38,11 @@ pub enum LimitError {
     Range {
         /// The limit.
         name: &'static str,
-        /// As it was written.
+        /// The value as written.
         found: String,
-        /// The least.
+        /// The lowest value.
         least: String,
-        /// The most.
+        /// The highest value.
         most: String,
     },
 }
@@ -62,7 +62,7 @@ fn wanted(unit: Unit) -> &'static str {
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 const TIMES: [(&str, u64); 3] = [("min", 60_000), ("ms", 1), ("s", 1_000)];
 
-/// A value as people write it, in the largest unit of which it is a whole number.
+/// Formats a value in the largest unit in which it is a whole number.
 pub(super) fn show(unit: Unit, value: u64) -> String {
     let units = match unit {
         Unit::Count => return value.to_string(),
@@ -79,7 +79,7 @@ fn read(unit: Unit, text: &str) -> Option<u64> {
     let (units, bare) = match unit {
         Unit::Count => (&[][..], true),
         Unit::Bytes => (&SIZES[..], true),
-        // Seconds or milliseconds? Nobody should have to guess.
+        // A bare number could mean seconds or milliseconds.
         Unit::Time => (&TIMES[..], false),
     };
     let with = |(name, size): &(&str, u64)| text.strip_suffix(name).map(|number| (number.trim_end(), *size));
@@ -93,7 +93,7 @@ impl LimitSet {
     ///
     /// # Errors
     ///
-    /// What is not known, has no unit where it needs one, or is out of range.
+    /// Returns an error if the limit is unknown, or if the value has no unit where it needs one or is out of range.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), LimitError> {
         let limit = Limit::named(name).ok_or_else(|| LimitError::Unknown { name: name.chars().take(64).collect() })?;
         let definition = limit.definition();
@@ -117,7 +117,7 @@ impl LimitSet {
         Ok(())
     }
 
-    /// This set with a value, brought into the limit's range.
+    /// This set with another value, clamped to the limit's range.
     #[must_use]
     pub fn and(mut self, limit: Limit, value: u64) -> Self {
         let definition = limit.definition();
@@ -125,35 +125,35 @@ impl LimitSet {
         self
     }
 
-    /// What it sets.
+    /// The limits of this set with their values.
     pub fn iter(&self) -> impl Iterator<Item = (Limit, u64)> + '_ {
         self.0.iter().map(|(limit, value)| (*limit, *value))
     }
 
-    /// What it sets of one limit.
+    /// The value of one limit, if this set has it.
     pub fn get(&self, limit: Limit) -> Option<u64> {
         self.0.get(&limit).copied()
     }
 
-    /// Whether it sets nothing.
+    /// Whether this set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is asked for here beyond what was granted: only that needs consent.
+    /// The limits of this request that exceed what was granted; only these need consent.
     #[must_use]
     pub fn widening(&self, granted: &Self) -> Self {
         Self(self.iter().filter(|(limit, value)| granted.get(*limit).is_none_or(|granted| *value > granted)).collect())
     }
 
-    /// What takes effect of what is asked for here: nothing that was not granted, and no more than that.
+    /// The part of this request that takes effect: granted limits only, each at most at its granted value.
     #[must_use]
     pub fn within(&self, granted: &Self) -> Self {
         let both = |(limit, value): (Limit, u64)| Some((limit, value.min(granted.get(limit)?)));
         Self(self.iter().filter_map(both).collect())
     }
 
-    /// What a person is asked to agree to, a line for each limit.
+    /// One line for each limit, for the question whether the user agrees.
     pub fn lines(&self, tier: Tier) -> Vec<String> {
         let line = |(limit, value): (Limit, u64)| {
             let definition = limit.definition();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_is_refused_with_what_would_be_one() {
+    fn an_invalid_limit_is_refused_with_a_hint() {
         for (name, written, part) in [
             ("memroy", json!("1GiB"), "there are: memory, table_elements"),
             ("memory", json!("much"), "such as 64MiB"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_goes_beyond_the_grant_widens_it_and_only_what_was_granted_counts() {
+    fn only_values_above_the_grant_widen_it_and_only_granted_values_take_effect() {
         let asked = LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Cpu, 9_000);
         let granted = LimitSet::default().and(Limit::Memory, 256 << 20).and(Limit::ToolTime, 60_000);
         assert_eq!(asked.widening(&granted), asked);
@@ -284,14 +284,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(place in 0..LIMITS.len(), value: u64) {
-            let set = LimitSet::default().and(LIMITS[place].limit, value);
+        fn a_serialized_set_deserializes_to_the_same_set(index in 0..LIMITS.len(), value: u64) {
+            let set = LimitSet::default().and(LIMITS[index].limit, value);
             let text = serde_json::to_string(&set).unwrap();
             prop_assert_eq!(serde_json::from_str::<LimitSet>(&text).unwrap(), set, "{}", text);
         }
 
         #[test]
-        fn no_text_is_more_than_refused(name in "[a-z_]{0,20}|memory|cpu", text: String) {
+        fn any_text_is_parsed_or_refused(name in "[a-z_]{0,20}|memory|cpu", text: String) {
             let mut set = LimitSet::default();
             if set.set(&name, &Value::String(text)).is_ok() {
                 let (limit, value) = set.iter().next().unwrap();

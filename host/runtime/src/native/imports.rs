@@ -1,4 +1,4 @@
-//! The imports by name, for code that does not come by the linker: a native library.
+//! The imports by name, for native libraries, which have no linker.
 
 use hermes_bindings::hermes::plugin as imported;
 
@@ -8,7 +8,7 @@ use crate::limits::Limit;
 macro_rules! imports {
     ($($interface:ident { $($function:ident($($argument:ident),*);)+ })+) => {
         impl Context {
-            /// Carries out an import by the bytes of its arguments. An error ends the call, as a trap does.
+            /// Carries out an import with serialized arguments. An error ends the call, as a trap does.
             pub(crate) async fn import(
                 &mut self,
                 interface: &str,

@@ -1,4 +1,4 @@
-//! Opening a library, and what is in it.
+//! Opening a native library, and its function tables.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::interfaces::interfaces;
 use crate::loaded::Exports;
 use crate::stamp::{self, OFFERED};
 
-/// A library that was opened and found to fit. It is never closed: its code may be anywhere on a stack.
+/// An open library that fits the contract. It is never closed, because its code may be on any thread's stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Library {
     pub(crate) enter: extern "C" fn(abi::Import),
@@ -48,7 +48,7 @@ macro_rules! exports_of_a_library {
 
 interfaces!(exports_of_a_library);
 
-/// What this process has opened, by its bytes: once each, since nothing is ever closed.
+/// The libraries that this process has opened, by the hash of their bytes. Each is opened once and never closed.
 static OPENED: Mutex<Option<HashMap<blake3::Hash, Library>>> = Mutex::new(None);
 
 fn unfit(why: impl Into<String>) -> LoadError {
@@ -56,7 +56,7 @@ fn unfit(why: impl Into<String>) -> LoadError {
 }
 
 impl Library {
-    /// Opens a library by its bytes, through a file that lies in `folder` meanwhile: what was checked is what is opened.
+    /// Opens a library from its bytes through a temporary file in `folder`, so that the checked bytes are the ones opened.
     pub(crate) fn open(bytes: &[u8], folder: &Path) -> Result<Self, LoadError> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = opened.get_or_insert_with(HashMap::new);
@@ -68,7 +68,7 @@ impl Library {
         let ending = std::env::consts::DLL_SUFFIX;
         let mut file = tempfile::Builder::new().prefix("native-").suffix(ending).tempfile_in(folder).map_err(at)?;
         file.write_all(bytes).map_err(at)?;
-        // Closed, since Windows opens no library that somebody writes.
+        // Closed first: Windows does not open a library that is open for writing.
         let path = file.into_temp_path();
         let library = Self::of(header(&path)?)?;
         opened.insert(digest, library);
@@ -97,21 +97,21 @@ impl Library {
         if library.exports().names().is_empty() { Err(LoadError::NoKind) } else { Ok(library) }
     }
 
-    /// What it is.
+    /// The interfaces that it exports.
     pub(crate) fn exports(&self) -> Exports {
         self.tables.exports()
     }
 }
 
-/// The header of the library in a file, which stays open for good.
+/// The header of the library in a file. The library stays open for the rest of the process.
 #[allow(unsafe_code)]
 fn header(path: &Path) -> Result<&'static abi::LibHeader, LoadError> {
-    // SAFETY: opening a library runs what it initialises itself with. The user has granted these very bytes as native
-    // code, which is the right to do anything in this process.
+    // SAFETY: opening a library runs its initialisation code. The user has granted these very bytes as native code,
+    // which includes the right to do anything in this process.
     let library = unsafe { libloading::Library::new(path) }
         .map_err(|error| unfit(format!("the system does not open it: {}", cause(&error))))?;
-    // SAFETY: a library that has this symbol says that it is such a header, the first bytes of which are compared with
-    // a magic number before anything else of it is read.
+    // SAFETY: a library with this symbol declares it to be such a header. The first bytes of the header are compared
+    // with a magic number before anything else of it is read.
     let header = match unsafe { library.get::<abi::AbiHeaderRef>(abi::SYMBOL) } {
         Ok(symbol) => *symbol,
         Err(_) => {
@@ -120,7 +120,7 @@ fn header(path: &Path) -> Result<&'static abi::LibHeader, LoadError> {
             ));
         }
     };
-    // What the symbol leads to lives as long as the library: for ever, even where it does not fit.
+    // The symbol's target must live as long as the process, even if the library does not fit.
     std::mem::forget(library);
     header.upgrade().map_err(|error| {
         tracing::debug!(%error, "a native library does not fit");

@@ -1,6 +1,6 @@
-//! Headers that no library of this SDK has, and what is no library.
+//! Libraries that were not built with this SDK, and files that are not libraries.
 
-// What the derive makes for a table is not all used here.
+// Parts of what the derive generates for a table are not used here.
 #![allow(dead_code)]
 
 use abi_stable::StableAbi;
@@ -42,7 +42,7 @@ fn plugin(stamp: &'static str, fingerprint: u64) -> PluginRef {
     .leak_into_prefix()
 }
 
-/// As a library has it that was built with an SDK of another draft.
+/// The root module of a library that was built with another draft of the SDK.
 #[repr(C)]
 #[derive(StableAbi)]
 #[sabi(kind(Prefix(prefix_ref = OtherRef)))]
@@ -65,7 +65,7 @@ macro_rules! header {
         extern "C" fn constructor() -> RootModuleResult {
             abi_stable::library::__call_root_module_loader(|| -> $type { $make })
         }
-        // SAFETY: the constructor gives what the type says.
+        // SAFETY: the constructor returns the declared type.
         #[allow(unsafe_code)]
         let header = unsafe { LibHeader::from_constructor::<$type>(constructor, CheckTypeLayout::$layout) };
         let header: &'static LibHeader = Box::leak(Box::new(header));
@@ -82,7 +82,7 @@ fn why(error: Option<LoadError>) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_one_line_that_says_what_to_do() {
+fn an_unfit_library_is_refused_in_one_line_that_says_what_to_do() {
     let other = why(header!(OtherRef, Other { stamp: RStr::from_str(STAMP), leave }.leak_into_prefix(), Yes));
     assert!(other.contains("laid out in another way") && other.contains("build it again"), "{other}");
     let silent = why(header!(PluginRef, plugin(STAMP, FINGERPRINT), No));
@@ -96,9 +96,9 @@ fn what_does_not_fit_is_refused_in_one_line_that_says_what_to_do() {
 }
 
 #[test]
-fn what_is_no_library_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn a_file_that_is_not_a_library_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let junk = why(Library::open(b"this is no library", folder.path()).err());
     assert!(junk.contains("the system does not open it"), "{junk}");
-    assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0, "nothing is left");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder exists").count(), 0, "nothing is left");
 }

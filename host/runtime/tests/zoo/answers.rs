@@ -1,4 +1,4 @@
-//! A crash in each function of each kind: named, and over with the call.
+//! A crash in each function of each kind is reported by name and ends only its call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use hermes_runtime::{
 };
 use hermes_zoo::Shell;
 
-use crate::Cage;
+use crate::Fixture;
 
 fn pressure() -> Pressure {
     Pressure {
@@ -29,8 +29,8 @@ fn request() -> PlanRequest {
     PlanRequest { pressure: pressure(), view: Vec::new(), focus: None, memory_context: String::new() }
 }
 
-/// Calls a function; none where the host has no use for it alone.
-async fn ask(instance: &Instance, function: &str) -> Option<Result<(), CallError>> {
+/// Calls a function; `None` if the host never calls it by itself.
+async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallError>> {
     let range = MessageRange::new(MessageId(1), MessageId(2));
     let turn = TurnRecord { number: 1, user: "u".into(), assistant: "a".into(), messages: range };
     let query = Query { turn: 1, text: "t".into(), budget: 10, extra: Vec::new() };
@@ -62,15 +62,15 @@ async fn a_crash_in_any_function_is_named_and_the_next_call_works() {
     let all = shell.exports();
     let mut crashed = 0;
     for function in &all {
-        let cage = Cage::new(&shell.clone().body(function, "unreachable").build(), Tier::Session);
-        let instance = Instance::new(Arc::clone(&cage.recipe));
-        let Some(result) = ask(&instance, function).await else { continue };
+        let fixture = Fixture::new(&shell.clone().body(function, "unreachable").build(), Tier::Session);
+        let instance = Instance::new(Arc::clone(&fixture.recipe));
+        let Some(result) = call(&instance, function).await else { continue };
         crashed += 1;
         let error = result.expect_err(function);
         let name = function.split_once('/').unwrap().1;
         assert!(error.to_string().starts_with(&format!("plugin `beast` 0.1.0, `{name}`: it crashed: ")), "{error}");
         let other = if function == "tools/catalog" { "skills/index" } else { "tools/catalog" };
-        ask(&instance, other).await.unwrap().unwrap_or_else(|error| panic!("after {function}: {error}"));
+        call(&instance, other).await.unwrap().unwrap_or_else(|error| panic!("after {function}: {error}"));
     }
     assert_eq!(crashed, 16, "{all:?}");
 }

@@ -1,4 +1,4 @@
-//! Files that are no plugins, or plugins for another host: refused in words before anything of them runs.
+//! Files that are not plugins, or plugins for another host, are refused with a reason before any of their code runs.
 
 use hermes_runtime::LoadError;
 use hermes_zoo::Shell;
@@ -28,7 +28,7 @@ world more { include tools-plugin; import back-door; }
 interface back-door { open: func() -> u32; }";
 
 #[test]
-fn what_is_no_plugin_of_this_contract_is_refused_with_the_reason() {
+fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
     let component = good();
     let old = Shell::with_tool("nop").version("0.0.9").build();
     let newer = Shell::with_tool("nop").version("0.2.0").build();
@@ -59,7 +59,7 @@ fn what_is_no_plugin_of_this_contract_is_refused_with_the_reason() {
             importing("sockets-too", SOCKETS, "instance-network", "count"),
             &["wasi:sockets/instance-network"],
         ),
-        ("one that wants what there is not", importing("more", AMBIENT, "back-door", "open"), &["back-door"]),
+        ("one that imports an unknown interface", importing("more", AMBIENT, "back-door", "open"), &["back-door"]),
     ] {
         let refusal = refusal(&bytes);
         for part in says {
@@ -69,14 +69,14 @@ fn what_is_no_plugin_of_this_contract_is_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_of_another_shape_is_named_at_the_latest_when_it_is_first_used() {
+async fn an_export_of_another_shape_is_reported_at_its_first_use_at_the_latest() {
     let odd = Shell::of("tools-plugin").rewritten("catalog: func() -> list<tool>;", "catalog: func() -> u32;").build();
     match runtime().load(&odd) {
         Err(LoadError::Shape { why, .. }) => assert!(why.contains("tools"), "{why}"),
         Err(other) => panic!("{other}"),
         Ok(_) => {
-            let cage = crate::Cage::new(&odd, hermes_runtime::Tier::Tools);
-            let error = cage.tool("good").await.unwrap_err();
+            let fixture = crate::Fixture::new(&odd, hermes_runtime::Tier::Tools);
+            let error = fixture.tool("good").await.unwrap_err();
             assert!(
                 error.cause.is_failure() && error.to_string().contains("its export `tools` does not fit"),
                 "{error}"
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_bytes_are_more_than_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), dressed: bool) {
+    fn random_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), dressed: bool) {
         let header: &[u8] = if dressed { b"\0asm\x0d\0\x01\0" } else { b"" };
         let bytes = [header, &bytes].concat();
         prop_assert!(!refusal(&bytes).is_empty());
@@ -99,7 +99,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// What loads in spite of it is a plugin still; what does not is told why.
+    /// A damaged component either still loads as a plugin or is refused with a reason.
     #[test]
     fn a_damaged_component_never_harms_the_host(
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..8),

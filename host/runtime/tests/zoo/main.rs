@@ -1,4 +1,4 @@
-//! Hostile plugins in the runtime: each meets an error in words, within its limits, and the next call works.
+//! Hostile plugins in the runtime: each gets a clear error within its limits, and the next call works.
 #![allow(clippy::unwrap_used)]
 
 mod answers;
@@ -15,24 +15,24 @@ use hermes_conversation::{Header, Message, MessageId, MessageRange};
 use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Level, Reporter};
 use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 
-/// Nothing in here may take that long, on however busy a machine.
+/// No call may take longer, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is around a plugin: an empty conversation, no model, and an ear.
+/// The services of a plugin in these tests: an empty conversation, no model, and a log that the tests read.
 #[derive(Default)]
-struct World {
-    heard: Mutex<Vec<(Level, String)>>,
+struct TestServices {
+    log_lines: Mutex<Vec<(Level, String)>>,
 }
 
-impl Reporter for World {
+impl Reporter for TestServices {
     fn log(&self, level: Level, text: &str) {
-        self.heard.lock().unwrap().push((level, text.to_owned()));
+        self.log_lines.lock().unwrap().push((level, text.to_owned()));
     }
     fn progress(&self, _: &str) {}
 }
 
 #[async_trait]
-impl History for World {
+impl History for TestServices {
     fn whole(&self) -> Option<MessageRange> {
         None
     }
@@ -48,14 +48,14 @@ impl History for World {
     async fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
         Ok(None)
     }
-    /// Takes its time.
+    /// A slow search.
     async fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         std::thread::sleep(Duration::from_millis(600));
         Ok(Vec::new())
     }
 }
 
-/// Limits that a test of them need not wait for.
+/// Limits low enough for quick tests.
 fn tight() -> LimitSet {
     LimitSet::default()
         .and(Limit::Cpu, 1_000)
@@ -67,25 +67,25 @@ fn tight() -> LimitSet {
         .and(Limit::Input, 1 << 20)
 }
 
-/// A plugin in a world of its own.
-struct Cage {
-    world: Arc<World>,
+/// A plugin with its own services.
+struct Fixture {
+    services: Arc<TestServices>,
     recipe: Arc<Recipe>,
 }
 
-impl Cage {
+impl Fixture {
     fn new(component: &[u8], tier: Tier) -> Self {
         Self::within(component, tier, &tight())
     }
 
     fn within(component: &[u8], tier: Tier, set: &LimitSet) -> Self {
-        let world = Arc::new(World::default());
+        let services = Arc::new(TestServices::default());
         let limits = Limits::of(tier).with(set);
         let loaded = runtime().load(component).unwrap_or_else(|error| panic!("{error}"));
-        let services =
-            Services { reporter: world.clone(), history: world.clone(), may_read: true, ..Services::nothing() };
-        let recipe = Arc::new(Recipe { services, ..Recipe::alone("beast", loaded, limits) });
-        Self { world, recipe }
+        let all =
+            Services { reporter: services.clone(), history: services.clone(), may_read: true, ..Services::nothing() };
+        let recipe = Arc::new(Recipe { services: all, ..Recipe::alone("beast", loaded, limits) });
+        Self { services, recipe }
     }
 
     async fn tool(&self, name: &str) -> Result<String, CallError> {
@@ -94,8 +94,8 @@ impl Cage {
         called.expect("no call outlasts its limits").map(|output| output.content)
     }
 
-    fn heard(&self) -> Vec<(Level, String)> {
-        self.world.heard.lock().unwrap().clone()
+    fn log_lines(&self) -> Vec<(Level, String)> {
+        self.services.log_lines.lock().unwrap().clone()
     }
 }
 
@@ -103,7 +103,7 @@ fn runtime() -> Runtime {
     Runtime::new(code())
 }
 
-/// Compiled code of this run's plugins, which nobody needs afterwards.
+/// The folder for compiled code of this test run; removed afterwards.
 fn code() -> PathBuf {
     use std::sync::OnceLock;
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();

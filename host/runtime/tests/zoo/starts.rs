@@ -1,17 +1,17 @@
-//! Plugins that misbehave before they can be asked anything.
+//! Plugins that misbehave before their first call.
 
 use std::sync::Arc;
 
 use hermes_runtime::{Cause, Instance, Limit, Tier};
 use hermes_zoo::{LOOP, Shell};
 
-use crate::{Cage, tight};
+use crate::{Fixture, tight};
 
 async fn refused(name: &str, shell: Shell, says: &[&str]) {
-    let cage = Cage::new(&shell.build(), Tier::Tools);
-    // Each time anew: a plugin that does not start leaves nothing behind.
+    let fixture = Fixture::new(&shell.build(), Tier::Tools);
+    // Twice: a plugin that does not start leaves nothing behind.
     for _ in 0..2 {
-        let error = cage.tool("good").await.expect_err(name);
+        let error = fixture.tool("good").await.expect_err(name);
         assert!(error.cause.is_failure(), "{name}: {error}");
         let error = error.to_string();
         for part in ["plugin `beast`"].iter().chain(says) {
@@ -21,7 +21,7 @@ async fn refused(name: &str, shell: Shell, says: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plugin_that_does_not_start_says_why_each_time() {
+async fn a_plugin_that_does_not_start_gives_the_reason_each_time() {
     let good = || Shell::with_tool("nop");
     let error = {
         let mut shell = good();
@@ -45,33 +45,33 @@ async fn a_plugin_that_does_not_start_says_why_each_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plugin_that_takes_too_long_to_start_runs_into_its_time() {
+async fn a_plugin_that_starts_too_slowly_reaches_its_start_time() {
     let slow = Shell::with_tool("nop").body("lifecycle/configure", LOOP).build();
-    let cage = Cage::within(&slow, Tier::Tools, &tight().and(Limit::StartTime, 100).and(Limit::Cpu, 60_000));
-    let error = cage.tool("good").await.unwrap_err();
+    let fixture = Fixture::within(&slow, Tier::Tools, &tight().and(Limit::StartTime, 100).and(Limit::Cpu, 60_000));
+    let error = fixture.tool("good").await.unwrap_err();
     assert!(matches!(error.cause, Cause::Deadline { limit: Limit::StartTime, .. }), "{error}");
     assert!(error.to_string().contains("plugins.settings.beast.limits.start_time"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plugin_of_more_parts_than_it_may_have_is_told_so() {
-    // With an import it is made of three modules: its own, and two that bring it together with the host.
+async fn a_plugin_with_too_many_modules_gets_an_error_that_names_the_limit() {
+    // With an import, it consists of three modules: its own, and two that connect it to the host.
     let parts = Shell::with_tool("(call $log/write (i32.const 2) (i32.const 8192) (i32.const 4))")
         .import("log", "write")
         .build();
-    let cage = Cage::within(&parts, Tier::Tools, &tight().and(Limit::Instances, 1));
-    let error = cage.tool("good").await.unwrap_err().to_string();
+    let fixture = Fixture::within(&parts, Tier::Tools, &tight().and(Limit::Instances, 1));
+    let error = fixture.tool("good").await.unwrap_err().to_string();
     assert!(error.contains("`instances`") && error.contains("plugins.settings.beast.limits.instances"), "{error}");
-    let cage = Cage::new(&parts, Tier::Tools);
-    assert_eq!(cage.tool("bad").await.unwrap(), "good");
+    let fixture = Fixture::new(&parts, Tier::Tools);
+    assert_eq!(fixture.tool("bad").await.unwrap(), "good");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_will_not_leave_keeps_nobody() {
+async fn a_plugin_that_does_not_end_its_session_blocks_nothing() {
     let clingy = Shell::of("tools-plugin").body("lifecycle/session-end", LOOP).build();
-    let cage = Cage::within(&clingy, Tier::Tools, &tight().and(Limit::TurnTime, 200));
-    let instance = Instance::new(Arc::clone(&cage.recipe));
+    let fixture = Fixture::within(&clingy, Tier::Tools, &tight().and(Limit::TurnTime, 200));
+    let instance = Instance::new(Arc::clone(&fixture.recipe));
     assert!(instance.catalog().await.unwrap().is_empty());
     drop(instance);
-    assert!(Instance::new(cage.recipe).catalog().await.unwrap().is_empty());
+    assert!(Instance::new(fixture.recipe).catalog().await.unwrap().is_empty());
 }

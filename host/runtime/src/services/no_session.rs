@@ -1,4 +1,4 @@
-//! What a plugin meets where there is no session: nobody listens, nobody answers, nothing was said.
+//! Services without a session: logs go nowhere, models and approvals are denied, the history is empty.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,28 +21,28 @@ use hermes_capabilities::files::Roots;
 use hermes_capabilities::http::Http;
 use hermes_capabilities::process::Run;
 
-/// Stands for everybody that a session would have: for rehearsals, laboratories and tests, which put in their place
-/// what they are about. Only the time is told as it is.
+/// Implements every service for a plugin outside of a session: for rehearsals, measurements and tests, which replace the
+/// services that they examine. Only the clock is real.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoSession;
 
-impl Nobody {
-    /// The model of a session that has none.
+impl NoSession {
+    /// A placeholder model.
     fn model() -> Model {
         Model { provider: "none".to_owned(), name: "none".to_owned(), context_length: 128_000 }
     }
 }
 
 fn denied<T>() -> Result<T, Fault> {
-    Err(Fault::new(FaultKind::Denied, "nobody", "there is no session, and so nobody to answer this"))
+    Err(Fault::new(FaultKind::Denied, "nobody", "there is no session that could answer this"))
 }
 
-impl Reporter for Nobody {
+impl Reporter for NoSession {
     fn log(&self, _: Level, _: &str) {}
     fn progress(&self, _: &str) {}
 }
 
-impl Clock for Nobody {
+impl Clock for NoSession {
     fn now(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -54,7 +54,7 @@ impl Clock for Nobody {
 }
 
 #[async_trait]
-impl Models for Nobody {
+impl Models for NoSession {
     fn resolve(&self, _: &str) -> Result<Model, Fault> {
         denied()
     }
@@ -69,7 +69,7 @@ impl Models for Nobody {
 }
 
 #[async_trait]
-impl History for Nobody {
+impl History for NoSession {
     fn whole(&self) -> Option<MessageRange> {
         None
     }
@@ -96,15 +96,15 @@ impl History for Nobody {
 }
 
 #[async_trait]
-impl Approval for Nobody {
+impl Approval for NoSession {
     async fn process(&self, run: &Run, _: bool) -> Result<(), Fault> {
-        let why = format!("{:?} was not run: nobody can be asked to approve it here", run.program);
+        let why = format!("{:?} was not run: without a session, no user can approve it", run.program);
         Err(Fault::new(FaultKind::Denied, Refusal::Unattended.code(), why))
     }
 }
 
 impl Recipe {
-    /// A plugin by itself, in a session of nobody's: without configuration and without rights.
+    /// A recipe for a plugin outside of a session: without configuration and without rights.
     pub fn alone(plugin: &str, loaded: Arc<Loaded>, limits: Limits) -> Self {
         Self {
             plugin: plugin.to_owned(),
@@ -112,13 +112,13 @@ impl Recipe {
             loaded,
             config: "{}".to_owned(),
             session: SessionInfo {
-                id: "nobody".to_owned(),
+                id: "none".to_owned(),
                 parent: None,
                 platform: "none".to_owned(),
                 purpose: "primary".to_owned(),
                 profile: "default".to_owned(),
                 workspace: None,
-                model: Nobody::model(),
+                model: NoSession::model(),
             },
             start: Start::Fresh,
             services: Services::nothing(),
@@ -130,14 +130,14 @@ impl Recipe {
 }
 
 impl Services {
-    /// Nobody, and no right but to documents that are forgotten.
+    /// Services without a session, and no right except to documents in memory.
     pub fn nothing() -> Self {
         Self {
-            reporter: Arc::new(Nobody),
-            clock: Arc::new(Nobody),
-            models: Arc::new(Nobody),
+            reporter: Arc::new(NoSession),
+            clock: Arc::new(NoSession),
+            models: Arc::new(NoSession),
             may_ask: false,
-            history: Arc::new(Nobody),
+            history: Arc::new(NoSession),
             may_read: false,
             documents: vec![Arc::new(Documents::in_memory())],
             files: Arc::new(Roots::new(Vec::new())),
