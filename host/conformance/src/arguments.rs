@@ -1,20 +1,20 @@
-//! Values made from JSON Schemas: some that fit, and many that do not.
+//! Generates values from JSON Schemas: some valid, many invalid.
 
 use serde_json::{Map, Value, json};
 
-/// Bytes of a text that is far larger than any model would write.
+/// Bytes of a text far larger than any that a model would write.
 const HUGE: usize = 1 << 20;
-/// Text that breaks what counts bytes for characters, or takes the first byte for a letter.
+/// Text that breaks code which confuses bytes with characters, or expects ASCII.
 pub(crate) const UNICODE: &str = "é\u{0}\u{202e}語😀\u{feff}\u{fffd}\n\r\t\"'\\";
-/// Schemas within schemas that are followed.
+/// How many nested schemas are followed.
 const DEPTH: usize = 8;
 
-/// A value that a schema admits, as far as it is plain.
-pub(crate) fn fitting(schema: &Value) -> Value {
-    fitting_at(schema, schema, 0)
+/// A value that the schema admits. Understands only simple schemas.
+pub(crate) fn valid(schema: &Value) -> Value {
+    valid_at(schema, schema, 0)
 }
 
-fn fitting_at(schema: &Value, root: &Value, depth: usize) -> Value {
+fn valid_at(schema: &Value, root: &Value, depth: usize) -> Value {
     let schema = resolved(schema, root);
     if depth > DEPTH {
         return Value::Null;
@@ -27,7 +27,7 @@ fn fitting_at(schema: &Value, root: &Value, depth: usize) -> Value {
     }
     for choice in ["oneOf", "anyOf", "allOf"] {
         if let Some(first) = schema.get(choice).and_then(|all| all.get(0)) {
-            return fitting_at(first, root, depth + 1);
+            return valid_at(first, root, depth + 1);
         }
     }
     match type_of(schema) {
@@ -35,11 +35,11 @@ fn fitting_at(schema: &Value, root: &Value, depth: usize) -> Value {
             let properties = schema.get("properties").and_then(Value::as_object);
             let fitted = properties.into_iter().flatten();
             let fitted: Map<String, Value> =
-                fitted.map(|(name, property)| (name.clone(), fitting_at(property, root, depth + 1))).collect();
+                fitted.map(|(name, property)| (name.clone(), valid_at(property, root, depth + 1))).collect();
             Value::Object(fitted)
         }
         "array" => {
-            let item = schema.get("items").map(|items| fitting_at(items, root, depth + 1));
+            let item = schema.get("items").map(|items| valid_at(items, root, depth + 1));
             Value::Array(item.into_iter().collect())
         }
         "integer" => json!(least(schema).ceil() as i64),
@@ -78,7 +78,7 @@ fn type_of(schema: &Value) -> &str {
 }
 
 /// Values for a property that are wrong, empty, huge or strange.
-pub(crate) fn unfit(schema: &Value) -> Vec<Value> {
+pub(crate) fn invalid_values(schema: &Value) -> Vec<Value> {
     let mut values = vec![Value::Null, json!([]), json!({}), json!(true), json!(-1), json!(1.5), json!(""), json!("x")];
     values.extend([json!(i64::MAX), json!(u64::MAX), json!(1e308), json!(UNICODE)]);
     if matches!(type_of(schema), "string" | "array") {
@@ -90,17 +90,17 @@ pub(crate) fn unfit(schema: &Value) -> Vec<Value> {
     values
 }
 
-/// Arguments that a model might write by mistake, and some that only an enemy would.
-pub(crate) fn mistaken(schema: &Value) -> Vec<String> {
+/// Arguments that a model might write by mistake, and some that only an attacker would write.
+pub(crate) fn invalid_arguments(schema: &Value) -> Vec<String> {
     let mut all: Vec<String> = ["", "  ", "null", "[]", "7", "\"text\"", "{", "{\"a\":", "not json", "\u{0}", "{}"]
         .map(str::to_owned)
         .to_vec();
     all.push(format!("{}1{}", "[".repeat(500), "]".repeat(500)));
     all.push(json!({ "no such argument": UNICODE }).to_string());
-    let fitted = fitting(schema);
+    let fitted = valid(schema);
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
-        for value in unfit(resolved(property, schema)) {
+        for value in invalid_values(resolved(property, schema)) {
             let mut arguments = fitted.as_object().cloned().unwrap_or_default();
             arguments.insert(name.clone(), value);
             all.push(Value::Object(arguments).to_string());
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_admitted_by_the_schema() {
+    fn a_generated_value_matches_the_schema() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -140,14 +140,18 @@ mod tests {
             "items": [{ "id": 7 }],
             "deep": { "on": true },
         });
-        assert_eq!(fitting(&schema), expected);
-        let mistaken = mistaken(&schema);
-        assert!(mistaken.len() > 80 && !mistaken.contains(&expected.to_string()), "{}", mistaken.len());
+        assert_eq!(valid(&schema), expected);
+        let invalid_arguments = invalid_arguments(&schema);
+        assert!(
+            invalid_arguments.len() > 80 && !invalid_arguments.contains(&expected.to_string()),
+            "{}",
+            invalid_arguments.len()
+        );
     }
 
     #[test]
-    fn a_schema_that_names_itself_comes_to_an_end() {
+    fn a_recursive_schema_gives_a_finite_value() {
         let schema = json!({ "type": "object", "properties": { "next": { "$ref": "#" } } });
-        assert!(fitting(&schema).is_object());
+        assert!(valid(&schema).is_object());
     }
 }

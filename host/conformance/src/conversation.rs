@@ -1,4 +1,4 @@
-//! A conversation in memory, as plugins read it.
+//! A conversation in memory that plugins can read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use hermes_lab::generate::{Event, Scenario};
 use hermes_plugin_host::Fault;
 use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery, Matching};
 
-/// Characters of a message that a hit shows.
+/// The most bytes of a message that a search hit shows.
 const EXCERPT: usize = 600;
 
-/// What was said, and the summaries that stand for parts of it.
+/// The messages of a conversation, and the summaries that replace some of them.
 #[derive(Default)]
-pub(crate) struct Spoken {
+pub(crate) struct TestHistory {
     state: Mutex<State>,
 }
 
@@ -26,7 +26,7 @@ struct State {
     summaries: HashMap<String, String>,
 }
 
-impl Spoken {
+impl TestHistory {
     pub(crate) fn of(conversation: Conversation) -> Self {
         Self { state: Mutex::new(State { conversation, summaries: HashMap::new() }) }
     }
@@ -39,14 +39,14 @@ impl Spoken {
         self.state().conversation.clone()
     }
 
-    pub(crate) fn say(&self, draft: Draft) {
+    pub(crate) fn push(&self, draft: Draft) {
         let mut state = self.state();
         let next = state.conversation.messages().last().map_or(1, |last| last.id.0 + 1);
         state.conversation.push(draft.numbered(MessageId(next)));
     }
 
-    /// Takes the summaries of a view into account.
-    pub(crate) fn show(&self, view: &View) {
+    /// Adds the summaries of a view.
+    pub(crate) fn add_summaries(&self, view: &View) {
         let mut state = self.state();
         for Summary { key, content, .. } in view.summaries() {
             state.summaries.entry(key.clone()).or_insert_with(|| content.clone());
@@ -55,7 +55,7 @@ impl Spoken {
 }
 
 #[async_trait]
-impl History for Spoken {
+impl History for TestHistory {
     fn whole(&self) -> Option<MessageRange> {
         self.state().conversation.whole()
     }
@@ -91,12 +91,12 @@ impl History for Spoken {
         Ok(self.state().summaries.get(key).cloned())
     }
 
-    /// By the words that a message has; newer ones first among those with as many.
+    /// Scores a message by how many of the words it contains; equal scores are sorted newest first.
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        let asked = query.text.to_lowercase();
+        let text = query.text.to_lowercase();
         let words: Vec<&str> = match query.matching {
-            Matching::Phrase => vec![asked.trim()],
-            Matching::Any | Matching::All => asked.split_whitespace().collect(),
+            Matching::Phrase => vec![text.trim()],
+            Matching::Any | Matching::All => text.split_whitespace().collect(),
         };
         let state = self.state();
         let mut hits: Vec<HistoryHit> = Vec::new();
@@ -105,8 +105,8 @@ impl History for Spoken {
             let fits = (query.roles.is_empty() || query.roles.contains(&message.role))
                 && (query.tools.is_empty() || tool.is_some_and(|tool| query.tools.contains(tool)))
                 && query.within.is_none_or(|within| within.contains(message.id));
-            let said = message.content.to_lowercase();
-            let found = words.iter().filter(|word| !word.is_empty() && said.contains(**word)).count();
+            let content = message.content.to_lowercase();
+            let found = words.iter().filter(|word| !word.is_empty() && content.contains(**word)).count();
             let enough = if query.matching == Matching::All { words.len() } else { 1 };
             if fits && found >= enough.max(1) {
                 let excerpt = message.content[..message.content.floor_char_boundary(EXCERPT)].to_owned();
@@ -118,20 +118,20 @@ impl History for Spoken {
     }
 }
 
-/// The session that the plugin serves.
+/// The id of the session that the plugin serves.
 pub(crate) const SESSION: &str = "conformance";
 
-/// The conversation of a seed, up to a request that is due where all its calls are answered; every turn of it.
+/// A generated conversation that ends with a user message whose request is due; all calls are answered.
 pub(crate) fn generated(seed: u64, turns: u32) -> Conversation {
     let scenario = Scenario::new(seed, turns);
     let mut drafts: Vec<Draft> = scenario.drafts().cloned().collect();
-    // One that ends with a reply has no newest request: the user asks on.
+    // If the conversation ends with a reply, the user asks another question.
     let last = drafts.last().map_or(0, |draft| draft.created_at);
     drafts.push(Draft::user("And what is left to do?", last + 1_000));
     numbered(drafts)
 }
 
-/// The drafts and requests of a seed, in order: none stands for a request.
+/// The messages and requests of a seed, in order; `None` is a request.
 pub(crate) fn script(seed: u64) -> Vec<Option<Draft>> {
     let scenario = Scenario::new(seed, Scenario::usual_turns(seed).max(3));
     let steps = scenario.events.into_iter().filter_map(|event| match event {
@@ -142,7 +142,7 @@ pub(crate) fn script(seed: u64) -> Vec<Option<Draft>> {
     steps.collect()
 }
 
-/// One turn with a call, in words that can be looked for.
+/// One turn with a tool call, in words that tests can search for.
 pub(crate) fn short() -> Conversation {
     let call = ToolCall {
         id: "call-1".to_owned(),
@@ -160,7 +160,7 @@ pub(crate) fn short() -> Conversation {
     ])
 }
 
-/// Where time stands still: 2026-01-01, 00:00 UTC.
+/// The fixed time of the clock, in Unix milliseconds: 2026-01-01, 00:00 UTC.
 pub(crate) const START_MS: u64 = 1_767_225_600_000;
 
 fn numbered(drafts: Vec<Draft>) -> Conversation {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_up_is_a_valid_conversation() {
+    fn generated_conversations_are_valid() {
         for conversation in (0..30).map(|seed| generated(seed, 4)).chain([short()]) {
             assert_eq!(validity::check(&render::render(&conversation, &View::default())), Ok(()));
             assert_eq!(conversation.messages().last().unwrap().role, Role::User);
@@ -183,8 +183,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_search_finds_words_by_role_and_place_best_first() {
-        let spoken = Spoken::of(short());
+    async fn a_search_finds_words_by_role_best_first() {
+        let history = TestHistory::of(short());
         let query = HistoryQuery {
             text: "Ferry ORDER".to_owned(),
             matching: Matching::Any,
@@ -195,7 +195,7 @@ mod tests {
             limit: 10,
         };
         let ids = async |query: &HistoryQuery| {
-            spoken.search(query).await.unwrap().iter().map(|hit| hit.id.0).collect::<Vec<_>>()
+            history.search(query).await.unwrap().iter().map(|hit| hit.id.0).collect::<Vec<_>>()
         };
         assert_eq!(ids(&query).await, [5, 1]);
         assert_eq!(ids(&HistoryQuery { matching: Matching::All, ..query.clone() }).await, [5]);

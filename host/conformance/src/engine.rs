@@ -1,4 +1,4 @@
-//! `context-engine` and `context-assist`, call by call. Whole conversations are the business of [`plans`](crate::plans).
+//! Checks of `context-engine` and `context-assist`, call by call. [`plans`](crate::plans) checks whole conversations.
 
 use hermes_conversation::{Conversation, Model, Refusal, Role, View};
 use hermes_plugin_host::{
@@ -7,66 +7,66 @@ use hermes_plugin_host::{
 use serde_json::Value;
 
 use crate::arguments::UNICODE;
-use crate::conversation::{START_MS, Spoken, generated};
+use crate::bench::{CallFailure, Session, Setup, TestBench, ignore_errors};
+use crate::conversation::{START_MS, TestHistory, generated};
 use crate::error::ConformanceError;
 use crate::fixtures::{WINDOW, model};
-use crate::lifecycle::differing;
-use crate::report::{Checks, Fail, Verdict, fine};
+use crate::lifecycle::difference;
+use crate::report::{Checks, Fail, Verdict, passed};
 use crate::rights::Rights;
-use crate::stand::{Ill, Scene, Stand, Worker, alive};
 
 const GROUP: &str = "context engine";
-/// Steps of slow work in a row; the host stops there too.
+/// The most preparation steps in a row; the host uses the same limit.
 pub(crate) const STEPS: u32 = 256;
 const MOMENTS: [Moment; 6] =
     [Moment::TurnStart, Moment::MidTurn, Moment::TurnEnd, Moment::Idle, Moment::Manual, Moment::Overflow];
-/// Room for what is brought back, in tokens.
+/// The budget for quoted passages, in tokens.
 const BUDGET: u32 = 1_000;
 
-pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
-    let scene = Scene { history: std::sync::Arc::new(Spoken::of(generated(1, 8))), ..stand.scene() };
-    let worker = stand.put_on(&scene)?;
+pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let setup = Setup { history: std::sync::Arc::new(TestHistory::of(generated(1, 8))), ..bench.setup() };
+    let session = bench.open(&setup)?;
     let fix =
         "an empty conversation, an empty window and a full one are all asked about; subtract with `saturating_sub`";
-    checks.add(GROUP, "assesses every moment, from empty to overfull", fix, assesses(stand, &worker).await?);
+    checks.add(GROUP, "assesses every moment, from empty to overfull", fix, assesses(bench, &session).await?);
     let fix = "`assess` is asked after every reply and before every request: it must change nothing";
-    checks.add(GROUP, "assesses the same pressure the same", fix, assesses_alike(&worker).await);
+    checks.add(GROUP, "assesses the same pressure the same", fix, assesses_alike(&session).await);
     let fix = "answer a JSON object from `status`, for `/context`";
-    checks.add(GROUP, "has a status that is a JSON object", fix, status(&worker).await);
+    checks.add(GROUP, "has a status that is a JSON object", fix, status(&session).await);
     let fix = "another model may come at any time, with a larger or a smaller window";
-    checks.add(GROUP, "takes another model", fix, other_model(&worker).await);
+    checks.add(GROUP, "takes another model", fix, other_model(&session).await);
     let fix = "answer `done` once nothing is left to prepare: the host calls again while it says `more`";
-    checks.add(GROUP, "prepares in steps that end", fix, prepares(&worker, &scene).await);
+    checks.add(GROUP, "prepares in steps that end", fix, prepares(&session, &setup).await);
     let fix =
         "`settled` may come twice, late, or for a plan of an instance that is gone: take it for news, not for an order";
-    checks.add(GROUP, "is told twice what became of a plan", fix, settled(&worker).await);
-    let away = Scene { rights: Rights::ModelAway, ..scene.clone() };
+    checks.add(GROUP, "is told twice what became of a plan", fix, settled(&session).await);
+    let unavailable = Setup { rights: Rights::NoModel, ..setup.clone() };
     let fix = "`propose` never needs a model: where nothing is prepared, texts made by rule are better than none";
-    checks.add(GROUP, "proposes without a model", fix, proposes(&stand.put_on(&away)?, &away).await);
-    if stand.exports.context_assist {
+    checks.add(GROUP, "proposes without a model", fix, proposes(&bench.open(&unavailable)?, &unavailable).await);
+    if bench.exports.context_assist {
         let fix = "quote bytes of messages that `history` gives: `start + length` within the text, calls by their id";
-        checks.add("context assist", "quotes what was said, twice the same", fix, quotes(&worker, &scene).await);
+        checks.add("context assist", "quotes what was said, twice the same", fix, quotes(&session, &setup).await);
     }
     Ok(())
 }
 
-pub(crate) async fn exercise(worker: &Worker<'_>, scene: &Scene, assists: bool) -> Result<(), Ill> {
-    let instance = &worker.instance;
-    let conversation = scene.history.conversation();
+pub(crate) async fn exercise(session: &Session<'_>, setup: &Setup, assists: bool) -> Result<(), CallFailure> {
+    let instance = &session.instance;
+    let conversation = setup.history.conversation();
     let request = full(&conversation, &View::default());
-    alive(worker.ask("assess", instance.assess(&request.pressure)).await)?;
-    alive(worker.ask("prepare", instance.prepare(&request)).await)?;
-    alive(worker.ask("propose", instance.propose(&request)).await)?;
-    alive(worker.ask("settled", instance.settled(&Outcome::Stale)).await)?;
-    alive(worker.ask("status", instance.status()).await)?;
+    ignore_errors(session.call("assess", instance.assess(&request.pressure)).await)?;
+    ignore_errors(session.call("prepare", instance.prepare(&request)).await)?;
+    ignore_errors(session.call("propose", instance.propose(&request)).await)?;
+    ignore_errors(session.call("settled", instance.settled(&Outcome::Stale)).await)?;
+    ignore_errors(session.call("status", instance.status()).await)?;
     if assists {
         let draft = AssistDraft::User("And the ferry?".to_owned());
-        alive(worker.ask("assist", instance.assist(draft, BUDGET)).await)?;
+        ignore_errors(session.call("assist", instance.assist(draft, BUDGET)).await)?;
     }
     Ok(())
 }
 
-/// How full the window is, when the conversation takes so many tokens of it.
+/// The pressure when the conversation takes this many tokens of the window.
 pub(crate) fn pressure(moment: Moment, tokens: u32, window: u32, warm: bool) -> Pressure {
     let fixed_tokens = window / 10;
     let prompt_tokens = tokens.saturating_add(fixed_tokens);
@@ -89,7 +89,7 @@ pub(crate) fn pressure(moment: Moment, tokens: u32, window: u32, warm: bool) -> 
     }
 }
 
-/// A view that fills the window: `/compress` was said.
+/// A request with a full window, as after `/compress`.
 fn full(conversation: &Conversation, view: &View) -> PlanRequest {
     let tokens = conversation.view_tokens(view);
     request(conversation, view, pressure(Moment::Manual, tokens, tokens.max(1_000), false))
@@ -99,112 +99,114 @@ pub(crate) fn request(conversation: &Conversation, view: &View, pressure: Pressu
     PlanRequest { pressure, view: conversation.priced_items(view), focus: None, memory_context: String::new() }
 }
 
-async fn assesses(stand: &Stand<'_>, worker: &Worker<'_>) -> Result<Verdict, ConformanceError> {
-    let nothing = Scene { history: Default::default(), ..stand.scene() };
-    let empty = stand.put_on(&nothing)?;
-    let mut asked = 0;
-    for worker in [&empty, worker] {
+async fn assesses(bench: &TestBench<'_>, session: &Session<'_>) -> Result<Verdict, ConformanceError> {
+    let nothing = Setup { history: Default::default(), ..bench.setup() };
+    let empty = bench.open(&nothing)?;
+    let mut calls = 0;
+    for session in [&empty, session] {
         for moment in MOMENTS {
             for (tokens, window) in [(0, WINDOW), (WINDOW / 2, WINDOW), (WINDOW * 4, WINDOW), (u32::MAX, 1), (0, 0)] {
                 for warm in [false, true] {
                     let pressure = pressure(moment, tokens, window, warm);
-                    asked += 1;
-                    if let Err(ill) = worker.ask("assess", worker.instance.assess(&pressure)).await {
-                        return Ok(Err(format!("{moment:?}, {tokens} tokens of {window}: {ill}").into()));
+                    calls += 1;
+                    if let Err(failure) = session.call("assess", session.instance.assess(&pressure)).await {
+                        return Ok(Err(format!("{moment:?}, {tokens} tokens of {window}: {failure}").into()));
                     }
                     if tokens == u32::MAX {
                         let conversation = Conversation::default();
                         let request = request(&conversation, &View::default(), pressure);
-                        if let Err(died) = alive(worker.ask("propose", worker.instance.propose(&request)).await) {
-                            return Ok(Err(format!("a window of {window}: {died}").into()));
+                        if let Err(crash) =
+                            ignore_errors(session.call("propose", session.instance.propose(&request)).await)
+                        {
+                            return Ok(Err(format!("a window of {window}: {crash}").into()));
                         }
                     }
                 }
             }
         }
     }
-    Ok(Ok(format!("{asked} times")))
+    Ok(Ok(format!("{calls} times")))
 }
 
-async fn assesses_alike(worker: &Worker<'_>) -> Verdict {
+async fn assesses_alike(session: &Session<'_>) -> Verdict {
     let pressure = pressure(Moment::MidTurn, WINDOW / 4 * 3, WINDOW, true);
-    let first = worker.ask("assess", worker.instance.assess(&pressure)).await.map_err(Fail::from)?;
-    let second = worker.ask("assess", worker.instance.assess(&pressure)).await.map_err(Fail::from)?;
+    let first = session.call("assess", session.instance.assess(&pressure)).await.map_err(Fail::from)?;
+    let second = session.call("assess", session.instance.assess(&pressure)).await.map_err(Fail::from)?;
     let (first, second) = (format!("{first:?}"), format!("{second:?}"));
-    if first == second { fine() } else { Err(differing(&first, &second).into()) }
+    if first == second { passed() } else { Err(difference(&first, &second).into()) }
 }
 
-async fn status(worker: &Worker<'_>) -> Verdict {
-    let text = worker.ask("status", worker.instance.status()).await.map_err(Fail::from)?;
+async fn status(session: &Session<'_>) -> Verdict {
+    let text = session.call("status", session.instance.status()).await.map_err(Fail::from)?;
     match serde_json::from_str(&text) {
-        Ok(Value::Object(_)) => fine(),
+        Ok(Value::Object(_)) => passed(),
         _ => Err(format!("`{text}` is no JSON object").into()),
     }
 }
 
-async fn other_model(worker: &Worker<'_>) -> Verdict {
+async fn other_model(session: &Session<'_>) -> Verdict {
     for context_length in [WINDOW * 8, 4_000, 1, 0, WINDOW] {
         let model = Model { context_length, ..model() };
         for _ in 0..2 {
-            let told = worker.ask("model-changed", worker.instance.model_changed(&model)).await;
-            told.map_err(|ill| Fail::from(format!("a window of {context_length}: {ill}")))?;
+            let answer = session.call("model-changed", session.instance.model_changed(&model)).await;
+            answer.map_err(|failure| Fail::from(format!("a window of {context_length}: {failure}")))?;
         }
     }
-    fine()
+    passed()
 }
 
-async fn prepares(worker: &Worker<'_>, scene: &Scene) -> Verdict {
-    let request = full(&scene.history.conversation(), &View::default());
+async fn prepares(session: &Session<'_>, setup: &Setup) -> Verdict {
+    let request = full(&setup.history.conversation(), &View::default());
     for step in 0..STEPS {
-        match worker.ask("prepare", worker.instance.prepare(&request)).await {
+        match session.call("prepare", session.instance.prepare(&request)).await {
             Ok(Progress::Done) => return Ok(format!("{} steps", step + 1)),
             Ok(Progress::More) => {}
-            Err(ill) => return Err(ill.into()),
+            Err(failure) => return Err(failure.into()),
         }
     }
     Err(format!("it says `more` {STEPS} times in a row").into())
 }
 
-async fn settled(worker: &Worker<'_>) -> Verdict {
+async fn settled(session: &Session<'_>) -> Verdict {
     let refused = Outcome::Refused(Refusal::Uncovered(hermes_conversation::MessageId(1)));
     for outcome in [refused, Outcome::Stale, Outcome::Deferred, Outcome::Adopted] {
         for _ in 0..2 {
-            let told = worker.ask("settled", worker.instance.settled(&outcome)).await;
-            told.map_err(|ill| Fail::from(format!("{outcome:?}: {ill}")))?;
+            let answer = session.call("settled", session.instance.settled(&outcome)).await;
+            answer.map_err(|failure| Fail::from(format!("{outcome:?}: {failure}")))?;
         }
     }
-    fine()
+    passed()
 }
 
-async fn proposes(worker: &Worker<'_>, scene: &Scene) -> Verdict {
-    let request = full(&scene.history.conversation(), &View::default());
-    // An error says that there is no model to prepare with, and may.
-    alive(worker.ask("prepare", worker.instance.prepare(&request)).await).map_err(Fail::from)?;
-    let plan = worker.ask("propose", worker.instance.propose(&request)).await.map_err(Fail::from)?;
+async fn proposes(session: &Session<'_>, setup: &Setup) -> Verdict {
+    let request = full(&setup.history.conversation(), &View::default());
+    // An error is allowed here: there is no model to prepare with.
+    ignore_errors(session.call("prepare", session.instance.prepare(&request)).await).map_err(Fail::from)?;
+    let plan = session.call("propose", session.instance.propose(&request)).await.map_err(Fail::from)?;
     Ok(if plan.is_some() { "a plan by rule".to_owned() } else { "none, which leaves it to the host".to_owned() })
 }
 
-async fn quotes(worker: &Worker<'_>, scene: &Scene) -> Verdict {
-    let conversation = scene.history.conversation();
-    let said = conversation.messages().iter().find(|message| message.role == Role::User);
-    let said = said.map_or_else(String::new, |message| message.content.clone());
+async fn quotes(session: &Session<'_>, setup: &Setup) -> Verdict {
+    let conversation = setup.history.conversation();
+    let question = conversation.messages().iter().find(|message| message.role == Role::User);
+    let question = question.map_or_else(String::new, |message| message.content.clone());
     let call = CalledTool { id: "call-9".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
     let mut given = 0;
     for draft in [
-        AssistDraft::User(said),
+        AssistDraft::User(question),
         AssistDraft::User(String::new()),
         AssistDraft::User(UNICODE.to_owned()),
         AssistDraft::Tool(ToolResult { call, content: "lantern ".repeat(5_000) }),
     ] {
         for budget in [0, 50, BUDGET] {
-            let ask = || worker.ask("assist", worker.instance.assist(draft.clone(), budget));
-            let (first, second) = (ask().await.map_err(Fail::from)?, ask().await.map_err(Fail::from)?);
+            let call = || session.call("assist", session.instance.assist(draft.clone(), budget));
+            let (first, second) = (call().await.map_err(Fail::from)?, call().await.map_err(Fail::from)?);
             let (one, other) = (format!("{first:?}"), format!("{second:?}"));
             if one != other {
-                return Err(differing(&one, &other).into());
+                return Err(difference(&one, &other).into());
             }
             for quote in &first {
-                is_there(&conversation, quote)?;
+                quote_exists(&conversation, quote)?;
             }
             given += first.len();
         }
@@ -212,7 +214,7 @@ async fn quotes(worker: &Worker<'_>, scene: &Scene) -> Verdict {
     Ok(format!("{given} quotes"))
 }
 
-fn is_there(conversation: &Conversation, quote: &Quote) -> Result<(), Fail> {
+fn quote_exists(conversation: &Conversation, quote: &Quote) -> Result<(), Fail> {
     let id = hermes_conversation::MessageId(quote.id);
     let message = conversation.get(id).ok_or_else(|| format!("there is no message {id}"))?;
     let text = match &quote.place {

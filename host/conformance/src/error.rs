@@ -1,14 +1,14 @@
-//! What keeps a plugin from being examined at all.
+//! Errors that prevent a plugin from being tested at all.
 
 use std::path::PathBuf;
 
-/// There is nothing to examine, or no place to do it.
+/// Why a plugin cannot be tested.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
-    /// Nothing lies at the path.
+    /// The path does not exist.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
-    /// A folder without a component.
+    /// The folder has no component.
     #[error(
         "no component was found in {}, nor below {}",
         .folder.display(), .target.display()
@@ -16,16 +16,16 @@ pub enum ConformanceError {
     NoComponent {
         /// The folder.
         folder: PathBuf,
-        /// Where cargo would have put it.
+        /// The folder where cargo would have put it.
         target: PathBuf,
     },
-    /// A folder without a native library for this machine.
+    /// The folder has no native library for this machine.
     #[error("no native library for this machine was found in {}", .folder.display())]
     NoLibrary {
         /// The folder.
         folder: PathBuf,
     },
-    /// Several components, and none is named.
+    /// The folder has several components, and the manifest names none.
     #[error("{} has several components: {}", .folder.display(), .found.join(", "))]
     Several {
         /// The folder.
@@ -33,26 +33,26 @@ pub enum ConformanceError {
         /// Their names.
         found: Vec<String>,
     },
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A manifest that is no good.
+    /// The manifest is invalid.
     #[error("{}: {why}", .path.display())]
     Manifest {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         why: String,
     },
-    /// A configuration that is no JSON object.
+    /// The configuration is not a JSON object.
     #[error("the configuration is not a JSON object: {0}")]
     Config(String),
-    /// There is no room for what is made up around the plugin.
+    /// The temporary test environment cannot be created.
     #[error("the environment of the test cannot be set up: {0}")]
     Surroundings(String),
 }

@@ -1,36 +1,36 @@
-//! The examination: which checks are made, and in which order.
+//! The order of the checks.
 
 use hermes_plugin_host::{Code, Limit, LimitSet, Limits};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 
+use crate::bench::TestBench;
 use crate::error::ConformanceError;
 use crate::fixtures::Folders;
 use crate::report::{Checks, Memory, Report};
-use crate::stand::Stand;
 use crate::subject::Subject;
 use crate::{engine, hooks, lifecycle, memory, plans, skills, tools};
 
-/// How a plugin is examined.
+/// The options of a test run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Conversations that are generated for a context engine.
+    /// How many conversations are generated for a context engine.
     pub conversations: u64,
-    /// The seed of the first one.
+    /// The seed of the first conversation; the others follow.
     pub seed: u64,
-    /// Turns of each; by its seed where none is given.
+    /// Turns of each conversation; derived from its seed if absent.
     pub turns: Option<u32>,
-    /// The plugin's section of the configuration, a JSON object; none for an empty one.
+    /// The plugin's section of the configuration, a JSON object; empty if absent.
     pub config: Option<String>,
-    /// Threads for conversations.
+    /// How many threads run conversations.
     pub jobs: usize,
 }
 
-/// Puts a plugin through the contract of its kinds. `progress` is told what comes next.
+/// Tests a plugin against the contract of its kinds. `progress` gets the name of each next step.
 ///
 /// # Errors
 ///
-/// What keeps it from being examined; what is wrong with the plugin is in the report.
+/// Only what prevents the test; defects of the plugin are in the report.
 pub fn examine(
     subject: &Subject,
     runtime: &Runtime,
@@ -69,74 +69,74 @@ pub fn examine(
     if let Ok(loaded) = loaded {
         report.kinds = loaded.exports().names();
         let folders = Folders::make()?;
-        let stand = Stand::new(subject, loaded, &folders, config);
-        let here = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let here = here.map_err(|error| ConformanceError::Surroundings(error.to_string()))?;
-        let works = here.block_on(by_kind(&stand, &mut checks, progress))?;
-        if works && stand.exports.context_engine {
+        let bench = TestBench::new(subject, loaded, &folders, config);
+        let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let tokio_runtime = tokio_runtime.map_err(|error| ConformanceError::Surroundings(error.to_string()))?;
+        let works = tokio_runtime.block_on(by_kind(&bench, &mut checks, progress))?;
+        if works && bench.exports.context_engine {
             progress("generated conversations");
-            plans::check(&here, &stand, settings, &mut checks)?;
-            plans::losslessness(runtime, &stand, settings, &mut checks)?;
+            plans::check(&tokio_runtime, &bench, settings, &mut checks)?;
+            plans::losslessness(runtime, &bench, settings, &mut checks)?;
         }
-        let overruns = stand.overruns();
+        let overruns = bench.overruns();
         let fix = "answer sooner or keep less: `prepare` and `sync-turn` have 180 s and run in the background; \
                    docs/plugins.md has the limits";
         let seen = "every call, of all checks above".to_owned();
         let verdict = if overruns.is_empty() { Ok(seen) } else { Err(overruns.join("; ").into()) };
         checks.add("limits", "stays within the usual limits of time and memory", fix, verdict);
-        // Nothing limits the memory of native code.
+        // The memory of native code is not limited.
         if works && matches!(subject.code, Code::Component(_)) {
-            report.memory = here.block_on(least_memory(&stand))?;
+            report.memory = tokio_runtime.block_on(least_memory(&bench))?;
         }
-        report.calls = stand.calls();
+        report.calls = bench.calls();
     }
     report.checks = checks.0;
     Ok(report)
 }
 
-/// The checks of the lifecycle and of each kind. False where it could not even be configured.
+/// Checks the lifecycle and each kind. Returns false if the plugin could not even be configured.
 async fn by_kind(
-    stand: &Stand<'_>,
+    bench: &TestBench<'_>,
     checks: &mut Checks,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<bool, ConformanceError> {
     progress("lifecycle");
-    if !lifecycle::check(stand, checks).await? {
+    if !lifecycle::check(bench, checks).await? {
         return Ok(false);
     }
-    let exports = stand.exports;
+    let exports = bench.exports;
     if exports.tools {
         progress("tools");
-        tools::check(stand, checks).await?;
+        tools::check(bench, checks).await?;
     }
     if exports.skills {
         progress("skills");
-        skills::check(stand, checks).await?;
+        skills::check(bench, checks).await?;
     }
     if exports.hooks {
         progress("hooks");
-        hooks::check(stand, checks).await?;
+        hooks::check(bench, checks).await?;
     }
     if exports.memory_provider {
         progress("memory");
-        memory::check(stand, checks).await?;
+        memory::check(bench, checks).await?;
     }
     if exports.context_engine {
         progress("context engine");
-        engine::check(stand, checks).await?;
+        engine::check(bench, checks).await?;
     }
     Ok(true)
 }
 
-/// How much memory the usual questions need: found by giving less and less.
-async fn least_memory(stand: &Stand<'_>) -> Result<Option<Memory>, ConformanceError> {
+/// How much memory the usual calls need, found by halving the limit.
+async fn least_memory(bench: &TestBench<'_>) -> Result<Option<Memory>, ConformanceError> {
     let limit = Limits::standard().get(Limit::Memory);
     let mut enough = None;
     let mut given = limit;
     while given >= 1 << 20 {
-        let mut scene = stand.scene();
-        scene.limits = scene.limits.with(&LimitSet::default().and(Limit::Memory, given));
-        if lifecycle::exercise(stand, &scene).await?.is_err() {
+        let mut setup = bench.setup();
+        setup.limits = setup.limits.with(&LimitSet::default().and(Limit::Memory, given));
+        if lifecycle::exercise(bench, &setup).await?.is_err() {
             break;
         }
         enough = Some(Memory { enough_mib: given >> 20, limit_mib: limit >> 20 });

@@ -1,4 +1,4 @@
-//! What surrounds a plugin, made up: a model that answers by rule, a clock that stands, storage in memory, two folders.
+//! The test environment of a plugin: a rule-based model, a fixed clock, storage in memory, two folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,22 @@ use hermes_plugin_host::{Fault, FaultKind};
 use crate::conversation::START_MS;
 use crate::error::ConformanceError;
 
-/// Tokens of the window.
+/// The size of the window in tokens.
 pub(crate) const WINDOW: u32 = 32_000;
 
 pub(crate) fn model() -> Model {
     Model { provider: "conformance".to_owned(), name: "scripted".to_owned(), context_length: WINDOW }
 }
 
-/// Picks lines of what it is shown; or is not there.
-pub(crate) struct Scripted {
-    pub(crate) away: bool,
+/// A model that picks lines of its input, or that is unavailable.
+pub(crate) struct ScriptedModel {
+    pub(crate) unavailable: bool,
 }
 
 #[async_trait]
-impl Models for Scripted {
+impl Models for ScriptedModel {
     fn resolve(&self, task: &str) -> Result<Model, Fault> {
-        if self.away {
+        if self.unavailable {
             let why = format!("no model is configured for `{task}`");
             return Err(Fault::new(FaultKind::Unavailable, "no-model", why));
         }
@@ -51,10 +51,10 @@ impl Models for Scripted {
     }
 }
 
-/// It stands still.
-pub(crate) struct Frozen;
+/// A clock that always shows the same time.
+pub(crate) struct FixedClock;
 
-impl Clock for Frozen {
+impl Clock for FixedClock {
     fn now(&self) -> u64 {
         START_MS
     }
@@ -64,20 +64,20 @@ impl Clock for Frozen {
     }
 }
 
-/// What a plugin keeps. Sessions that share it find what they left there.
+/// A plugin's storage. Sessions that share it find each other's data.
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(crate) struct Storage {
     pub(crate) documents: Arc<Documents>,
     pub(crate) database: Arc<Database>,
 }
 
-impl Kept {
-    pub(crate) fn nothing_yet() -> Self {
+impl Storage {
+    pub(crate) fn empty() -> Self {
         Self { documents: Arc::new(Documents::in_memory()), database: Arc::new(Database::in_memory()) }
     }
 }
 
-/// Folders that a plugin may ask for.
+/// Folders that a plugin may request.
 pub(crate) struct Folders {
     root: tempfile::TempDir,
 }
@@ -90,7 +90,7 @@ const FILES: [(&str, &str); 5] = [
         "---\nname: lamps\ndescription: Trims and fills the lamps of a harbour.\n---\n\n# Lamps\n\nSee references/oil.md.\n",
     ),
     ("skills/lamps/references/oil.md", "Two spoons a night.\n"),
-    ("secret.txt", "nobody may read this"),
+    ("secret.txt", "no plugin may read this"),
 ];
 
 impl Folders {
@@ -109,7 +109,7 @@ impl Folders {
         made().map_err(|error| ConformanceError::Surroundings(error.to_string()))
     }
 
-    /// For whatever else needs a folder.
+    /// The folder that holds all others.
     pub(crate) fn path(&self) -> &Path {
         self.root.path()
     }
@@ -119,6 +119,6 @@ impl Folders {
         self.root.path().join(if root == "skills" { "skills" } else { "workspace" })
     }
 
-    /// What lies outside of every root and must never be told.
+    /// The text of a file outside of every root, which must never be revealed.
     pub(crate) const SECRET: &str = FILES[4].1;
 }

@@ -1,37 +1,37 @@
-//! `hooks`: told of what they asked for, and stopping nothing but a tool's call.
+//! Checks of `hooks`: their subscriptions, and that they stop nothing but tool calls.
 
 use hermes_bindings::exports::hermes::plugin::hooks::Notice;
 use hermes_conversation::Usage;
-use hermes_plugin_host::{Event, ToolDone, ToolEvent, Verdict as Word, model_answered};
+use hermes_plugin_host::{Event, ToolDone, ToolEvent, Verdict as HookVerdict, model_answered};
 
 use crate::arguments::UNICODE;
+use crate::bench::{CallFailure, Session, TestBench};
 use crate::error::ConformanceError;
 use crate::report::{Checks, Fail, Verdict};
-use crate::stand::{Ill, Stand, Worker};
 
 const GROUP: &str = "hooks";
 const KNOWN: [&str; 4] = ["before-tool", "after-tool", "before-model", "after-model"];
 
-pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
-    let worker = stand.put_on(&stand.scene())?;
+pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let session = bench.open(&bench.setup())?;
     let fix = "name events as the contract does: before-tool, after-tool, before-model, after-model";
-    checks.add(GROUP, "is interested in events that there are, the same each time", fix, interests(&worker).await);
+    checks.add(GROUP, "subscribes to known events, the same each time", fix, interests(&session).await);
     let fix = "answer every event with a verdict; what is of no interest with `proceed`";
-    checks.add(GROUP, "has a verdict for every event", fix, events(&worker).await);
+    checks.add(GROUP, "has a verdict for every event", fix, events(&session).await);
     Ok(())
 }
 
-pub(crate) async fn exercise(worker: &Worker<'_>) -> Result<(), Ill> {
-    worker.ask("interests", worker.instance.interests()).await?;
+pub(crate) async fn exercise(session: &Session<'_>) -> Result<(), CallFailure> {
+    session.call("interests", session.instance.interests()).await?;
     for (_, event) in all("read_file", r#"{"path":"README.md"}"#, "# Harbour\n") {
-        worker.ask("on-event", worker.instance.on_event(event)).await?;
+        session.call("on-event", session.instance.on_event(event)).await?;
     }
     Ok(())
 }
 
-async fn interests(worker: &Worker<'_>) -> Verdict {
-    let first = worker.ask("interests", worker.instance.interests()).await.map_err(Fail::from)?;
-    let second = worker.ask("interests", worker.instance.interests()).await.map_err(Fail::from)?;
+async fn interests(session: &Session<'_>) -> Verdict {
+    let first = session.call("interests", session.instance.interests()).await.map_err(Fail::from)?;
+    let second = session.call("interests", session.instance.interests()).await.map_err(Fail::from)?;
     if first != second {
         return Err(format!("first {first:?}, then {second:?}").into());
     }
@@ -44,7 +44,7 @@ async fn interests(worker: &Worker<'_>) -> Verdict {
     Ok(first.join(", "))
 }
 
-/// Every event with one tool, and whether a verdict other than `proceed` counts there.
+/// Every event for one tool. The flag says whether a verdict other than `proceed` is allowed.
 fn all(tool: &str, arguments: &str, content: &str) -> Vec<(bool, Event)> {
     let event = ToolEvent { call_id: "call-1".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
     let done = |failed| {
@@ -62,7 +62,7 @@ fn all(tool: &str, arguments: &str, content: &str) -> Vec<(bool, Event)> {
     ]
 }
 
-async fn events(worker: &Worker<'_>) -> Verdict {
+async fn events(session: &Session<'_>) -> Verdict {
     let huge = "ü".repeat(200_000);
     let mut tried = 0;
     for (tool, arguments, content) in [
@@ -75,19 +75,19 @@ async fn events(worker: &Worker<'_>) -> Verdict {
     ] {
         for (counts, event) in all(tool, arguments, content) {
             let shown: String = format!("{event:?}").chars().take(100).collect();
-            let word = worker.ask("on-event", worker.instance.on_event(event)).await;
+            let verdict = session.call("on-event", session.instance.on_event(event)).await;
             tried += 1;
-            match word.map_err(|ill| Fail::from(format!("{shown}: {ill}")))? {
-                Word::Proceed => {}
+            match verdict.map_err(|failure| Fail::from(format!("{shown}: {failure}")))? {
+                HookVerdict::Proceed => {}
                 _ if !counts => {
                     return Err(
                         format!("{shown}: only `before-tool` can be stopped, `proceed` is the answer here").into()
                     );
                 }
-                Word::Block(text) | Word::Ask(text) if text.trim().is_empty() => {
+                HookVerdict::Block(text) | HookVerdict::Ask(text) if text.trim().is_empty() => {
                     return Err(format!("{shown}: it is stopped without a word why").into());
                 }
-                Word::Block(_) | Word::Ask(_) => {}
+                HookVerdict::Block(_) | HookVerdict::Ask(_) => {}
             }
         }
     }

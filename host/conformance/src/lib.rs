@@ -1,12 +1,13 @@
-//! Puts any plugin through the contract of its kinds, in the real runtime.
+//! Tests a plugin against the contract of its kinds, in the real runtime.
 //!
-//! The plugin runs as it would in a session, with everything around it made up: a model that answers by rule, a clock that
-//! stands still, storage in memory, a conversation that never took place. What comes out is a list of named checks, each
-//! with why it failed and how to put it right. Nothing outside of a temporary folder is read or written.
+//! The plugin runs as in a session, in a test environment: a rule-based model, a fixed clock, storage in memory and
+//! generated conversations. The result is a list of named checks; a failed check gives the reason and a fix. Nothing
+//! outside of a temporary folder is read or written.
 
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bench;
 mod conversation;
 mod diagnosis;
 mod engine;
@@ -21,7 +22,6 @@ mod report;
 mod rights;
 mod schema;
 mod skills;
-mod stand;
 mod subject;
 mod tools;
 

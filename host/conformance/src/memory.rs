@@ -1,4 +1,5 @@
-//! `memory-provider` and `memory-events`: recall within its budget, turns that may come twice, and what outlives a restart.
+//! Checks of `memory-provider` and `memory-events`: recall within its budget, repeated turns, and storage that survives a
+//! restart.
 
 use std::collections::BTreeSet;
 
@@ -6,55 +7,55 @@ use hermes_conversation::{MessageId, MessageRange, tokens};
 use hermes_plugin_host::{Query, Recollection, Start, TurnRecord};
 
 use crate::arguments::UNICODE;
+use crate::bench::{CallFailure, Session, Setup, TestBench, ignore_errors};
 use crate::error::ConformanceError;
-use crate::lifecycle::differing;
-use crate::report::{Checks, Fail, Verdict, fine};
-use crate::stand::{Ill, Scene, Stand, Worker, alive};
+use crate::lifecycle::difference;
+use crate::report::{Checks, Fail, Verdict, passed};
 
 const GROUP: &str = "memory";
-/// What a turn has room for, in tokens.
+/// Token budgets for recall.
 const BUDGETS: [u32; 4] = [20, 200, 1_000, 4_000];
 
-pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
-    let scene = stand.scene();
-    let worker = stand.put_on(&scene)?;
+pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let setup = bench.setup();
+    let session = bench.open(&setup)?;
     let fix = "read only what configuration and storage say: the text is frozen for the session";
-    checks.add(GROUP, "has the same text for the prompt each time", fix, prompt(&worker).await);
+    checks.add(GROUP, "has the same text for the prompt each time", fix, prompt(&session).await);
     let fix = "take a turn whatever is said in it";
-    checks.add(GROUP, "takes in turns", fix, taken_in(&worker).await);
+    checks.add(GROUP, "accepts turns", fix, taken_in(&session).await);
     let fix = "give the best first and stop at `budget`: count with `llm::count_tokens`, which needs no permission";
-    checks.add(GROUP, "recalls within the budget", fix, within(&worker).await);
+    checks.add(GROUP, "recalls within the budget", fix, within(&session).await);
     let fix = "give each recollection a key that names what it says: one key with one text is shown once";
-    checks.add(GROUP, "has a key of its own for each recollection", fix, keyed(&worker).await);
+    checks.add(GROUP, "has a key of its own for each recollection", fix, keyed(&session).await);
     let fix = "recall must change nothing: it is asked again after a failure";
-    checks.add(GROUP, "recalls the same for the same question", fix, repeated(&worker).await);
+    checks.add(GROUP, "recalls the same for the same question", fix, repeated(&session).await);
     let fix = "name a turn by session and number, and take one that is known already for done";
-    checks.add(GROUP, "takes a turn that comes twice once", fix, idempotent(&worker).await);
+    checks.add(GROUP, "stores a repeated turn only once", fix, idempotent(&session).await);
     let fix = "keep what must last in documents or sql: an instance may go at any time";
-    let before = recalled(&worker, QUESTION, 1_000).await;
-    drop(worker);
-    let again = stand.put_on(&Scene { start: Start::Resumed, ..scene.clone() })?;
+    let before = recalled(&session, QUESTION, 1_000).await;
+    drop(session);
+    let again = bench.open(&Setup { start: Start::Resumed, ..setup.clone() })?;
     let verdict = match (before, recalled(&again, QUESTION, 1_000).await) {
         (Ok(before), Ok(after)) => equal(&before, &after),
-        (Err(ill), _) | (_, Err(ill)) => Err(ill.into()),
+        (Err(failure), _) | (_, Err(failure)) => Err(failure.into()),
     };
     checks.add(GROUP, "recalls the same after a restart", fix, verdict);
     let fix = "answer an error or nothing: a question may be empty, huge or in any script";
     checks.add(GROUP, "answers strange questions and turns", fix, strange(&again).await);
-    if stand.exports.memory_events {
+    if bench.exports.memory_events {
         let fix = "read the messages of the range and answer a text, empty for nothing";
-        checks.add(GROUP, "says what a summary should keep, twice the same", fix, kept(&again, &scene).await);
+        checks.add(GROUP, "says what a summary should keep, twice the same", fix, kept(&again, &setup).await);
     }
     Ok(())
 }
 
-pub(crate) async fn exercise(worker: &Worker<'_>, events: bool) -> Result<(), Ill> {
-    alive(worker.ask("system-prompt", worker.instance.system_prompt()).await)?;
-    alive(sync(worker, &turn(1, "My name is Ada.", "Hello Ada.")).await)?;
-    alive(recalled(worker, QUESTION, 1_000).await)?;
+pub(crate) async fn exercise(session: &Session<'_>, events: bool) -> Result<(), CallFailure> {
+    ignore_errors(session.call("system-prompt", session.instance.system_prompt()).await)?;
+    ignore_errors(sync(session, &turn(1, "My name is Ada.", "Hello Ada.")).await)?;
+    ignore_errors(recalled(session, QUESTION, 1_000).await)?;
     if events {
         let range = MessageRange::new(MessageId(1), MessageId(4));
-        alive(worker.ask("before-compact", worker.instance.before_compact(range)).await)?;
+        ignore_errors(session.call("before-compact", session.instance.before_compact(range)).await)?;
     }
     Ok(())
 }
@@ -63,7 +64,7 @@ const QUESTION: &str = "When does the ferry Albatross leave, and what is my name
 const SAID: [(&str, &str); 4] = [
     ("Remember: the ferry is called Albatross and leaves at 07:45.", "I will remember that."),
     ("My name is Ada.", "Hello Ada."),
-    ("Remember: lanterns need two spoons of oil a night.", "Noted."),
+    ("Remember: lanterns need two spoons of oil a night.", "CallRecords."),
     ("What is 2 + 2?", "4"),
 ];
 
@@ -72,32 +73,32 @@ fn turn(number: u32, user: &str, assistant: &str) -> TurnRecord {
     TurnRecord { number, user: user.to_owned(), assistant: assistant.to_owned(), messages }
 }
 
-async fn sync(worker: &Worker<'_>, turn: &TurnRecord) -> Result<(), Ill> {
-    worker.ask("sync-turn", worker.instance.sync_turn(turn)).await
+async fn sync(session: &Session<'_>, turn: &TurnRecord) -> Result<(), CallFailure> {
+    session.call("sync-turn", session.instance.sync_turn(turn)).await
 }
 
-async fn recalled(worker: &Worker<'_>, text: &str, budget: u32) -> Result<Vec<Recollection>, Ill> {
+async fn recalled(session: &Session<'_>, text: &str, budget: u32) -> Result<Vec<Recollection>, CallFailure> {
     let query = Query { turn: SAID.len() as u32 + 1, text: text.to_owned(), budget, extra: Vec::new() };
-    worker.ask("recall", worker.instance.recall(query)).await
+    session.call("recall", session.instance.recall(query)).await
 }
 
-async fn prompt(worker: &Worker<'_>) -> Verdict {
-    let first = worker.ask("system-prompt", worker.instance.system_prompt()).await.map_err(Fail::from)?;
-    let second = worker.ask("system-prompt", worker.instance.system_prompt()).await.map_err(Fail::from)?;
-    if first == second { Ok(format!("{} bytes", first.len())) } else { Err(differing(&first, &second).into()) }
+async fn prompt(session: &Session<'_>) -> Verdict {
+    let first = session.call("system-prompt", session.instance.system_prompt()).await.map_err(Fail::from)?;
+    let second = session.call("system-prompt", session.instance.system_prompt()).await.map_err(Fail::from)?;
+    if first == second { Ok(format!("{} bytes", first.len())) } else { Err(difference(&first, &second).into()) }
 }
 
-async fn taken_in(worker: &Worker<'_>) -> Verdict {
+async fn taken_in(session: &Session<'_>) -> Verdict {
     for ((user, assistant), number) in SAID.into_iter().zip(1..) {
-        sync(worker, &turn(number, user, assistant)).await.map_err(Fail::from)?;
+        sync(session, &turn(number, user, assistant)).await.map_err(Fail::from)?;
     }
-    fine()
+    passed()
 }
 
-async fn within(worker: &Worker<'_>) -> Verdict {
+async fn within(session: &Session<'_>) -> Verdict {
     let mut most = 0;
     for budget in BUDGETS {
-        let found = recalled(worker, QUESTION, budget).await.map_err(Fail::from)?;
+        let found = recalled(session, QUESTION, budget).await.map_err(Fail::from)?;
         let took: u32 = found.iter().map(|recollection| tokens::of_text(&recollection.text)).sum();
         if took > budget {
             return Err(format!("with room for {budget} tokens it gives {took}").into());
@@ -107,55 +108,55 @@ async fn within(worker: &Worker<'_>) -> Verdict {
     Ok(format!("up to {most} recollections"))
 }
 
-async fn keyed(worker: &Worker<'_>) -> Verdict {
-    let found = recalled(worker, QUESTION, 4_000).await.map_err(Fail::from)?;
+async fn keyed(session: &Session<'_>) -> Verdict {
+    let found = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
     let mut keys = BTreeSet::new();
     for recollection in &found {
         if recollection.key.trim().is_empty() {
             return Err(format!("`{}` has no key", recollection.text).into());
         }
         if !keys.insert(&recollection.key) {
-            return Err(format!("the key `{}` stands twice", recollection.key).into());
+            return Err(format!("the key `{}` is used twice", recollection.key).into());
         }
     }
-    fine()
+    passed()
 }
 
-async fn repeated(worker: &Worker<'_>) -> Verdict {
-    let first = recalled(worker, QUESTION, 1_000).await.map_err(Fail::from)?;
-    let second = recalled(worker, QUESTION, 1_000).await.map_err(Fail::from)?;
+async fn repeated(session: &Session<'_>) -> Verdict {
+    let first = recalled(session, QUESTION, 1_000).await.map_err(Fail::from)?;
+    let second = recalled(session, QUESTION, 1_000).await.map_err(Fail::from)?;
     equal(&first, &second)
 }
 
-async fn idempotent(worker: &Worker<'_>) -> Verdict {
-    let before = recalled(worker, QUESTION, 4_000).await.map_err(Fail::from)?;
+async fn idempotent(session: &Session<'_>) -> Verdict {
+    let before = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
     for _ in 0..3 {
         for ((user, assistant), number) in SAID.into_iter().zip(1..) {
-            sync(worker, &turn(number, user, assistant)).await.map_err(Fail::from)?;
+            sync(session, &turn(number, user, assistant)).await.map_err(Fail::from)?;
         }
     }
-    let after = recalled(worker, QUESTION, 4_000).await.map_err(Fail::from)?;
+    let after = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
     equal(&before, &after)
 }
 
 fn equal(before: &[Recollection], after: &[Recollection]) -> Verdict {
     let (before, after) = (format!("{before:?}"), format!("{after:?}"));
-    if before == after { fine() } else { Err(differing(&before, &after).into()) }
+    if before == after { passed() } else { Err(difference(&before, &after).into()) }
 }
 
-async fn strange(worker: &Worker<'_>) -> Verdict {
+async fn strange(session: &Session<'_>) -> Verdict {
     let huge = "Wo ist die Fähre? ".repeat(20_000);
     for text in ["", " ", UNICODE, "\" OR 1=1 --", "a AND (b", "*", &huge] {
-        alive(recalled(worker, text, 500).await).map_err(Fail::from)?;
-        alive(recalled(worker, text, 0).await).map_err(Fail::from)?;
-        alive(sync(worker, &turn(100, text, text)).await).map_err(Fail::from)?;
+        ignore_errors(recalled(session, text, 500).await).map_err(Fail::from)?;
+        ignore_errors(recalled(session, text, 0).await).map_err(Fail::from)?;
+        ignore_errors(sync(session, &turn(100, text, text)).await).map_err(Fail::from)?;
     }
-    fine()
+    passed()
 }
 
-async fn kept(worker: &Worker<'_>, scene: &Scene) -> Verdict {
-    let Some(whole) = scene.history.conversation().whole() else { return fine() };
-    let asked = || worker.ask("before-compact", worker.instance.before_compact(whole));
-    let (first, second) = (asked().await.map_err(Fail::from)?, asked().await.map_err(Fail::from)?);
-    if first == second { fine() } else { Err(differing(&first, &second).into()) }
+async fn kept(session: &Session<'_>, setup: &Setup) -> Verdict {
+    let Some(whole) = setup.history.conversation().whole() else { return passed() };
+    let call = || session.call("before-compact", session.instance.before_compact(whole));
+    let (first, second) = (call().await.map_err(Fail::from)?, call().await.map_err(Fail::from)?);
+    if first == second { passed() } else { Err(difference(&first, &second).into()) }
 }

@@ -1,5 +1,5 @@
-//! Plans over generated conversations: judged one by one against the rules, then in whole conversations with everything that
-//! may happen to one.
+//! Checks of plans over generated conversations: each plan against the rules, then whole conversations with restarts,
+//! rewinds and other disturbances.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,83 +10,89 @@ use hermes_plugin_host::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, S
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;
 
-use crate::conversation::{Spoken, script};
+use crate::bench::{CallFailure, Session, Setup, TestBench};
+use crate::conversation::{TestHistory, script};
 use crate::engine::{STEPS, pressure, request};
 use crate::error::ConformanceError;
 use crate::exam::Settings;
 use crate::report::{Checks, Fail, Verdict};
 use crate::rights::Rights;
-use crate::stand::{Ill, Scene, Stand, Worker};
 
 const GROUP: &str = "plans";
-/// Windows of the conversations, in turn: small, so that there is need to fold.
+/// The windows of the conversations in tokens, used in turn: small, so that folding is necessary.
 const WINDOWS: [u32; 3] = [2_000, 4_000, 12_000];
 
-/// What was seen of plans.
+/// Counts over all conversations.
 #[derive(Default)]
-struct Seen {
+struct Counts {
     conversations: u64,
-    /// The window was full.
+    /// How often the window was full.
     needed: u64,
     plans: u64,
     adopted: u64,
 }
 
-/// Every plan keeps the rules, and there are some.
+/// Checks that every plan keeps the rules, and that plans are made when the window is full.
 pub(crate) fn check(
     here: &Tokio,
-    stand: &Stand<'_>,
+    bench: &TestBench<'_>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Result<(), ConformanceError> {
-    let mut seen = Seen::default();
+    let mut counts = Counts::default();
     let mut broken = None;
     for at in 0..settings.conversations {
         let seed = settings.seed.wrapping_add(at);
-        if let Err(why) = here.block_on(one(stand, seed, &mut seen))? {
+        if let Err(why) = here.block_on(check_conversation(bench, seed, &mut counts))? {
             broken = Some(Fail::of_seed(seed, why));
             break;
         }
     }
     let fix = "name every message once and in order, or cover it by a summary; keep calls with their results, the last \
                user message as it was said, and a summary's text and cover under its key";
-    let told =
-        format!("{} plans over {} conversations, {} of them views since", seen.plans, seen.conversations, seen.adopted);
+    let detail = format!(
+        "{} plans over {} conversations, {} of them views since",
+        counts.plans, counts.conversations, counts.adopted
+    );
     let failed = broken.is_some();
-    checks.add(GROUP, "keep the rules that the host checks", fix, broken.map_or(Ok(told), Err));
+    checks.add(GROUP, "keep the rules that the host checks", fix, broken.map_or(Ok(detail), Err));
     let fix = "advise `now` and propose a plan when the window is full, at the latest at the moment `overflow`";
-    let verdict: Verdict = if seen.adopted > 0 || seen.needed == 0 {
-        Ok(format!("{} times of {} that the window was full", seen.adopted, seen.needed))
+    let verdict: Verdict = if counts.adopted > 0 || counts.needed == 0 {
+        Ok(format!("{} times of {} that the window was full", counts.adopted, counts.needed))
     } else if failed {
         return Ok(());
     } else {
-        Err(format!("the window was full {} times, and no plan made room", seen.needed).into())
+        Err(format!("the window was full {} times, and no plan made room", counts.needed).into())
     };
     checks.add(GROUP, "make room in a full window", fix, verdict);
     Ok(())
 }
 
-/// A conversation as it grows. The answer says which rule was broken.
-async fn one(stand: &Stand<'_>, seed: u64, seen: &mut Seen) -> Result<Result<(), String>, ConformanceError> {
-    let spoken = Arc::new(Spoken::default());
-    let rights = if seed.is_multiple_of(2) { Rights::Granted } else { Rights::ModelAway };
-    let scene = Scene { rights, history: Arc::clone(&spoken), ..stand.scene() };
-    let worker = stand.put_on(&scene)?;
-    let mut desk = Desk {
-        worker,
-        spoken,
+/// Plays a growing conversation. The inner error says which rule was broken.
+async fn check_conversation(
+    bench: &TestBench<'_>,
+    seed: u64,
+    counts: &mut Counts,
+) -> Result<Result<(), String>, ConformanceError> {
+    let history = Arc::new(TestHistory::default());
+    let rights = if seed.is_multiple_of(2) { Rights::Granted } else { Rights::NoModel };
+    let setup = Setup { rights, history: Arc::clone(&history), ..bench.setup() };
+    let session = bench.open(&setup)?;
+    let mut growing = GrowingConversation {
+        session,
+        history,
         view: View::default(),
         summaries: HashMap::new(),
         window: WINDOWS[(seed % WINDOWS.len() as u64) as usize],
     };
-    seen.conversations += 1;
-    for (step, said) in script(seed).into_iter().enumerate() {
-        let done = match said {
+    counts.conversations += 1;
+    for (step, draft) in script(seed).into_iter().enumerate() {
+        let done = match draft {
             Some(draft) => {
-                desk.spoken.say(draft);
+                growing.history.push(draft);
                 Ok(())
             }
-            None => desk.request(seen).await,
+            None => growing.request(counts).await,
         };
         if let Err(why) = done {
             return Ok(Err(format!("step {step}: {why}")));
@@ -95,43 +101,44 @@ async fn one(stand: &Stand<'_>, seed: u64, seen: &mut Seen) -> Result<Result<(),
     Ok(Ok(()))
 }
 
-/// A conversation with the view in force.
-struct Desk<'s> {
-    worker: Worker<'s>,
-    spoken: Arc<Spoken>,
+/// A conversation and its current view.
+struct GrowingConversation<'s> {
+    session: Session<'s>,
+    history: Arc<TestHistory>,
     view: View,
     summaries: HashMap<String, Summary>,
     window: u32,
 }
 
-impl Desk<'_> {
-    async fn request(&mut self, seen: &mut Seen) -> Result<(), String> {
-        let conversation = self.spoken.conversation();
+impl GrowingConversation<'_> {
+    async fn request(&mut self, counts: &mut Counts) -> Result<(), String> {
+        let conversation = self.history.conversation();
         let tokens = conversation.view_tokens(&self.view);
         let limit = self.window / 10 * 8;
         let is_full = tokens > limit;
-        seen.needed += u64::from(is_full);
+        counts.needed += u64::from(is_full);
         let moment = if is_full { Moment::Overflow } else { Moment::MidTurn };
         let pressure = pressure(moment, tokens, self.window, !is_full);
-        let instance = &self.worker.instance;
-        let advice = self.worker.ask("assess", instance.assess(&pressure)).await.map_err(|ill| ill.to_string())?;
+        let instance = &self.session.instance;
+        let advice =
+            self.session.call("assess", instance.assess(&pressure)).await.map_err(|failure| failure.to_string())?;
         let request = request(&conversation, &self.view, pressure);
         if advice.prepare {
             for _ in 0..STEPS {
-                match self.worker.ask("prepare", instance.prepare(&request)).await {
+                match self.session.call("prepare", instance.prepare(&request)).await {
                     Ok(Progress::More) => {}
-                    // Without a model an error is as good an answer.
-                    Ok(Progress::Done) | Err(Ill::Answered(_)) => break,
-                    Err(died) => return Err(died.to_string()),
+                    // Without a model, an error is allowed.
+                    Ok(Progress::Done) | Err(CallFailure::Returned(_)) => break,
+                    Err(crash) => return Err(crash.to_string()),
                 }
             }
         }
         if advice.propose == Timing::NotNow && !is_full {
             return Ok(());
         }
-        let proposed = self.worker.ask("propose", instance.propose(&request)).await;
-        let Some(plan) = proposed.map_err(|ill| ill.to_string())? else { return Ok(()) };
-        seen.plans += 1;
+        let proposed = self.session.call("propose", instance.propose(&request)).await;
+        let Some(plan) = proposed.map_err(|failure| failure.to_string())? else { return Ok(()) };
+        counts.plans += 1;
         let ground = plan::Ground {
             conversation: &conversation,
             view: &self.view,
@@ -141,17 +148,17 @@ impl Desk<'_> {
         };
         let outcome = match plan::verify(&plan, &ground) {
             Ok(view) => {
-                seen.adopted += u64::from(conversation.view_tokens(&view) < tokens);
+                counts.adopted += u64::from(conversation.view_tokens(&view) < tokens);
                 self.adopt(view);
                 Outcome::Adopted
             }
-            // It may be that no plan is small enough; the host has its last resort.
+            // Perhaps no plan is small enough; the host then uses its fallback plan.
             Err(refusal @ (Refusal::TooLarge { .. } | Refusal::NotSmaller { .. })) => Outcome::Refused(refusal),
             Err(refusal) => return Err(format!("the host refuses the plan: {refusal} (`{}`)", refusal.code())),
         };
         for _ in 0..2 {
-            let told = self.worker.ask("settled", self.worker.instance.settled(&outcome)).await;
-            told.map_err(|ill| ill.to_string())?;
+            let answer = self.session.call("settled", self.session.instance.settled(&outcome)).await;
+            answer.map_err(|failure| failure.to_string())?;
         }
         Ok(())
     }
@@ -160,21 +167,21 @@ impl Desk<'_> {
         for summary in view.summaries() {
             self.summaries.entry(summary.key.clone()).or_insert_with(|| summary.clone());
         }
-        self.spoken.show(&view);
+        self.history.add_summaries(&view);
         self.view = view;
     }
 }
 
-/// Whole conversations in the host's own compaction, with restarts, kills, rewinds, branches and other models.
+/// Runs whole conversations in the host's own compaction, with restarts, kills, rewinds, branches and model changes.
 pub(crate) fn losslessness(
     runtime: &Runtime,
-    stand: &Stand<'_>,
+    bench: &TestBench<'_>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Result<(), ConformanceError> {
     let fix =
         "what an engine keeps by message id must be compared with `observe`; the seed makes the conversation again";
-    let verdict = match selected(runtime, stand) {
+    let verdict = match selected(runtime, bench) {
         Ok(plugins) => {
             let trial = Trial {
                 plugins: &plugins,
@@ -183,7 +190,7 @@ pub(crate) fn losslessness(
                 conversations: settings.conversations,
                 turns: settings.turns,
                 jobs: settings.jobs,
-                scratch: stand.folders.path(),
+                scratch: bench.folders.path(),
             };
             match verify::verify(&trial, &|_| ()).map_err(ConformanceError::Surroundings)? {
                 proof if proof.failed == 0 => {
@@ -213,11 +220,11 @@ pub(crate) fn losslessness(
     Ok(())
 }
 
-/// The engine alone, as a session would have it.
-fn selected(runtime: &Runtime, stand: &Stand<'_>) -> Result<Plugins, String> {
-    let subject = stand.subject;
+/// Selects only this engine, as a session would.
+fn selected(runtime: &Runtime, bench: &TestBench<'_>) -> Result<Plugins, String> {
+    let subject = bench.subject;
     let name = subject.manifest.name.clone();
-    let config = serde_json::from_str(&stand.config).map_err(|error| error.to_string())?;
+    let config = serde_json::from_str(&bench.config).map_err(|error| error.to_string())?;
     let selection = Selection { entries: HashMap::from([(name.clone(), config)]), ..Selection::only(&name) };
     let catalog = Catalog::alone(subject.manifest.clone(), subject.code.clone());
     Plugins::select(runtime, &catalog, &selection, QUIETLY).map_err(|error| error.to_string())

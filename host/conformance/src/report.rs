@@ -1,81 +1,81 @@
-//! What an examination found, as people and programs read it.
+//! The report of a test run, for people and programs.
 
 use serde::Serialize;
 
-/// The outcome of an examination.
+/// The result of a test run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The plugin's name.
     pub plugin: String,
     /// Its version.
     pub version: String,
-    /// What it exports.
+    /// The interfaces that it exports.
     pub kinds: Vec<&'static str>,
-    /// The first seed of what was generated.
+    /// The seed of the first generated conversation.
     pub seed: u64,
-    /// In the order in which they were made.
+    /// The checks, in the order in which they ran.
     pub checks: Vec<Check>,
-    /// What was called, how often, and how long it took.
+    /// Counts and durations of the calls, by function.
     pub calls: Vec<Calls>,
-    /// The memory that all of it could be done with.
+    /// The memory that suffices for all calls; `None` if it was not measured.
     pub memory: Option<Memory>,
 }
 
-/// One thing that the contract asks for.
+/// One requirement of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// `lifecycle`, `tools`, …
+    /// The group, such as `lifecycle` or `tools`.
     pub group: &'static str,
-    /// What is asked for, as a sentence without its subject.
+    /// The requirement, as a sentence without its subject.
     pub what: &'static str,
-    /// Whether it is so.
+    /// Whether the plugin meets it.
     pub passed: bool,
-    /// What was seen: why it failed, or what else is worth knowing.
+    /// The reason of a failure, or a detail of a success.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seen: String,
-    /// How to put it right, where it failed.
+    /// How to fix a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<&'static str>,
-    /// Makes what failed again.
+    /// The seed that reproduces a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 
-/// How a function of the contract was called.
+/// The calls of one function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Calls {
-    /// Its name.
+    /// The name of the function.
     pub call: &'static str,
-    /// How often.
+    /// How often it was called.
     pub count: u64,
-    /// Microseconds of the middle one.
+    /// The median duration in microseconds.
     pub median_us: u64,
-    /// Microseconds of the slowest one.
+    /// The longest duration in microseconds.
     pub slowest_us: u64,
 }
 
-/// Linear memory and tables of an instance.
+/// The memory need of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// The smallest power of two, in MiB, under which every call was answered.
+    /// The smallest power of two, in MiB, with which every call was answered.
     pub enough_mib: u64,
-    /// What it may have.
+    /// The default limit in MiB.
     pub limit_mib: u64,
 }
 
 impl Report {
-    /// Whether nothing failed.
+    /// Whether every check passed.
     pub fn passed(&self) -> bool {
         self.checks.iter().all(|check| check.passed)
     }
 
-    /// What failed.
+    /// The failed checks.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.passed)
     }
 }
 
-/// What a check came to: what was seen, or what is wrong.
+/// The result of a check: a detail, or the reason of the failure.
 pub(crate) type Verdict = Result<String, Fail>;
 
 /// Why a check failed.
@@ -103,17 +103,17 @@ impl From<&str> for Fail {
     }
 }
 
-/// Passed, with nothing to add.
-pub(crate) fn fine() -> Verdict {
+/// A success without a detail.
+pub(crate) fn passed() -> Verdict {
     Ok(String::new())
 }
 
-/// A list of checks that grows.
+/// A growing list of checks.
 #[derive(Debug, Default)]
 pub(crate) struct Checks(pub(crate) Vec<Check>);
 
 impl Checks {
-    /// Adds one with how to put it right.
+    /// Adds a check; `fix` is shown if it failed.
     pub(crate) fn add(&mut self, group: &'static str, what: &'static str, fix: &'static str, verdict: Verdict) {
         let passed = verdict.is_ok();
         let (seen, seed) = match verdict {
@@ -124,7 +124,7 @@ impl Checks {
     }
 }
 
-/// Bytes of a reason that are told: a plugin can make an error as long as it likes.
+/// The most bytes of a reason: a plugin can return an error of any length.
 const REASON: usize = 600;
 
 fn shortened(why: &str) -> String {
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_check_says_why_in_one_short_line_and_how_to_put_it_right() {
+    fn a_failed_check_has_a_short_reason_and_a_fix() {
         let mut checks = Checks::default();
         checks.add("tools", "answers", "answer", Err(Fail::of_seed(7, format!("a\nb {}", "ü".repeat(1_000)))));
-        checks.add("tools", "answers", "answer", fine());
+        checks.add("tools", "answers", "answer", passed());
         let [failed, passed] = checks.0.as_slice() else { panic!("two checks") };
         assert!(failed.seen.starts_with("a b ü") && failed.seen.len() <= REASON + '…'.len_utf8());
         assert_eq!((failed.fix, failed.seed), (Some("answer"), Some(7)));

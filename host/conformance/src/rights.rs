@@ -1,12 +1,12 @@
-//! What a plugin is given in a scene.
+//! The rights of a plugin in a test session.
 
-/// From everything that its manifest asks for to nothing.
+/// How many of the requested rights the plugin gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// As asked.
+    /// All that its manifest requests.
     Granted,
-    /// As asked, and no model answers.
-    ModelAway,
-    /// Every import that can be denied is.
+    /// All that its manifest requests, but no model answers.
+    NoModel,
+    /// None: every import that can be denied is denied.
     Denied,
 }

@@ -1,26 +1,26 @@
-//! Whether a value is a JSON Schema of an object, for the arguments of tools and for configurations.
+//! Checks that a value is a JSON Schema of an object, for the arguments of tools and for configurations.
 
 use serde_json::{Map, Value};
 
 use crate::report::Verdict;
 
-/// Whether it is a schema of an object whose properties admit their own defaults.
+/// Checks that it is a schema of an object whose defaults are valid.
 pub(crate) fn of_configuration(schema: &Value) -> Verdict {
     of_object(schema)?;
     let validator = hermes_plugin_host::json_schema(schema)?;
     for (name, property) in properties(schema).into_iter().flatten() {
         let Some(default) = property.get("default") else { continue };
         let section = Value::Object(Map::from_iter([(name.clone(), default.clone())]));
-        // What the section lacks beside it is told of the section and not of the property.
+        // Ignores errors of the section itself, such as missing properties.
         let misfit = validator.iter_errors(&section).find(|error| !error.instance_path().as_str().is_empty());
         if let Some(misfit) = misfit {
-            return Err(format!("the default of `{name}` is none that it admits: {misfit}").into());
+            return Err(format!("the default of `{name}` is not valid for it: {misfit}").into());
         }
     }
     Ok(String::new())
 }
 
-/// Whether it is a schema of an object, and requires nothing that it does not have.
+/// Checks that it is a schema of an object that requires only properties which it defines.
 pub(crate) fn of_object(schema: &Value) -> Result<(), String> {
     hermes_plugin_host::json_schema(schema)?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -29,7 +29,7 @@ pub(crate) fn of_object(schema: &Value) -> Result<(), String> {
     let required = schema.get("required").and_then(Value::as_array);
     let lacks = |name: &str| properties(schema).is_none_or(|properties| !properties.contains_key(name));
     match required.into_iter().flatten().filter_map(Value::as_str).find(|name| lacks(name)) {
-        Some(name) => Err(format!("`/required` names `{name}`, which is none of the properties")),
+        Some(name) => Err(format!("`/required` names `{name}`, which is not among the properties")),
         None => Ok(()),
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_schema_of_an_object_is_told_with_its_place() {
+    fn an_invalid_object_schema_is_reported_with_the_path() {
         for (schema, part) in [
             (json!([]), "section such as"),
             (json!({ "type": "string" }), "object"),
@@ -64,8 +64,8 @@ mod tests {
             (json!({ "type": "object", "properties": {}, "required": ["a"] }), "names `a`"),
             (json!({ "type": "object", "required": "a" }), "`/required`"),
         ] {
-            let told = of_object(&schema);
-            assert!(told.as_ref().is_err_and(|why| why.contains(part)), "{schema}: {told:?}");
+            let result = of_object(&schema);
+            assert!(result.as_ref().is_err_and(|why| why.contains(part)), "{schema}: {result:?}");
         }
         let plain =
             json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] });
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_one_that_its_property_admits() {
+    fn a_default_must_be_valid_for_its_property() {
         let schema = |default: Value| {
             json!({
                 "type": "object",

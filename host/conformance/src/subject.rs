@@ -1,4 +1,4 @@
-//! What is examined: a component, a native library, a plugin's folder, or a Rust project that was built.
+//! The plugin under test: a component, a native library, a plugin's folder, or a built Rust project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::error::ConformanceError;
 const MANIFEST: &str = "plugin.yaml";
 const TARGET: &str = "wasm32-wasip2";
 
-/// A plugin that nothing of has run yet.
+/// A plugin under test. None of its code has run yet.
 #[derive(Debug)]
 pub struct Subject {
-    /// Its manifest; for a bare component one that asks for nothing.
+    /// Its manifest; a bare component gets one that requests nothing.
     pub manifest: Manifest,
-    /// JSON Schema of its configuration, where the manifest has one.
+    /// The JSON Schema of its configuration, if the manifest has one.
     pub(crate) schema: Option<Value>,
-    /// What of it runs.
+    /// Its code.
     pub code: Code,
-    /// Where that was found.
+    /// The path of the code.
     pub path: PathBuf,
 }
 
-/// What of a manifest concerns the configuration.
+/// The part of a manifest about the configuration.
 #[derive(Deserialize)]
 struct Configured {
     #[serde(default)]
@@ -33,14 +33,14 @@ struct Configured {
 }
 
 impl Subject {
-    /// The native library of a plugin: the file itself, or the one that the manifest in a folder names for this machine,
-    /// beside it or where cargo builds it. It runs outside of any sandbox.
+    /// Finds the native library of a plugin: the file itself, or the file in a folder that the manifest names for this
+    /// machine, beside the manifest or in cargo's target folder. It runs without a sandbox.
     ///
     /// # Errors
     ///
-    /// Where no library or a manifest that is no good is found.
+    /// Returns an error if no library is found, or if the manifest is invalid.
     pub fn find_native(path: &Path) -> Result<Self, ConformanceError> {
-        let path = std::path::absolute(path).map_err(|source| unread(path, source))?;
+        let path = std::path::absolute(path).map_err(|source| read_error(path, source))?;
         let folder = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
         let manifest = manifest_in(folder)?;
         let file = match (&manifest, path.is_dir()) {
@@ -48,7 +48,7 @@ impl Subject {
             (Some((manifest, _)), true) => library_in(&path, manifest)?,
             (None, true) => return Err(ConformanceError::NoLibrary { folder: path.clone() }),
         };
-        let bytes = fs::read(&file).map_err(|source| unread(&file, source))?;
+        let bytes = fs::read(&file).map_err(|source| read_error(&file, source))?;
         let (manifest, text) = match manifest {
             Some(found) => found,
             None => bare(&file)?,
@@ -56,16 +56,16 @@ impl Subject {
         Self::new(manifest, &text, Code::Native(bytes), file)
     }
 
-    /// From a `.wasm` file with or without a `plugin.yaml` beside it, a folder with both, or a Rust project.
+    /// Finds a component: a `.wasm` file with or without a `plugin.yaml` beside it, a folder with both, or a Rust project.
     ///
     /// # Errors
     ///
-    /// Where no component, several, or a manifest that is no good is found.
+    /// Returns an error if no component or several are found, or if the manifest is invalid.
     pub fn find(path: &Path) -> Result<Self, ConformanceError> {
         if !path.exists() {
             return Err(ConformanceError::Missing(path.to_owned()));
         }
-        let path = std::path::absolute(path).map_err(|source| unread(path, source))?;
+        let path = std::path::absolute(path).map_err(|source| read_error(path, source))?;
         if path.is_dir() {
             let manifest = manifest_in(&path)?;
             let named = manifest.as_ref().and_then(|(manifest, _)| manifest.component.clone());
@@ -77,7 +77,7 @@ impl Subject {
     }
 
     fn of(path: PathBuf, manifest: Option<(Manifest, String)>) -> Result<Self, ConformanceError> {
-        let component = fs::read(&path).map_err(|source| unread(&path, source))?;
+        let component = fs::read(&path).map_err(|source| read_error(&path, source))?;
         let (manifest, text) = match manifest {
             Some(found) => found,
             None => bare(&path)?,
@@ -85,11 +85,11 @@ impl Subject {
         Self::new(manifest, &text, Code::Component(component.into()), path)
     }
 
-    /// From the texts of a manifest and the bytes of a component, such as those inside the binary.
+    /// Takes the text of a manifest and the bytes of a component, such as those inside the binary.
     ///
     /// # Errors
     ///
-    /// A manifest that is no good.
+    /// Returns an error if the manifest is invalid.
     pub fn of_parts(manifest: &str, component: &[u8]) -> Result<Self, ConformanceError> {
         let path = PathBuf::from(MANIFEST);
         let parsed = Manifest::parse(manifest)
@@ -103,7 +103,7 @@ impl Subject {
         Ok(Self { manifest, schema: configured.config, code, path })
     }
 
-    /// The configuration that the schema's defaults make; none without a schema.
+    /// The configuration with all defaults of the schema; `None` without a schema.
     pub(crate) fn defaults(&self) -> Option<Value> {
         let schema = self.schema.as_ref()?;
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -115,7 +115,7 @@ impl Subject {
     }
 }
 
-fn unread(path: &Path, source: std::io::Error) -> ConformanceError {
+fn read_error(path: &Path, source: std::io::Error) -> ConformanceError {
     ConformanceError::Read { path: path.to_owned(), source }
 }
 
@@ -124,13 +124,13 @@ fn manifest_in(folder: &Path) -> Result<Option<(Manifest, String)>, ConformanceE
     if !path.is_file() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path).map_err(|source| unread(&path, source))?;
+    let text = fs::read_to_string(&path).map_err(|source| read_error(&path, source))?;
     let manifest =
         Manifest::parse(&text).map_err(|error| ConformanceError::Manifest { path, why: error.to_string() })?;
     Ok(Some((manifest, text)))
 }
 
-/// A manifest for a component without one: it asks for nothing.
+/// A manifest for a bare component; it requests nothing.
 fn bare(component: &Path) -> Result<(Manifest, String), ConformanceError> {
     let stem = component.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
     let kept = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
@@ -142,13 +142,13 @@ fn bare(component: &Path) -> Result<(Manifest, String), ConformanceError> {
     Ok((manifest, text))
 }
 
-/// The component of a folder: as named or the only one, beside the manifest or where cargo builds it.
+/// The component of a folder: the named one or the only one, beside the manifest or in cargo's target folder.
 fn component_in(folder: &Path, named: Option<&str>) -> Result<PathBuf, ConformanceError> {
     let own = folder.join("target").join(TARGET);
     let mut places = vec![folder.to_owned()];
     let package = package(folder);
     if package.is_some() {
-        // A target folder that is set may be shared with others.
+        // A configured target folder may be shared with other packages.
         let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set).join(TARGET));
         let targets = set.into_iter().chain([own.clone()]);
         places.extend(targets.flat_map(|target| ["release", "debug"].map(|profile| target.join(profile))));
@@ -159,7 +159,7 @@ fn component_in(folder: &Path, named: Option<&str>) -> Result<PathBuf, Conforman
             return Ok(found);
         }
         let mut found = components(&place)?;
-        // What else lies in a target folder may be another package's.
+        // Other files in a shared target folder may belong to other packages.
         let is_own = place == *folder || place.starts_with(&own);
         match found.len() {
             1 if is_own => return Ok(found.remove(0)),
@@ -185,7 +185,7 @@ fn library_in(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Conformance
     places.find(|path| path.is_file()).ok_or_else(missing)
 }
 
-/// What cargo names the component of the package in a folder; none where there is no package.
+/// The file name that cargo gives the component of this package; `None` if there is no package.
 fn package(folder: &Path) -> Option<String> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
     let named = manifest.lines().find_map(|line| {
@@ -199,7 +199,7 @@ fn components(folder: &Path) -> Result<Vec<PathBuf>, ConformanceError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(unread(folder, source)),
+        Err(source) => return Err(read_error(folder, source)),
     };
     let mut found: Vec<PathBuf> = entries
         .flatten()
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_found_where_it_lies() {
+    fn a_component_is_found_in_every_supported_place() {
         let yaml = "name: mine\nversion: 1.2.3\n";
         for (files, path, expected) in [
             (vec![("plugin.yaml", yaml), ("mine.wasm", "x")], "", "mine.wasm"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_component_is_named_after_its_file_and_asks_for_nothing() {
+    fn a_bare_component_is_named_after_its_file_and_requests_nothing() {
         let folder = folder(&[("My Plugin.wasm", "x")]);
         let subject = Subject::find(&folder.path().join("My Plugin.wasm")).unwrap();
         assert_eq!(subject.manifest.name, "my-plugin");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_examined_says_what_to_do() {
+    fn an_unusable_path_gives_an_error_with_a_remedy() {
         let empty = folder(&[("plugin.yaml", "name: mine\n"), ("Cargo.toml", "")]);
         let two = folder(&[("plugin.yaml", "name: mine\n"), ("a.wasm", ""), ("b.wasm", "")]);
         let wrong = folder(&[("plugin.yaml", "name: No Name\n"), ("a.wasm", "")]);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_read_off_the_schema() {
+    fn defaults_are_read_from_the_schema() {
         let yaml = "name: mine\nconfig:\n  type: object\n  properties:\n    keep: {type: integer, default: 3}\n    key: {type: string}\n";
         let subject = Subject::of_parts(yaml, b"").unwrap();
         assert_eq!(subject.defaults().unwrap(), serde_json::json!({ "keep": 3 }));

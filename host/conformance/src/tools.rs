@@ -1,4 +1,4 @@
-//! `tools`: a catalog that stands, and calls that are answered whatever a model writes.
+//! Checks of `tools`: a stable catalog, and calls that survive any arguments.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use hermes_plugin_host::Tool;
 use serde_json::Value;
 
 use crate::arguments;
+use crate::bench::{CallFailure, Session, TestBench, ignore_errors};
 use crate::error::ConformanceError;
-use crate::lifecycle::differing;
-use crate::report::{Checks, Fail, Verdict, fine};
+use crate::lifecycle::difference;
+use crate::report::{Checks, Fail, Verdict, passed};
 use crate::schema;
-use crate::stand::{Ill, Stand, Worker, alive};
 
 const GROUP: &str = "tools";
-/// Characters of a name; providers refuse longer ones.
+/// The most characters of a tool's name that providers accept.
 const NAME: usize = 64;
 
-pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
-    let worker = stand.put_on(&stand.scene())?;
-    let (first, second) = (catalog(&worker).await, catalog(&worker).await);
-    let fix = "make the catalog of constants and configuration only: it is asked once and stands for the session";
+pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let session = bench.open(&bench.setup())?;
+    let (first, second) = (catalog(&session).await, catalog(&session).await);
+    let fix = "make the catalog of constants and configuration only: it is read once per session";
     let verdict: Verdict = match (&first, &second) {
         (Ok(one), Ok(other)) if one.is_empty() && other.is_empty() => Err("it offers no tool".into()),
         (Ok(one), Ok(other)) if same(one, other) => Ok(format!("{} tools", one.len())),
-        (Ok(one), Ok(other)) => Err(differing(&format!("{one:?}"), &format!("{other:?}")).into()),
-        (Err(ill), _) | (_, Err(ill)) => Err(ill.clone().into()),
+        (Ok(one), Ok(other)) => Err(difference(&format!("{one:?}"), &format!("{other:?}")).into()),
+        (Err(failure), _) | (_, Err(failure)) => Err(failure.clone().into()),
     };
     checks.add(GROUP, "offers the same tools each time it is asked", fix, verdict);
     let Ok(tools) = first else { return Ok(()) };
@@ -36,24 +36,29 @@ pub(crate) async fn check(stand: &Stand<'_>, checks: &mut Checks) -> Result<(), 
         "write `parameters` as a JSON Schema object: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}";
     checks.add(GROUP, "has a JSON Schema for each tool's arguments", fix, schemas(&tools));
     let fix = "answer `invocation.unknown()` for a name that is not in the catalog";
-    checks.add(GROUP, "answers a name that it does not have with an error", fix, unknown(&worker).await);
+    checks.add(GROUP, "answers a name that it does not have with an error", fix, unknown(&session).await);
     let fix = "take arguments apart with `invocation.parse()?`: an error of it goes to the model, a panic is a crash";
-    checks.add(GROUP, "answers wrong, empty, huge and strange arguments", fix, mistaken(&worker, &tools).await);
+    checks.add(
+        GROUP,
+        "answers wrong, empty, huge and strange arguments",
+        fix,
+        invalid_arguments(&session, &tools).await,
+    );
     let fix = "say in one line what failed and how to do better: the model reads it";
-    checks.add(GROUP, "says what is wrong", fix, explains(&worker, &tools).await);
+    checks.add(GROUP, "explains its errors", fix, explains(&session, &tools).await);
     Ok(())
 }
 
-pub(crate) async fn exercise(worker: &Worker<'_>) -> Result<(), Ill> {
-    for tool in catalog(worker).await? {
+pub(crate) async fn exercise(session: &Session<'_>) -> Result<(), CallFailure> {
+    for tool in catalog(session).await? {
         let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
-        alive(worker.call_tool(&tool.schema.name, &arguments::fitting(&schema).to_string()).await)?;
+        ignore_errors(session.call_tool(&tool.schema.name, &arguments::valid(&schema).to_string()).await)?;
     }
     Ok(())
 }
 
-async fn catalog(worker: &Worker<'_>) -> Result<Vec<Tool>, Ill> {
-    worker.ask("catalog", worker.instance.catalog()).await
+async fn catalog(session: &Session<'_>) -> Result<Vec<Tool>, CallFailure> {
+    session.call("catalog", session.instance.catalog()).await
 }
 
 fn same(one: &[Tool], other: &[Tool]) -> bool {
@@ -66,10 +71,10 @@ fn named(tools: &[Tool]) -> Verdict {
         let name = &tool.schema.name;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if name.is_empty() || name.len() > NAME || !name.bytes().all(is_plain) {
-            return Err(format!("`{name}` is no name that providers take").into());
+            return Err(format!("`{name}` is not a name that providers accept").into());
         }
         if !names.insert(name) {
-            return Err(format!("`{name}` stands twice").into());
+            return Err(format!("`{name}` is listed twice").into());
         }
         if tool.schema.description.trim().is_empty() {
             return Err(format!("`{name}` has no description").into());
@@ -78,58 +83,60 @@ fn named(tools: &[Tool]) -> Verdict {
             return Err(format!("`{name}` is in no toolset").into());
         }
     }
-    fine()
+    passed()
 }
 
 fn schemas(tools: &[Tool]) -> Verdict {
     for tool in tools {
         let name = &tool.schema.name;
         let parameters: Value = serde_json::from_str(&tool.schema.parameters)
-            .map_err(|error| format!("the parameters of `{name}` are no JSON: {error}"))?;
+            .map_err(|error| format!("the parameters of `{name}` are not JSON: {error}"))?;
         schema::of_object(&parameters).map_err(|why| format!("the parameters of `{name}`: {why}"))?;
     }
-    fine()
+    passed()
 }
 
-async fn unknown(worker: &Worker<'_>) -> Verdict {
+async fn unknown(session: &Session<'_>) -> Verdict {
     for name in ["no_such_tool", "", arguments::UNICODE] {
-        match worker.call_tool(name, "{}").await {
-            Err(Ill::Answered(_)) => {}
-            Err(died) => return Err(died.into()),
-            Ok(output) => return Err(format!("`{name}` is no tool of it and answers `{}`", output.content).into()),
+        match session.call_tool(name, "{}").await {
+            Err(CallFailure::Returned(_)) => {}
+            Err(crash) => return Err(crash.into()),
+            Ok(output) => {
+                return Err(format!("`{name}` is not one of its tools, and it answers `{}`", output.content).into());
+            }
         }
     }
-    fine()
+    passed()
 }
 
-async fn mistaken(worker: &Worker<'_>, tools: &[Tool]) -> Verdict {
+async fn invalid_arguments(session: &Session<'_>, tools: &[Tool]) -> Verdict {
     let mut tried = 0;
     for tool in tools {
         let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
-        for arguments in arguments::mistaken(&schema) {
+        for arguments in arguments::invalid_arguments(&schema) {
             tried += 1;
-            alive(worker.call_tool(&tool.schema.name, &arguments).await).map_err(|died| {
+            ignore_errors(session.call_tool(&tool.schema.name, &arguments).await).map_err(|crash| {
                 let shown: String = arguments.chars().take(120).collect();
-                Fail::from(format!("`{}` with {shown}: {died}", tool.schema.name))
+                Fail::from(format!("`{}` with {shown}: {crash}", tool.schema.name))
             })?;
         }
     }
     Ok(format!("{tried} calls"))
 }
 
-async fn explains(worker: &Worker<'_>, tools: &[Tool]) -> Verdict {
+async fn explains(session: &Session<'_>, tools: &[Tool]) -> Verdict {
     for tool in tools {
         let name = &tool.schema.name;
         for wrong in ["not json", "[]"] {
-            match worker.call_tool(name, wrong).await {
-                Err(Ill::Answered(fault)) if fault.message.trim().is_empty() => {
+            match session.call_tool(name, wrong).await {
+                Err(CallFailure::Returned(fault)) if fault.message.trim().is_empty() => {
                     return Err(format!("`{name}` answers `{wrong}` with an error that says nothing").into());
                 }
-                Err(Ill::Died(why)) => return Err(why.into()),
-                // One that has no arguments may take anything for none.
-                Err(Ill::Answered(_)) | Ok(_) => {}
+                Err(CallFailure::Crashed(why)) => return Err(why.into()),
+                // A tool without arguments may accept any text.
+                Err(CallFailure::Returned(_)) | Ok(_) => {}
             }
         }
     }
-    fine()
+    passed()
 }

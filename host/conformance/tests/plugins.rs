@@ -1,4 +1,4 @@
-//! The bundled plugins keep the contract, and defects that were planted are found.
+//! The bundled plugins pass, and the planted defects of a test plugin are found.
 //!
 //! `cargo xtask plugins` stages these plugins. `cargo xtask test` fails without them, `cargo test` says so.
 #![allow(clippy::unwrap_used)]
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use hermes_conformance::{Report, Settings, Subject, examine};
 use hermes_runtime::Runtime;
 
-/// A staged plugin, or none where nothing is staged.
+/// A staged plugin; `None` if no plugins are staged.
 fn staged(place: &str) -> Option<Subject> {
     let folder = hermes_test_data::staged(place)?;
     Some(
@@ -24,7 +24,7 @@ fn settings(config: Option<String>) -> Settings {
     Settings { conversations: 40, seed: 1, turns: None, config, jobs: 2 }
 }
 
-fn told(report: &Report) -> String {
+fn summary(report: &Report) -> String {
     let line = |check: &hermes_conformance::Check| {
         format!("{} {}: {} — {}\n", if check.passed { "✓" } else { "✗" }, check.group, check.what, check.seen)
     };
@@ -34,7 +34,7 @@ fn told(report: &Report) -> String {
 fn passes(place: &str) {
     let Some(subject) = staged(place) else { return };
     let report = examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap();
-    assert!(report.passed(), "{place}\n{}", told(&report));
+    assert!(report.passed(), "{place}\n{}", summary(&report));
     assert!(!report.calls.is_empty());
     match report.memory {
         Some(memory) => assert!(memory.enough_mib <= memory.limit_mib),
@@ -77,10 +77,10 @@ fn the_audit_hooks_keep_the_contract() {
     passes("bundled/hooks/audit");
 }
 
-/// A flaw that was planted, and the check that must find it.
+/// The name of a planted flaw, with the group and the name of the check that must find it.
 const FLAWS: &[(&str, &str, &str)] = &[
     ("configure-panics", "lifecycle", "is configured as given"),
-    ("unwraps-imports", "imports", "lives on where every import is denied"),
+    ("unwraps-imports", "imports", "survives when every import is denied"),
     ("end-panics", "lifecycle", "ends a session"),
     ("catalog-changes", "tools", "offers the same tools each time it is asked"),
     ("tool-twice", "tools", "names and describes its tools"),
@@ -88,15 +88,15 @@ const FLAWS: &[(&str, &str, &str)] = &[
     ("any-tool", "tools", "answers a name that it does not have with an error"),
     ("slices-bytes", "tools", "answers wrong, empty, huge and strange arguments"),
     ("index-turns", "skills", "has the same index each time it is asked"),
-    ("any-skill", "skills", "answers what is not there with an error"),
+    ("any-skill", "skills", "answers unknown names with an error"),
     ("any-path", "skills", "shows nothing outside of its skills"),
-    ("odd-interest", "hooks", "is interested in events that there are, the same each time"),
+    ("odd-interest", "hooks", "subscribes to known events, the same each time"),
     ("blocks-late", "hooks", "has a verdict for every event"),
     ("hook-panics", "hooks", "has a verdict for every event"),
     ("prompt-counts", "memory", "has the same text for the prompt each time"),
     ("over-budget", "memory", "recalls within the budget"),
     ("one-key", "memory", "has a key of its own for each recollection"),
-    ("takes-twice", "memory", "takes a turn that comes twice once"),
+    ("takes-twice", "memory", "stores a repeated turn only once"),
     ("subtracts", "context engine", "assesses every moment, from empty to overfull"),
     ("odd-status", "context engine", "has a status that is a JSON object"),
     ("never-done", "context engine", "prepares in steps that end"),
@@ -115,22 +115,22 @@ fn flawed(flaw: &str) -> Option<Report> {
 #[test]
 fn a_plugin_of_every_kind_without_a_flaw_passes() {
     let Some(report) = flawed("none") else { return };
-    assert!(report.passed(), "{}", told(&report));
+    assert!(report.passed(), "{}", summary(&report));
     assert_eq!(report.kinds.len(), 7);
 }
 
 #[test]
-fn every_flaw_that_was_planted_is_found_with_why_and_a_remedy() {
+fn every_planted_flaw_is_found_with_a_reason_and_a_fix() {
     for (flaw, group, what) in FLAWS {
         let Some(report) = flawed(flaw) else { return };
         let found = report.failures().find(|check| check.group == *group && check.what == *what);
-        let found = found.unwrap_or_else(|| panic!("{flaw} was not found\n{}", told(&report)));
+        let found = found.unwrap_or_else(|| panic!("{flaw} was not found\n{}", summary(&report)));
         assert!(!found.seen.is_empty() && found.fix.is_some(), "{found:?}");
     }
 }
 
 #[test]
-fn a_plan_that_breaks_a_rule_is_found_again_by_its_seed() {
+fn a_seed_reproduces_a_plan_that_breaks_a_rule() {
     let Some(report) = flawed("splits-calls") else { return };
     let check = report.failures().find(|check| check.group == "plans").unwrap();
     let subject = staged("test-guests/flawed").unwrap();
@@ -140,11 +140,11 @@ fn a_plan_that_breaks_a_rule_is_found_again_by_its_seed() {
         ..settings(Some(r#"{"flaw":"splits-calls"}"#.to_owned()))
     };
     let again = examine(&subject, &runtime(), &settings, &|_| ()).unwrap();
-    assert!(again.failures().any(|found| found.seen == check.seen), "{}", told(&again));
+    assert!(again.failures().any(|found| found.seen == check.seen), "{}", summary(&again));
 }
 
 #[test]
-fn what_is_no_component_fails_one_check_with_the_reason() {
+fn a_file_that_is_not_a_component_fails_one_check_with_the_reason() {
     let subject = Subject::of_parts("name: none\n", b"\0asm\x01\0\0\0").unwrap();
     let report = examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap();
     assert_eq!((report.checks.len(), report.passed()), (1, false));

@@ -1,0 +1,251 @@
+//! Runs a plugin in the test environment, and records every call.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use hermes_capabilities::files::{Root, Roots};
+use hermes_capabilities::http::Http;
+use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
+use hermes_runtime::services::NoSession;
+use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
+
+use crate::conversation::{SESSION, TestHistory, short};
+use crate::error::ConformanceError;
+use crate::fixtures::{FixedClock, Folders, ScriptedModel, Storage, model};
+use crate::report::Calls;
+use crate::rights::Rights;
+use crate::subject::Subject;
+
+/// A loaded plugin, and what all of its test sessions share.
+pub(crate) struct TestBench<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) exports: Exports,
+    pub(crate) folders: &'a Folders,
+    /// The configuration that is tested.
+    pub(crate) config: String,
+    loaded: Arc<Loaded>,
+    log: CallLog,
+}
+
+/// The setup of one test session.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) config: String,
+    pub(crate) start: Start,
+    pub(crate) rights: Rights,
+    pub(crate) storage: Storage,
+    pub(crate) history: Arc<TestHistory>,
+    pub(crate) limits: Limits,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone)]
+pub(crate) enum CallFailure {
+    /// The plugin returned an error.
+    Returned(Fault),
+    /// The plugin crashed or exceeded a limit.
+    Crashed(String),
+}
+
+impl fmt::Display for CallFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Returned(fault) => write!(f, "it answered the error `{}`", fault.message),
+            Self::Crashed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<CallFailure> for crate::report::Fail {
+    fn from(failure: CallFailure) -> Self {
+        failure.to_string().into()
+    }
+}
+
+#[derive(Default)]
+struct CallLog(Mutex<CallRecords>);
+
+#[derive(Default)]
+struct CallRecords {
+    micros: BTreeMap<&'static str, Vec<u64>>,
+    overruns: Vec<String>,
+}
+
+impl<'a> TestBench<'a> {
+    pub(crate) fn new(subject: &'a Subject, loaded: Arc<Loaded>, folders: &'a Folders, config: String) -> Self {
+        Self { subject, exports: loaded.exports(), folders, config, loaded, log: CallLog::default() }
+    }
+
+    /// A first session with all rights that the manifest requests.
+    pub(crate) fn setup(&self) -> Setup {
+        Setup {
+            config: self.config.clone(),
+            start: Start::Fresh,
+            rights: Rights::Granted,
+            storage: Storage::empty(),
+            history: Arc::new(TestHistory::of(short())),
+            limits: Limits::standard(),
+        }
+    }
+
+    /// Starts a session. Must be called within a tokio runtime.
+    pub(crate) fn open(&self, setup: &Setup) -> Result<Session<'_>, ConformanceError> {
+        let parent = if let Start::Continued(parent) = &setup.start { Some(parent.clone()) } else { None };
+        let recipe = Arc::new(Recipe {
+            plugin: self.subject.manifest.name.clone(),
+            version: self.subject.manifest.version.to_string(),
+            loaded: Arc::clone(&self.loaded),
+            config: setup.config.clone(),
+            session: SessionInfo {
+                id: SESSION.to_owned(),
+                parent,
+                platform: "cli".to_owned(),
+                purpose: "primary".to_owned(),
+                profile: "default".to_owned(),
+                workspace: Some("/workspace".to_owned()),
+                model: model(),
+            },
+            start: setup.start.clone(),
+            services: self.services(setup)?,
+            limits: setup.limits,
+            tally: Arc::default(),
+            lanes: Lanes::new(&setup.limits, &SessionCalls::new()),
+        });
+        Ok(Session { bench: self, instance: Instance::new(Arc::clone(&recipe)), recipe })
+    }
+
+    fn services(&self, setup: &Setup) -> Result<Services, ConformanceError> {
+        let permissions = &self.subject.manifest.permissions;
+        let granted = setup.rights != Rights::Denied;
+        // A selected engine or memory provider always has these two rights.
+        let selected = self.exports.context_engine || self.exports.memory_provider;
+        let mut roots = Vec::new();
+        for request in permissions.files.iter().filter(|_| granted) {
+            let path = self.folders.of(&request.root);
+            let root = Root::open(&request.root, path, request.access == Access::Write, Vec::new());
+            roots.push(root.map_err(|error| ConformanceError::Surroundings(error.to_string()))?);
+        }
+        Ok(Services {
+            reporter: Arc::new(NoSession),
+            clock: Arc::new(FixedClock),
+            models: Arc::new(ScriptedModel { unavailable: setup.rights == Rights::NoModel }),
+            may_ask: granted && (permissions.llm.is_some() || selected),
+            history: setup.history.clone(),
+            may_read: granted && (permissions.history || selected),
+            documents: if granted { vec![Arc::clone(&setup.storage.documents)] } else { Vec::new() },
+            files: Arc::new(Roots::new(roots)),
+            database: (granted && permissions.sql).then(|| Arc::clone(&setup.storage.database)),
+            // A plugin under test has no network and no programs; both answer as if they were not granted.
+            http: Arc::new(Http::closed()),
+            programs: None,
+        })
+    }
+
+    fn records(&self) -> std::sync::MutexGuard<'_, CallRecords> {
+        self.log.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The calls of every function, by name.
+    pub(crate) fn calls(&self) -> Vec<Calls> {
+        let records = self.records();
+        let calls = records.micros.iter().map(|(call, micros)| {
+            let mut micros = micros.clone();
+            micros.sort_unstable();
+            let median_us = micros.get(micros.len() / 2).copied().unwrap_or_default();
+            Calls {
+                call,
+                count: micros.len() as u64,
+                median_us,
+                slowest_us: micros.last().copied().unwrap_or_default(),
+            }
+        });
+        calls.collect()
+    }
+
+    /// The calls that exceeded a limit of time or memory, in words.
+    pub(crate) fn overruns(&self) -> Vec<String> {
+        self.records().overruns.clone()
+    }
+}
+
+/// One plugin in one session.
+pub(crate) struct Session<'s> {
+    bench: &'s TestBench<'s>,
+    pub(crate) instance: Instance,
+    recipe: Arc<Recipe>,
+}
+
+impl Session<'_> {
+    /// Awaits a call, and records its duration and any overrun.
+    pub(crate) async fn call<T>(
+        &self,
+        name: &'static str,
+        call: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallFailure> {
+        let begun = Instant::now();
+        let answer = call.await;
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let mut records = self.bench.records();
+        records.micros.entry(name).or_default().push(micros);
+        answer.map_err(|error| match error.cause {
+            Cause::Fault(fault) | Cause::Start(fault) => CallFailure::Returned(*fault),
+            cause => {
+                let why = format!("`{name}`: {cause}");
+                // A limit below the default does not count as an overrun.
+                let usual = Limits::standard();
+                let ran_over = match cause {
+                    Cause::Deadline { .. } => true,
+                    Cause::Limit { limit, value } => value == usual.get(limit),
+                    _ => false,
+                };
+                if ran_over {
+                    records.overruns.push(why.clone());
+                }
+                CallFailure::Crashed(why)
+            }
+        })
+    }
+
+    /// Makes the cheapest call of each kind, which also creates the instance.
+    pub(crate) async fn start(&self) -> Result<(), CallFailure> {
+        let (instance, exports) = (&self.instance, self.bench.exports);
+        if exports.context_engine {
+            self.call("status", instance.status()).await.map(drop)?;
+        }
+        if exports.tools {
+            self.call("catalog", instance.catalog()).await.map(drop)?;
+        }
+        if exports.hooks {
+            self.call("interests", instance.interests()).await.map(drop)?;
+        }
+        if exports.memory_provider {
+            self.call("system-prompt", instance.system_prompt()).await.map(drop)?;
+        }
+        if exports.skills {
+            self.call("index", instance.skills()).await.map(drop)?;
+        }
+        Ok(())
+    }
+
+    /// Calls a tool in an instance that serves no other call meanwhile, as the host does.
+    pub(crate) async fn call_tool(&self, name: &str, arguments: &str) -> Result<Output, CallFailure> {
+        let invocation = Invocation {
+            id: "call-1".to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            extra: Vec::new(),
+        };
+        self.call("call", self.recipe.call_tool(invocation)).await
+    }
+}
+
+/// Treats a returned error as success without a value; only a crash remains an error.
+pub(crate) fn ignore_errors<T>(answer: Result<T, CallFailure>) -> Result<Option<T>, CallFailure> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(CallFailure::Returned(_)) => Ok(None),
+        Err(crash) => Err(crash),
+    }
+}
