@@ -13,7 +13,7 @@ use hermes_lab::external::External;
 use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
 use hermes_lab::report::{self, Compared};
 use hermes_lab::verify::{self, Proof, Trial};
-use hermes_lab::{Contestant, Engine, LabError, Prices, Recording, Report, StandIn, Temper, Terms, plot};
+use hermes_lab::{Contestant, Engine, FaultMode, LabError, Prices, Recording, Report, StandIn, Terms, plot};
 use hermes_plugin_host::{Plugins, Selection};
 use hermes_runtime::Runtime;
 
@@ -52,7 +52,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
     /// How the simulated summariser behaves
-    #[arg(long, value_name = "BEHAVIOUR", default_value = "sound", value_parser = Temper::NAMES)]
+    #[arg(long, value_name = "BEHAVIOUR", default_value = "sound", value_parser = FaultMode::NAMES)]
     summariser: String,
     /// Run without a summariser
     #[arg(long, conflicts_with = "summariser")]
@@ -123,7 +123,7 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
         can_be_written(path).map_err(|error| unplotted(path, &error))?;
     }
     let temper =
-        if arguments.no_model { Temper::None } else { Temper::parse(&arguments.summariser).unwrap_or_default() };
+        if arguments.no_model { FaultMode::None } else { FaultMode::parse(&arguments.summariser).unwrap_or_default() };
     let stand_in = StandIn::new(terms, temper);
     let mut recordings = Vec::new();
     for file in &arguments.files {

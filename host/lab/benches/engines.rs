@@ -1,4 +1,4 @@
-//! What calls of the bundled engines take, by the length of the session. `cargo xtask bench engines` runs it.
+//! Measures the calls of the bundled engines by the length of the session. Run it with `cargo xtask bench engines`.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn main() -> Result<()> {
     let runtime = Runtime::new(scratch.path().join("code"));
     let (catalog, natives) =
         (Catalog::vouched(&[], &staged), Catalog::vouched(&[], &staged.with_file_name("test-natives")));
-    println!("milliseconds: half of the calls took less, one in a hundred more, and the longest");
+    println!("milliseconds: median, 99th percentile and longest call");
     println!(
         "{:<11} {:>8} {:<22} {:>6} {:>9} {:>9} {:>9}",
         "engine", "messages", "call", "calls", "median", "p99", "longest"
@@ -44,10 +44,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Engines and lengths of the command line, or all of them.
+/// The engines and lengths of the command line, or all of them.
 fn asked() -> Result<(Vec<String>, Vec<u64>)> {
     let (mut engines, mut lengths) = (Vec::new(), Vec::new());
-    // Cargo says `--bench` to every benchmark.
+    // Cargo passes `--bench` to every benchmark.
     for argument in std::env::args().skip(1).filter(|argument| argument != "--bench") {
         match argument.parse() {
             Ok(length) => lengths.push(length),
@@ -65,7 +65,7 @@ fn asked() -> Result<(Vec<String>, Vec<u64>)> {
     Ok((engines, lengths))
 }
 
-/// The engine alone.
+/// Selects this engine and no other plugin.
 fn select(runtime: &Runtime, catalog: &Catalog, engine: &str) -> Result<Plugins> {
     Plugins::select(runtime, catalog, &Selection::only(engine), QUIETLY)
         .context("`cargo xtask plugins` stages the engines")

@@ -1,4 +1,4 @@
-//! What a request shows: blocks in order, as a provider's cache and the measures see them.
+//! The context of a request as a list of blocks, which the simulated cache and the measures use.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use hermes_conversation::{Message, MessageId, Part, Role, Shown, ToolCall};
 
 use crate::passage::{self, Line};
 
-/// A message as a request shows it, with all that is measured of it worked out once.
+/// A rendered message, with everything that is measured of it computed once.
 #[derive(Debug)]
 pub struct Block {
-    /// Role, calls and linkage; its text is left out.
+    /// Role, calls and links to other messages, without the text.
     frame: Shown,
-    /// What the message says, its arguments unescaped.
+    /// The text of the message, with the arguments of its calls unescaped.
     text: String,
-    /// Of `text`.
+    /// The lines of `text`.
     lines: Vec<Line>,
-    /// Bytes of `text` that are content.
+    /// How many bytes of `text` are content.
     content: usize,
     hash: blake3::Hash,
     bytes: u64,
 }
 
 impl Block {
-    /// Of a rendered message. Reasoning is neither counted nor compared: who wants it back differs by provider.
+    /// A block of a rendered message. Reasoning is neither counted nor compared: providers differ in whether they want it.
     pub fn new(shown: Shown) -> Self {
         let mut hasher = blake3::Hasher::new();
         let mut bytes = 0;
         let mut take = |text: &str| {
-            // The length keeps fields apart.
+            // The length separates the fields.
             hasher.update(&(text.len() as u64).to_le_bytes());
             hasher.update(text.as_bytes());
             bytes += text.len() as u64;
@@ -71,17 +71,17 @@ impl Block {
         Self { frame, text, lines, content, hash: hasher.finalize(), bytes }
     }
 
-    /// Who speaks.
+    /// The role of the message.
     pub fn role(&self) -> Role {
         self.frame.role
     }
 
-    /// The message of the log that it shows.
+    /// The message of the log that it shows, if any.
     pub fn id(&self) -> Option<MessageId> {
         self.frame.id
     }
 
-    /// Bytes of text, calls and ids.
+    /// Bytes of text, calls and ids together.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -108,34 +108,34 @@ impl Block {
     }
 }
 
-/// A new view of the conversation, taken with a request.
+/// A new view of the conversation, first used by this request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
-    /// Nothing had to be waited for: what it shows was ready before.
+    /// The engine had prepared everything: nothing had to be awaited.
     pub prepared: bool,
-    /// The host's own last resort, taken because the window was full.
+    /// The host made the view by rule, because the window was full.
     pub by_rule: bool,
-    /// What was done.
+    /// A description of the change.
     pub note: String,
 }
 
-/// What a request shows behind system prompt and tools.
+/// The messages of a request, without system prompt and tools.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// In order.
+    /// The blocks in order.
     pub blocks: Vec<Arc<Block>>,
-    /// There is one when the view is another one than that of the request before.
+    /// Set if the view differs from that of the previous request.
     pub publication: Option<Publication>,
 }
 
 impl Context {
-    /// Bytes of all blocks.
+    /// Bytes of all blocks together.
     pub fn bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.bytes).sum()
     }
 }
 
-/// Puts appended messages behind the blocks that are there, as the host does.
+/// Renders appended messages and adds them to the blocks, as the host does.
 pub(crate) fn append(blocks: &mut Vec<Arc<Block>>, rendering: &mut Rendering, messages: &[Message]) {
     blocks.extend(rendering.follow(messages).into_iter().map(|shown| Arc::new(Block::new(shown))));
 }

@@ -1,8 +1,7 @@
-//! An installed engine as a column: the host's own compaction over a conversation in memory, with a simulated clock.
+//! A column for an installed engine: the host's own compaction over a conversation in memory, with a simulated clock.
 //!
-//! What is measured is the host and not an imitation of it: the same code asks the engine, checks its plans, decides what
-//! pays and folds by rule. Only what surrounds it is simulated: the time, the provider's cache, the model that writes
-//! summaries.
+//! The column runs the host's real code: the same code calls the engine, verifies its plans, decides what pays off and
+//! folds by rule. Only the environment is simulated: the clock, the provider's cache and the model that writes summaries.
 
 pub(crate) mod bench;
 mod finder;
@@ -33,28 +32,28 @@ use crate::needles;
 use crate::replay::{Answer, Column, Due, Remains};
 use crate::summariser::StandIn;
 
-/// Lines for the user that a report repeats.
+/// How many notices to the user a report repeats.
 const NOTICES: usize = 5;
 
-/// An engine that was selected, and how it is to be tried.
+/// An engine to measure, with its settings.
 pub struct Contestant<'a> {
-    /// As the report calls it.
+    /// Its name in the report.
     pub name: String,
-    /// Its plugin.
+    /// The selected plugins.
     pub plugins: &'a Plugins,
-    /// What all columns have in common.
+    /// The terms that all columns share.
     pub terms: Terms,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub stand_in: StandIn,
-    /// A folder of its own, for what plugins store.
+    /// A folder of its own for the data of its plugins.
     pub home: &'a Path,
-    /// Names the conversation.
+    /// The id of the conversation.
     pub session: String,
-    /// Whether its tools are tried at the end.
+    /// Whether the engine's recall tools are tested at the end.
     pub recall: bool,
 }
 
-/// A conversation under the care of an engine.
+/// A conversation that an engine compacts.
 pub struct Engine {
     name: String,
     recall: bool,
@@ -62,9 +61,9 @@ pub struct Engine {
     context: Context,
     rendering: Rendering,
     blocks: HashMap<blake3::Hash, Arc<Block>>,
-    /// Messages that the context shows.
+    /// How many messages the context has taken into account.
     shown: usize,
-    // Dropped last: what the bench holds runs in it.
+    // Dropped last: the tasks of the bench run in it.
     runtime: Runtime,
 }
 
@@ -73,7 +72,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Why it does not start, in words.
+    /// Returns the reason if the engine does not start.
     pub fn start(contestant: &Contestant<'_>) -> Result<Self, String> {
         let runtime = runtime()?;
         let setting = Setting {
@@ -105,26 +104,26 @@ impl Engine {
         })
     }
 
-    /// What was said so far.
+    /// The conversation so far.
     pub fn conversation(&self) -> impl Deref<Target = Conversation> + '_ {
         self.bench.log.conversation()
     }
 
-    /// What is shown of it.
+    /// The current view of it.
     pub fn view(&self) -> &View {
         &self.bench.desk.view
     }
 
-    /// Simulated time, in Unix milliseconds: that of the last request, and what it waited for the model that summarises.
+    /// The simulated time in Unix milliseconds: that of the last request, plus the time spent waiting for summaries.
     pub fn now_ms(&self) -> u64 {
         self.bench.now_ms()
     }
 
-    /// What a tool of the engine answers.
+    /// Calls a tool of the engine.
     ///
     /// # Errors
     ///
-    /// What the tool says is wrong, or that the engine has none.
+    /// Returns the tool's error, or an error if the engine has no tools.
     pub fn call(&self, tool: &str, arguments: &Value) -> Result<String, String> {
         self.engine_tools(&self.conversation())?.call(tool, arguments)
     }
@@ -133,7 +132,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What of it comes back otherwise than it was said, or that the engine has no tools.
+    /// Returns the difference to the original message, or an error if the engine has no tools.
     pub fn read_back(&self, id: MessageId) -> Result<(), String> {
         let conversation = self.conversation();
         let message = conversation.get(id).ok_or_else(|| format!("there is no message {id}"))?;
@@ -145,7 +144,7 @@ impl Engine {
         tools.ok_or_else(|| "the engine has no `recall` and no `expand`".to_owned())
     }
 
-    /// What the request shows, after `done` was done.
+    /// Updates the context of the request after these compactions.
     fn show(&mut self, done: &[Compacted]) {
         let conversation = self.bench.log.conversation();
         if done.is_empty() {
@@ -155,7 +154,7 @@ impl Engine {
             for block in self.context.blocks.drain(..) {
                 self.blocks.insert(*block.hash(), block);
             }
-            // What is shown as before stays the same block.
+            // An unchanged message keeps its block.
             let (rendering, shown) = Rendering::of(&conversation, &self.bench.desk.view);
             self.rendering = rendering;
             for shown in shown {
@@ -182,13 +181,13 @@ impl Engine {
     }
 }
 
-/// A runtime of one thread: what runs in it runs in one order.
+/// A runtime with one thread, so that tasks run in a fixed order.
 pub(crate) fn runtime() -> Result<Runtime, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| format!("no thread can be started: {error}"))
 }
 
-/// The messages that a view shows as they were said.
+/// The messages that a view shows in full.
 pub(crate) fn shown_whole(conversation: &Conversation, view: &View) -> HashSet<MessageId> {
     let spans = conversation.items(view).into_iter().filter_map(|item| match item {
         Item::Messages(range) => Some(conversation.span(range)),
@@ -197,12 +196,12 @@ pub(crate) fn shown_whole(conversation: &Conversation, view: &View) -> HashSet<M
     spans.flat_map(|span| conversation.messages()[span].iter().map(|message| message.id)).collect()
 }
 
-/// What was done before one request, as one.
+/// Merges the compactions before one request into one publication.
 fn publication(done: &[Compacted]) -> Option<Publication> {
     let last = done.last()?;
     let is_prepared = |compacted: &Compacted| {
-        let said = compacted.extra.iter().find(|(key, _)| key == "prepared");
-        said.and_then(|(_, share)| share.split_once('/')).is_some_and(|(ready, all)| ready == all)
+        let share = compacted.extra.iter().find(|(key, _)| key == "prepared");
+        share.and_then(|(_, share)| share.split_once('/')).is_some_and(|(ready, all)| ready == all)
     };
     Some(Publication {
         prepared: done.iter().all(is_prepared),
@@ -223,7 +222,7 @@ impl Column for Engine {
         }
         let done = runtime.block_on(async {
             for message in due.new {
-                bench.hear(message.id, message).await?;
+                bench.add_message(message.id, message).await?;
             }
             bench.make_room(due.now_ms).await
         })?;
@@ -235,7 +234,7 @@ impl Column for Engine {
         let Self { runtime, bench, .. } = self;
         runtime.block_on(async {
             for message in due.new {
-                bench.hear(message.id, message).await?;
+                bench.add_message(message.id, message).await?;
             }
             Ok::<(), String>(())
         })?;

@@ -1,9 +1,9 @@
-//! What can be wrong with what the laboratory is given.
+//! Errors in the input of the lab.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An input that cannot be used. What goes wrong inside of a column is a [`ColumnError`](crate::ColumnError).
+/// An unusable input. An error inside of a column is a [`ColumnError`](crate::ColumnError).
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A file cannot be read.
@@ -11,7 +11,7 @@ pub enum LabError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A file is larger than a recording may be.
@@ -19,22 +19,22 @@ pub enum LabError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Its size in bytes.
         bytes: u64,
-        /// What is read at most.
+        /// The largest allowed size in bytes.
         most: u64,
     },
-    /// A line of a recording is not what its format says.
+    /// A line of a recording does not follow the format.
     #[error("{}, line {line}: {why}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Counts from 1.
+        /// The line number, starting at 1.
         line: usize,
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// A file with no conversation in it.
+    /// A recording without a reply.
     #[error("{}: no reply of a model is in it, so there is nothing to replay", path.display())]
     Empty {
         /// The file.
@@ -48,28 +48,28 @@ pub enum LabError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// A figure on which everything rests is out of range.
+    /// A basic setting is out of range.
     #[error("{what} of {given}: {remedy}")]
     Terms {
-        /// Its name.
+        /// The name of the setting.
         what: &'static str,
-        /// As given.
+        /// The value as given.
         given: String,
-        /// What would do.
+        /// The values that are allowed.
         remedy: &'static str,
     },
-    /// Two columns cannot be told apart.
+    /// Two columns have the same name.
     #[error("two columns are named `{name}`; name the engine once, or give the command another name")]
     SameColumn {
         /// The name.
         name: String,
     },
-    /// A command line that cannot be taken apart.
+    /// A command line that cannot be parsed.
     #[error("the command of `{name}` is empty or has an open quote: {command}")]
     Command {
         /// The column.
         name: String,
-        /// As written.
+        /// The command as written.
         command: String,
     },
 }

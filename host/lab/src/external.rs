@@ -1,7 +1,7 @@
-//! Columns out of process: a command that answers each request with the context it would send, in JSON lines.
+//! Columns out of process: a command answers each request with the context that it would send, in JSON lines.
 //!
-//! The protocol is told in `docs/lab.md`. A command that dies, hangs or answers nonsense ends its column with an error;
-//! it never holds up the others.
+//! `docs/lab.md` describes the protocol. A command that dies, hangs or answers nonsense ends its own column with an error
+//! and delays no other.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,21 +19,21 @@ use crate::replay::{Answer, Column, Due, Remains};
 use crate::summariser::{StandIn, Written};
 use crate::{LabError, Terms};
 
-/// Bytes of a line that a command may answer.
+/// The most bytes of a line that a command may answer.
 const LONGEST: u64 = 256 * 1024 * 1024;
-/// Summaries that it may ask for within one request.
+/// The most summaries that a command may request within one request.
 const SUMMARIES: usize = 100;
-/// Bytes of its last words that an error quotes.
-const LAST_WORDS: usize = 600;
+/// How many bytes at the end of its stderr an error quotes.
+const STDERR_TAIL: usize = 600;
 
-/// A column that a command fills.
+/// A column whose contexts come from a command.
 pub struct External {
     name: String,
     session: String,
     stand_in: StandIn,
-    patience: Duration,
+    timeout: Duration,
     process: Process,
-    /// The log's messages as blocks, so that what is unchanged is not made again.
+    /// The messages of the log, for answers that refer to unchanged messages.
     logged: HashMap<MessageId, Message>,
     shown: HashMap<blake3::Hash, Arc<Block>>,
 }
@@ -123,19 +123,19 @@ impl Wire {
 }
 
 impl External {
-    /// Starts a command. `patience` bounds each of its answers, in real time.
+    /// Starts a command. `timeout` limits the real time of each of its answers.
     ///
     /// # Errors
     ///
-    /// [`LabError::Command`] for a command line that cannot be taken apart; a command that does not start is an error of the
-    /// column, told at its first request.
+    /// [`LabError::Command`] if the command line cannot be parsed. A command that does not start is an error of the column
+    /// at its first request.
     pub fn start(
         name: &str,
         command: &str,
         session: &str,
         terms: Terms,
         stand_in: StandIn,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self, LabError> {
         let words = shlex::split(command).filter(|words| !words.is_empty());
         let words = words.ok_or_else(|| LabError::Command { name: name.to_owned(), command: command.to_owned() })?;
@@ -143,12 +143,12 @@ impl External {
             name: name.to_owned(),
             session: session.to_owned(),
             stand_in,
-            patience,
+            timeout,
             process: Process::start(&words),
             logged: HashMap::new(),
             shown: HashMap::new(),
         };
-        external.process.say(&Question::Start {
+        external.process.send(&Question::Start {
             window: terms.window,
             fixed_tokens: terms.fixed_tokens,
             bytes_per_token: terms.bytes_per_token,
@@ -157,7 +157,7 @@ impl External {
         Ok(external)
     }
 
-    /// What the command sends, as the host would render it.
+    /// The command's context, rendered as the host would render it.
     fn context(&mut self, messages: &[Wire], note: Option<String>) -> Result<Context, String> {
         let mut list = Vec::with_capacity(messages.len());
         for (at, wire) in messages.iter().enumerate() {
@@ -190,7 +190,7 @@ impl External {
         Ok(draft.numbered(MessageId(wire.id.unwrap_or(0))))
     }
 
-    /// The same block for the same bytes, so that measures see at once what has not changed.
+    /// The same block for the same bytes, so that measures recognise unchanged messages.
     fn block(&mut self, shown: Shown) -> Arc<Block> {
         let block = Block::new(shown);
         Arc::clone(self.shown.entry(*block.hash()).or_insert_with(|| Arc::new(block)))
@@ -209,17 +209,17 @@ impl Column for External {
         let new = due.new.iter().map(Wire::of).collect();
         let question =
             Question::Request { now_ms: due.now_ms, new, last_prompt_tokens: due.last.map(|usage| usage.input) };
-        self.process.say(&question);
-        let until = Instant::now() + self.patience;
+        self.process.send(&question);
+        let until = Instant::now() + self.timeout;
         let mut summaries: Vec<Written> = Vec::new();
         loop {
-            match self.process.hear(until, self.patience)? {
+            match self.process.receive(until, self.timeout)? {
                 Reply::Context { messages, note } => {
                     return Ok(Answer { context: self.context(&messages, note)?, summaries });
                 }
                 Reply::Summarise { prompt, .. } if summaries.len() < SUMMARIES => {
                     let written = self.stand_in.write(&prompt);
-                    self.process.say(&Question::Summary { text: written.text.as_deref() });
+                    self.process.send(&Question::Summary { text: written.text.as_deref() });
                     summaries.push(written);
                 }
                 Reply::Summarise { task, .. } => {
@@ -231,35 +231,41 @@ impl Column for External {
     }
 
     fn finish(&mut self, _: &Due<'_>) -> Result<Remains, String> {
-        self.process.say(&Question::End);
+        self.process.send(&Question::End);
         Ok(Remains::default())
     }
 }
 
-/// A child whose ears and mouth have threads of their own, so that none of them can block the laboratory.
+/// A child process. Separate threads read and write its pipes, so that it cannot block the lab.
 struct Process {
     child: Option<Child>,
     /// Why it did not start.
-    stillborn: Option<String>,
-    mouth: Option<SyncSender<Vec<u8>>>,
-    ears: Receiver<Heard>,
-    last_words: Arc<Mutex<Vec<u8>>>,
-    /// Reads them.
-    murmur: Option<JoinHandle<()>>,
+    start_error: Option<String>,
+    input: Option<SyncSender<Vec<u8>>>,
+    output: Receiver<Output>,
+    stderr_tail: Arc<Mutex<Vec<u8>>>,
+    /// The thread that reads stderr.
+    stderr_reader: Option<JoinHandle<()>>,
 }
 
-enum Heard {
+enum Output {
     Line(Vec<u8>),
     TooLong,
-    Nothing,
+    End,
 }
 
 impl Process {
     fn start(words: &[String]) -> Self {
-        let (told, ears) = mpsc::sync_channel(4);
-        let last_words = Arc::new(Mutex::new(Vec::new()));
-        let mut process =
-            Self { child: None, stillborn: None, mouth: None, ears, last_words: Arc::clone(&last_words), murmur: None };
+        let (sender, output) = mpsc::sync_channel(4);
+        let stderr_tail = Arc::new(Mutex::new(Vec::new()));
+        let mut process = Self {
+            child: None,
+            start_error: None,
+            input: None,
+            output,
+            stderr_tail: Arc::clone(&stderr_tail),
+            stderr_reader: None,
+        };
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
@@ -267,33 +273,33 @@ impl Process {
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
-                process.stillborn = Some(format!("`{}` does not start: {error}", words[0]));
+                process.start_error = Some(format!("`{}` does not start: {error}", words[0]));
                 return process;
             }
         };
         if let Some(mut stdin) = child.stdin.take() {
-            // Two requests at most wait to be read: more than one is never asked at a time.
-            let (mouth, to_say) = mpsc::sync_channel::<Vec<u8>>(8);
+            // The queue never fills up: there is at most one open request at a time.
+            let (input, lines) = mpsc::sync_channel::<Vec<u8>>(8);
             thread::spawn(move || {
-                for line in to_say {
+                for line in lines {
                     if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
                         return;
                     }
                 }
             });
-            process.mouth = Some(mouth);
+            process.input = Some(input);
         }
         if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || listen(BufReader::new(stdout), &told));
+            thread::spawn(move || read_lines(BufReader::new(stdout), &sender));
         }
         if let Some(mut stderr) = child.stderr.take() {
-            process.murmur = Some(thread::spawn(move || {
+            process.stderr_reader = Some(thread::spawn(move || {
                 let mut chunk = [0; 4096];
                 while let Ok(length @ 1..) = stderr.read(&mut chunk) {
-                    let Ok(mut words) = last_words.lock() else { return };
-                    words.extend_from_slice(&chunk[..length]);
-                    let surplus = words.len().saturating_sub(LAST_WORDS);
-                    words.drain(..surplus);
+                    let Ok(mut tail) = stderr_tail.lock() else { return };
+                    tail.extend_from_slice(&chunk[..length]);
+                    let surplus = tail.len().saturating_sub(STDERR_TAIL);
+                    tail.drain(..surplus);
                 }
             }));
         }
@@ -301,44 +307,44 @@ impl Process {
         process
     }
 
-    /// A command that no longer listens is found out when it does not answer.
-    fn say(&self, question: &Question<'_>) {
-        if let (Some(mouth), Ok(mut line)) = (&self.mouth, serde_json::to_vec(question)) {
+    /// Sends a line. A command that no longer reads is noticed when it does not answer.
+    fn send(&self, question: &Question<'_>) {
+        if let (Some(input), Ok(mut line)) = (&self.input, serde_json::to_vec(question)) {
             line.push(b'\n');
-            let _ = mouth.try_send(line);
+            let _ = input.try_send(line);
         }
     }
 
-    fn hear(&mut self, until: Instant, patience: Duration) -> Result<Reply, String> {
-        if let Some(why) = &self.stillborn {
+    fn receive(&mut self, until: Instant, timeout: Duration) -> Result<Reply, String> {
+        if let Some(why) = &self.start_error {
             return Err(why.clone());
         }
-        let line = match self.ears.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Heard::Line(line)) => line,
-            Ok(Heard::TooLong) => return Err(format!("it answered a line of more than {LONGEST} bytes")),
+        let line = match self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Output::Line(line)) => line,
+            Ok(Output::TooLong) => return Err(format!("it answered a line of more than {LONGEST} bytes")),
             Err(RecvTimeoutError::Timeout) => {
-                let words = self.last_words();
-                return Err(format!("it did not answer within {} s{words}", patience.as_secs_f64()));
+                let words = self.stderr_text();
+                return Err(format!("it did not answer within {} s{words}", timeout.as_secs_f64()));
             }
-            Ok(Heard::Nothing) | Err(RecvTimeoutError::Disconnected) => {
-                let how = self.death();
-                let words = self.last_words();
+            Ok(Output::End) | Err(RecvTimeoutError::Disconnected) => {
+                let how = self.exit_status();
+                let words = self.stderr_text();
                 return Err(format!("it ended without an answer{how}{words}"));
             }
         };
         serde_json::from_slice(&line).map_err(|error| {
             let start: String = String::from_utf8_lossy(&line).chars().take(120).collect();
-            format!("it answered what is no reply of the protocol ({error}): {start}")
+            format!("it answered a line that is not a reply of the protocol ({error}): {start}")
         })
     }
 
-    /// How it ended, once its last words are heard. It has closed its mouth, so that this takes no time unless it lingers.
-    fn death(&mut self) -> String {
+    /// The exit status, once stderr has been read. The child has closed its stdout, so that this is quick unless it lingers.
+    fn exit_status(&mut self) -> String {
         let mut how = String::new();
         for _ in 0..100 {
             if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
                 how = format!(" ({status})");
-                if self.murmur.as_ref().is_none_or(JoinHandle::is_finished) {
+                if self.stderr_reader.as_ref().is_none_or(JoinHandle::is_finished) {
                     break;
                 }
             }
@@ -347,8 +353,8 @@ impl Process {
         how
     }
 
-    fn last_words(&self) -> String {
-        let words = self.last_words.lock().map(|words| String::from_utf8_lossy(&words).trim().to_owned());
+    fn stderr_text(&self) -> String {
+        let words = self.stderr_tail.lock().map(|words| String::from_utf8_lossy(&words).trim().to_owned());
         match words {
             Ok(words) if !words.is_empty() => format!("; its last words: {words}"),
             _ => String::new(),
@@ -356,28 +362,28 @@ impl Process {
     }
 }
 
-fn listen(mut stdout: impl BufRead, told: &SyncSender<Heard>) {
+fn read_lines(mut stdout: impl BufRead, sender: &SyncSender<Output>) {
     loop {
         let mut line = Vec::new();
-        let heard = match (&mut stdout).take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => Heard::Nothing,
-            Ok(length) if length as u64 == LONGEST && line.last() != Some(&b'\n') => Heard::TooLong,
+        let output = match (&mut stdout).take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => Output::End,
+            Ok(length) if length as u64 == LONGEST && line.last() != Some(&b'\n') => Output::TooLong,
             Ok(_) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(_) => Heard::Line(line),
+            Ok(_) => Output::Line(line),
         };
-        let goes_on = matches!(heard, Heard::Line(_));
-        if told.send(heard).is_err() || !goes_on {
+        let goes_on = matches!(output, Output::Line(_));
+        if sender.send(output).is_err() || !goes_on {
             return;
         }
     }
 }
 
 impl Drop for Process {
-    /// With all that it started.
+    /// Ends the child and the processes that it started.
     fn drop(&mut self) {
-        self.mouth = None;
+        self.input = None;
         let Some(mut child) = self.child.take() else { return };
-        // One that was told the end may end by itself.
+        // After `end`, a child may end by itself.
         for _ in 0..20 {
             if let Ok(Some(_)) = child.try_wait() {
                 return;

@@ -1,7 +1,7 @@
-//! Reference faults: what a reply takes up that the request before it no longer showed.
+//! Reference faults: text that a reply repeats although its request no longer showed it.
 //!
-//! The lines of a recorded reply that stood in the conversation before are its references. A line that the context of the
-//! request did not show is a fault, as with a page that was swapped out. Only literal reuse is seen.
+//! The references of a recorded reply are its lines that occurred earlier in the conversation. A reference that the
+//! context of the request did not show is a fault, like an access to a swapped-out page. Only literal reuse is detected.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::context::{Block, Context};
 use crate::passage::{self, Line};
 use crate::session::is_reply;
 
-/// For each recorded reply, the lines of it that were said before.
+/// For each recorded reply, the lines that occurred earlier.
 #[derive(Debug, Clone, Default)]
 pub struct References {
     replies: Vec<Vec<String>>,
 }
 
 impl References {
-    /// Of a recording.
+    /// The references of a recording.
     pub fn of(drafts: &[Draft]) -> Self {
         let mut seen = HashSet::new();
         let mut replies = Vec::new();
@@ -35,13 +35,13 @@ impl References {
         Self { replies }
     }
 
-    /// Of the reply to a request, counted from 0.
+    /// The references of the reply to a request, counted from 0.
     pub fn of_reply(&self, request: usize) -> &[String] {
         self.replies.get(request).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The lines that a context shows, kept up from request to request.
+/// The lines that a context shows, updated from request to request.
 #[derive(Debug, Default)]
 pub struct Visible {
     blocks: Vec<Arc<Block>>,
@@ -49,7 +49,7 @@ pub struct Visible {
 }
 
 impl Visible {
-    /// Moves on to another context.
+    /// Replaces the context.
     pub fn show(&mut self, context: &Context) {
         let same = self.blocks.iter().zip(&context.blocks).take_while(|(old, new)| Arc::ptr_eq(old, new)).count();
         for block in self.blocks.drain(same..) {
@@ -70,12 +70,12 @@ impl Visible {
         }
     }
 
-    /// Whether a line is shown, as a line of its own or within one.
+    /// Whether the context shows a line, by itself or as part of another line.
     pub fn shows(&self, line: &str) -> bool {
         self.counts.contains_key(&Line::of(line)) || self.blocks.iter().any(|block| block.text().contains(line))
     }
 
-    /// How many of these lines are not shown.
+    /// How many of these lines the context does not show.
     pub fn faults(&self, references: &[String]) -> usize {
         references.iter().filter(|line| !self.shows(line)).count()
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_refers_to_lines_of_before_also_in_its_arguments() {
+    fn references_include_earlier_lines_in_arguments() {
         let references = References::of(&recording());
         assert!(references.of_reply(0).is_empty());
         assert_eq!(references.of_reply(1), [EDITED.trim()]);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_context_lacks_is_a_fault() {
+    fn only_lines_missing_from_the_context_are_faults() {
         let recording = recording();
         let references = References::of(&recording);
         let message = |at: usize| recording[at].clone().numbered(MessageId(at as u64));
@@ -135,7 +135,7 @@ mod tests {
         context::append(&mut folded.blocks, &mut rendering, &[message(0)]);
         visible.show(&folded);
         assert_eq!(visible.faults(references.of_reply(1)), 1);
-        // A summary that quotes it within a line shows it too.
+        // A summary that quotes the line also shows it.
         let quoting = Draft::user(format!("it says `{}` there", EDITED.trim()), 7).numbered(MessageId(9));
         context::append(&mut folded.blocks, &mut rendering, &[quoting]);
         visible.show(&folded);

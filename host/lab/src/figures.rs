@@ -12,15 +12,15 @@ use crate::needles::Recovered;
 use crate::summariser::Written;
 use crate::{Prices, Terms};
 
-/// What a column came to. Tokens and costs are told in whole tokens; costs in tokens at the price of a fresh one.
+/// The results of a column. Tokens and costs are serialized as whole tokens; a cost is in tokens at the price of a fresh one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Requests to the model.
     pub requests: u64,
-    /// Mean tokens of a request, system prompt and tools included.
+    /// Mean tokens of a request, including system prompt and tools.
     #[serde(serialize_with = "whole")]
     pub mean_context: f64,
-    /// Most tokens of a request.
+    /// Tokens of the largest request.
     #[serde(serialize_with = "whole")]
     pub max_context: f64,
     /// Requests larger than the window.
@@ -28,78 +28,78 @@ pub struct Figures {
     /// Tokens read from the provider's cache.
     #[serde(serialize_with = "whole")]
     pub read: f64,
-    /// Tokens written to it.
+    /// Tokens written to the cache.
     #[serde(serialize_with = "whole")]
     pub written: f64,
-    /// Tokens that no cache had to do with.
+    /// Tokens that the cache neither read nor stored.
     #[serde(serialize_with = "whole")]
     pub fresh: f64,
-    /// Tokens that the conversation brought.
+    /// Tokens of new messages.
     #[serde(serialize_with = "whole")]
     pub new: f64,
     /// Calls of the summariser.
     pub summaries: u64,
-    /// Tokens that it read.
+    /// Tokens that the summariser read.
     #[serde(serialize_with = "whole")]
     pub summary_input: f64,
-    /// Tokens that it wrote.
+    /// Tokens that the summariser wrote.
     #[serde(serialize_with = "whole")]
     pub summary_output: f64,
-    /// What the requests cost; the replies, which are the same in every column, are left out.
+    /// Cost of the requests, without the replies, which are the same in every column.
     #[serde(serialize_with = "whole")]
     pub request_cost: f64,
-    /// What the summariser cost.
+    /// Cost of the summariser.
     #[serde(serialize_with = "whole")]
     pub summary_cost: f64,
-    /// What it costs that replies refer to text that was not shown: another request each, and some tokens written.
+    /// Cost of the faults: one more request for each faulting request, and some tokens written.
     #[serde(serialize_with = "whole")]
     pub fault_tax: f64,
-    /// Lines of replies that were said before.
+    /// Lines of replies that occurred earlier in the conversation.
     pub references: u64,
-    /// Of them, those that the request did not show.
+    /// References that the request did not show.
     pub faults: u64,
-    /// Requests that lacked at least one.
+    /// Requests with at least one fault.
     pub faulting_requests: u64,
-    /// Requests whose beginning was not that of the one before.
+    /// Requests that did not begin with the whole previous request.
     pub breaks: u64,
-    /// Of them, those without a new view.
+    /// Breaks without a new view.
     pub avoidable_breaks: u64,
-    /// Requests that a provider would refuse, or without the user's newest words.
+    /// Requests that a provider would refuse, or that lack the user's newest message.
     pub invalid_requests: u64,
-    /// What was wrong with the first of them.
+    /// The error of the first invalid request.
     pub first_invalid: Option<String>,
     /// New views.
     pub publications: u64,
-    /// Of them, those that nothing had to be waited for.
+    /// New views that were fully prepared.
     pub prepared: u64,
-    /// Of them, those that the host made by rule because the window was full.
+    /// New views that the host made by rule because the window was full.
     pub by_rule: u64,
-    /// Of them, those made when the cache held nothing beyond system prompt and tools anyway.
+    /// New views made while the cache held only system prompt and tools.
     pub free: u64,
-    /// What engines report of themselves.
+    /// The work of the engine.
     #[serde(flatten)]
     pub effort: Effort,
-    /// What its tools find again.
+    /// What the engine's tools recovered.
     pub recovered: Option<Recovered>,
 }
 
-/// What a column did beside its contexts.
+/// The work of a column apart from its contexts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Effort {
-    /// How often a plan was asked for; none where columns have no plans.
+    /// How often a plan was requested; `None` for columns without plans.
     pub plans_asked: Option<u64>,
     /// Plans that were refused.
     pub plans_refused: Option<u64>,
-    /// Plans that did not pay yet.
+    /// Plans that did not pay off yet.
     pub plans_deferred: Option<u64>,
-    /// Calls that failed or were late.
+    /// Calls that failed or missed their deadline.
     pub failures: Option<u64>,
-    /// Messages behind which passages were brought back without being asked for.
+    /// Messages to which the engine added passages by itself.
     pub assisted: Option<u64>,
 }
 
 impl Figures {
-    /// Tokens that were read, of all that were sent.
+    /// The share of sent tokens that were read from the cache.
     pub fn hit_rate(&self) -> f64 {
         ratio(self.read, self.read + self.written + self.fresh)
     }
@@ -109,28 +109,28 @@ impl Figures {
         ratio(self.written, self.new)
     }
 
-    /// Requests and summaries.
+    /// The cost of requests and summaries.
     pub fn cost(&self) -> f64 {
         self.request_cost + self.summary_cost
     }
 
-    /// The same with the fault tax.
+    /// The cost including the fault tax.
     pub fn cost_with_tax(&self) -> f64 {
         self.cost() + self.fault_tax
     }
 
-    /// Requests that lacked text, of all.
+    /// The share of requests with a fault.
     pub fn fault_rate(&self) -> f64 {
         ratio(self.faulting_requests as f64, self.requests as f64)
     }
 
-    /// Of the new views, those that nothing had to be waited for.
+    /// The share of new views that were fully prepared.
     pub fn prepared_rate(&self) -> f64 {
         ratio(self.prepared as f64, self.publications as f64)
     }
 }
 
-/// Fractions of a token say nothing.
+/// Serializes tokens as a whole number.
 pub(crate) fn whole<S: Serializer>(tokens: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     // Casts from floats saturate.
     serializer.serialize_u64(tokens.round() as u64)
@@ -140,16 +140,16 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// A request, as the plot draws it.
+/// A request in the plot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
     /// Tokens of the request.
     pub context: f64,
-    /// It was the first one of a new view.
+    /// Whether it was the first request of a new view.
     pub published: bool,
 }
 
-/// Counts a column.
+/// Computes the figures of a column.
 pub struct Tally {
     terms: Terms,
     cache: Cache,
@@ -161,7 +161,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// Starts with all counts at zero.
     pub fn new(terms: Terms) -> Self {
         Self {
             terms,
@@ -174,7 +174,7 @@ impl Tally {
         }
     }
 
-    /// Counts a request, and tells what its provider would report. `newest` is what the user said last.
+    /// Counts a request, and returns the usage that its provider would report. `newest` is the user's last message.
     pub fn request(
         &mut self,
         now_ms: u64,
@@ -234,12 +234,12 @@ impl Tally {
         Usage { input, cache_read, cache_write, ..Usage::default() }
     }
 
-    /// Counts what the conversation brought, in bytes.
+    /// Counts new messages of this many bytes.
     pub fn brought(&mut self, bytes: u64) {
         self.figures.new += self.terms.tokens(bytes);
     }
 
-    /// Tells of a publication that the cache had gone cold before it; to be asked before the request is counted.
+    /// Whether the cache is cold. Must be called before the request is counted.
     pub fn is_cold(&self, now_ms: u64) -> bool {
         let mut chain = Chain::new(f64::from(self.terms.fixed_tokens));
         for block in &self.before {
@@ -248,7 +248,7 @@ impl Tally {
         self.cache.warm(now_ms, &chain) <= f64::from(self.terms.fixed_tokens)
     }
 
-    /// Counts a publication as one that cost nothing.
+    /// Counts a new view that cost nothing.
     pub fn free(&mut self) {
         self.figures.free += 1;
     }
@@ -262,7 +262,7 @@ impl Tally {
         self.figures.summary_cost += (written.input * input + written.output * output) * summariser;
     }
 
-    /// The figures, and a point for each request.
+    /// Returns the figures, and a point for each request.
     pub fn finish(mut self, effort: Effort, recovered: Option<Recovered>) -> (Figures, Vec<Point>) {
         let figures = &mut self.figures;
         figures.effort = effort;
@@ -271,12 +271,12 @@ impl Tally {
     }
 }
 
-/// Whether a provider would take it, and the user's newest words are in it as they were said.
+/// Checks that a provider would accept the context, and that it shows the user's newest message unchanged.
 fn check(context: &Context, newest: Option<&Message>) -> Result<(), String> {
     let frames: Vec<_> = context.blocks.iter().map(|block| block.frame().clone()).collect();
     validity::check(&frames).map_err(|invalid| invalid.to_string())?;
     let Some(newest) = newest else { return Ok(()) };
-    // An engine out of process may have joined it with what came before it.
+    // A column out of process may have joined it with an earlier message.
     let is_shown = |block: &Arc<Block>| block.role() == Role::User && block.content().contains(newest.text_sent());
     if context.blocks.iter().any(is_shown) {
         Ok(())
@@ -285,7 +285,7 @@ fn check(context: &Context, newest: Option<&Message>) -> Result<(), String> {
     }
 }
 
-/// Bytes of a message by the same measure as a block's.
+/// Bytes of a message, counted as for a block.
 pub(crate) fn bytes(draft: &Draft) -> u64 {
     let calls: usize = draft.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len()).sum();
     (draft.text_sent().len() + calls + draft.tool_call_id.as_ref().map_or(0, String::len)) as u64

@@ -1,4 +1,4 @@
-//! Conversations that never took place, for proofs: each a function of a seed, a shorter one the beginning of a longer one.
+//! Generates conversations for tests. Each is a function of a seed; one with fewer turns is the beginning of a longer one.
 
 mod words;
 
@@ -7,7 +7,7 @@ use hermes_conversation::{BlobId, Draft, Media, Part, ToolCall, closing};
 
 use self::words::Words;
 
-/// Numbers from a seed (SplitMix64). Written out so that a seed that failed makes the same conversation in every version.
+/// Random numbers from a seed (SplitMix64). Written out, so that a seed gives the same conversation in every version.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
@@ -24,12 +24,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below a bound.
+    /// A number below a bound.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// Once in so many times.
+    /// True once in this many calls, on average.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -40,46 +40,46 @@ impl Dice {
     }
 }
 
-/// A thing that happens to a conversation.
+/// An event in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "an event is handed on at once and never kept in numbers")]
+#[allow(clippy::large_enum_variant, reason = "events are passed on one at a time and never stored in bulk")]
 pub enum Event {
-    /// Something is said. Between two of these the conversation may have open calls.
+    /// A message is added. Between two messages the conversation may have open calls.
     Said(Draft),
-    /// A request is due: the conversation is closed, but for the reply.
+    /// A request is due: all calls are answered, and the model's reply comes next.
     Request {
         /// Unix time in milliseconds.
         now_ms: u64,
     },
-    /// The user takes back the last turns, so many at most.
+    /// The user rewinds up to this many of the last turns.
     Rewind(u32),
-    /// The conversation goes on in a branch that shares all of it until now.
+    /// The conversation continues in a branch that shares its history so far.
     Branch,
-    /// The process ends as it should, and another one goes on.
+    /// The process ends normally, and another one resumes the session.
     Restart,
     /// The engine's instance is killed.
     Kill,
-    /// Another model, with a window of so many tokens.
+    /// The model changes to one with a window of this many tokens.
     Model(u32),
-    /// The engine gives way to the host's last resort for a while and comes back.
+    /// The host's fallback replaces the engine for a while.
     SwitchEngine,
 }
 
-/// A conversation to be.
+/// A generated conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {
-    /// Where it comes from.
+    /// Its seed.
     pub seed: u64,
-    /// How many turns it has.
+    /// The number of turns.
     pub turns: u32,
-    /// The window that it begins with, small, so that there is need to compact.
+    /// The first window in tokens: small, so that compaction is necessary.
     pub window: u32,
-    /// What happens, in order.
+    /// The events in order.
     pub events: Vec<Event>,
 }
 
 impl Scenario {
-    /// The conversation of a seed; with fewer turns the beginning of the one with more.
+    /// The conversation of a seed. With fewer turns, it is the beginning of the longer one.
     pub fn new(seed: u64, turns: u32) -> Self {
         let mut dice = Dice::new(seed);
         let is_long = Self::is_long(seed);
@@ -101,19 +101,19 @@ impl Scenario {
         Self { seed, turns, window, events: author.events }
     }
 
-    /// The number of turns that a seed suggests.
+    /// The default number of turns for a seed.
     pub fn usual_turns(seed: u64) -> u32 {
         let mut dice = Dice::new(seed ^ 0x005e_ed0f_7475_726e);
         let (least, most) = if Self::is_long(seed) { (6, 10) } else { (2, 3) };
         least + dice.below(most) as u32
     }
 
-    /// One in twenty has many turns, and in them many calls: the others are small, so that there can be many of them.
+    /// One conversation in twenty has many turns and calls; the others are short, so that many of them can be tested.
     fn is_long(seed: u64) -> bool {
         Dice::new(seed ^ 0x6c6f_6e67).one_in(20)
     }
 
-    /// What is said in it, by all who take part.
+    /// All messages of the conversation.
     pub fn drafts(&self) -> impl Iterator<Item = &Draft> {
         self.events.iter().filter_map(|event| match event {
             Event::Said(draft) => Some(draft),
@@ -129,7 +129,7 @@ struct Author {
     now_ms: u64,
     calls: u64,
     events: Vec<Event>,
-    /// What was said before, to be said again.
+    /// The last user message, which may be repeated.
     last: String,
     /// Pictures and refusals, apart from the other numbers, so that a seed keeps its texts.
     attached: Dice,
@@ -139,12 +139,12 @@ impl Author {
     fn turn(&mut self) {
         let pause = *self.dice.pick(&[1_000, 20_000, 290_000, 310_000, 4_000_000]);
         self.pass(pause);
-        self.happen();
-        let said = if self.dice.one_in(12) { self.last.clone() } else { self.words.user(&mut self.dice) };
-        self.last.clone_from(&said);
-        let said = Draft::user(said, self.now_ms);
-        let said = self.attach(said, 8);
-        self.say(said);
+        self.event_between_turns();
+        let text = if self.dice.one_in(12) { self.last.clone() } else { self.words.user(&mut self.dice) };
+        self.last.clone_from(&text);
+        let draft = Draft::user(text, self.now_ms);
+        let draft = self.attach(draft, 8);
+        self.say(draft);
         let groups = if self.is_long { [0, 1, 1, 2, 3, 6] } else { [0, 1, 1, 1, 1, 3] };
         let groups = *self.dice.pick(&groups);
         for _ in 0..groups {
@@ -154,7 +154,7 @@ impl Author {
         }
         self.request();
         if self.dice.one_in(25) {
-            // Stopped before a word of the reply.
+            // Interrupted before the reply.
             return self.say(Draft::assistant(closing::INTERRUPTED_TURN, Vec::new(), self.now_ms).by_host());
         }
         let reply = if self.dice.one_in(20) { String::new() } else { self.words.assistant(&mut self.dice) };
@@ -190,7 +190,7 @@ impl Author {
         draft.with_parts(parts)
     }
 
-    /// Calls and their results. False when the user stopped it, and with it the turn.
+    /// Adds calls and their results. Returns false if the user interrupted them, and with them the turn.
     fn group(&mut self) -> bool {
         self.request();
         let counts = if self.is_long { [1, 1, 1, 2, 3, 8] } else { [1, 1, 1, 1, 2, 4] };
@@ -198,17 +198,17 @@ impl Author {
         let mut calls: Vec<ToolCall> = Vec::new();
         for _ in 0..count {
             self.calls += 1;
-            // Some providers number the calls of each message from nought.
+            // Some providers number the calls of each message from zero.
             let id = if self.dice.one_in(5) { format!("call_{}", calls.len()) } else { format!("call-{}", self.calls) };
             let (name, arguments) = self.words.call(&mut self.dice);
             calls.push(ToolCall { id, name, arguments });
         }
-        let said = if self.dice.one_in(2) { String::new() } else { self.words.assistant(&mut self.dice) };
+        let text = if self.dice.one_in(2) { String::new() } else { self.words.assistant(&mut self.dice) };
         let reasoning = self.dice.one_in(6).then(|| self.words.assistant(&mut self.dice));
-        self.say(Draft { reasoning, ..Draft::assistant(said, calls.clone(), self.now_ms) });
+        self.say(Draft { reasoning, ..Draft::assistant(text, calls.clone(), self.now_ms) });
         let answered = if self.dice.one_in(20) { self.dice.below(count) as usize } else { calls.len() };
         if self.dice.one_in(3) {
-            // Results that came in another order than the calls.
+            // Results in another order than the calls.
             calls.reverse();
         }
         for (at, call) in calls.iter().enumerate() {
@@ -227,8 +227,8 @@ impl Author {
         answered == calls.len()
     }
 
-    /// Between two turns.
-    fn happen(&mut self) {
+    /// May add an event between two turns.
+    fn event_between_turns(&mut self) {
         let event = match self.dice.below(40) {
             0 | 1 => Event::Rewind(1 + self.dice.below(3) as u32),
             2 => Event::Branch,
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_makes_one_conversation_and_fewer_turns_its_beginning() {
+    fn a_seed_gives_one_conversation_and_fewer_turns_give_its_beginning() {
         for seed in 0..50 {
             let long = Scenario::new(seed, 20);
             assert_eq!(long, Scenario::new(seed, 20));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_conversation_is_valid_and_among_them_is_all_that_is_rare() {
+    fn conversations_are_valid_and_include_rare_cases() {
         let mut seen = [0; 9];
         for seed in 0..200 {
             let scenario = Scenario::new(seed, Scenario::usual_turns(seed));

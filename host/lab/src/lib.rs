@@ -1,8 +1,8 @@
-//! The laboratory for context engines: recorded conversations, replayed, measured and compared.
+//! Measures and compares context engines on recorded conversations.
 //!
-//! A recording is replayed open loop: before each reply that it holds a request is due, and an engine says what that
-//! request shows. What it costs, what it leaves out and whether a provider would take it is worked out here, the same way
-//! for every engine and as a pure function of what goes in: no clock, no network and no model has a part in it.
+//! A recording is replayed open loop: before each of its replies a request is due, and an engine decides what the request
+//! shows. The lab computes the cost of the request, the text that it leaves out, and whether a provider would accept it.
+//! It computes them in the same way for every engine, as a pure function of its input: no clock, network or model.
 
 #![forbid(unsafe_code)]
 
@@ -34,5 +34,5 @@ pub use prices::Prices;
 pub use replay::{Column, ColumnError, Due};
 pub use report::Report;
 pub use session::Recording;
-pub use summariser::{StandIn, Temper};
+pub use summariser::{FaultMode, StandIn};
 pub use terms::Terms;

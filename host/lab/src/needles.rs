@@ -1,4 +1,4 @@
-//! Needles: lines that stand in one message alone, and whether an engine's tools find them again.
+//! Needles: lines that occur in only one message, and whether an engine's tools find them again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,31 +7,31 @@ use serde::Serialize;
 
 use crate::passage;
 
-/// Needles of each kind of text.
+/// The most needles for each field.
 const PER_FIELD: usize = 60;
-/// Letters of a word by which a needle is looked for.
+/// The least number of letters of a search word.
 const WORD: usize = 3;
 
-/// Where in a message a needle stands.
+/// The part of a message that contains a needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Field {
-    /// What the user said.
+    /// The user's text.
     User,
-    /// What the model said.
+    /// The model's text.
     Assistant,
-    /// Arguments of a call.
+    /// The arguments of a call.
     Arguments,
-    /// What a tool answered.
+    /// The result of a tool.
     Result,
 }
 
-/// A line to be found again.
+/// A line to find again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needle {
-    /// The only message that has it.
+    /// The only message that contains it.
     pub id: MessageId,
-    /// Where it stands there.
+    /// The part of the message.
     pub field: Field,
     /// The line.
     pub line: String,
@@ -39,20 +39,20 @@ pub struct Needle {
     pub words: Vec<String>,
 }
 
-/// What an engine's tools give back.
+/// Access to an engine's recall tools.
 pub trait Recall {
-    /// The messages that the first page of a search names, and the page.
+    /// The first page of a search, with the messages that it names.
     ///
     /// # Errors
     ///
-    /// What the tool answered instead.
+    /// Returns the tool's error.
     fn search(&mut self, query: &str, phrase: bool) -> Result<Page, String>;
 
-    /// A part of a message, put together from as many pages as it takes.
+    /// A part of a message, joined from as many pages as necessary.
     ///
     /// # Errors
     ///
-    /// What the tool answered instead.
+    /// Returns the tool's error.
     fn part(&mut self, id: MessageId, part: Part<'_>) -> Result<String, String>;
 
     /// What the tool says about a message beside its text: role, time, pictures and files.
@@ -68,7 +68,7 @@ pub trait Recall {
 pub struct Page {
     /// The messages that it names.
     pub ids: Vec<MessageId>,
-    /// What it shows.
+    /// Its text.
     pub text: String,
 }
 
@@ -81,29 +81,29 @@ pub enum Part<'a> {
     Arguments(&'a str),
 }
 
-/// What was found again.
+/// How much was recovered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Recovered {
-    /// Needles that were looked for.
+    /// Needles that were searched for.
     pub needles: u64,
-    /// Their message stood in the first page of a search for three words.
+    /// Needles whose message was on the first page of a search for three words.
     pub by_words: u64,
-    /// Their text did.
+    /// Needles whose text was on that page.
     pub text_by_words: u64,
-    /// Their message stood in the first page of a search for the line.
+    /// Needles whose message was on the first page of a search for the line.
     pub by_phrase: u64,
     /// Messages that were read back.
     pub messages: u64,
-    /// Those that were the same, byte for byte.
+    /// Messages that came back unchanged, byte for byte.
     pub whole: u64,
-    /// The first that was not, and why.
+    /// The first message that did not, and why.
     pub first_broken: Option<String>,
 }
 
-/// Needles of the messages among these that are folded, evenly spaced, so many of each field at most.
+/// Selects needles from the folded messages, evenly spaced, up to a maximum for each field.
 pub fn sample(messages: &[Message], is_folded: &dyn Fn(MessageId) -> bool) -> Vec<Needle> {
     let texts: Vec<Vec<(Field, String)>> = messages.iter().map(fields).collect();
-    // How many messages have a line or a word.
+    // How many messages contain a line or a word.
     let mut lines: HashMap<&str, u32> = HashMap::new();
     let mut words: HashMap<&str, u32> = HashMap::new();
     for fields in &texts {
@@ -160,7 +160,7 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(move |character| !is_part(character)).filter(|word| word.chars().nth(WORD - 1).is_some())
 }
 
-/// Looks for needles, and reads every message back.
+/// Searches for the needles, and reads every message back.
 pub fn recover(messages: &[Message], needles: &[Needle], recall: &mut dyn Recall) -> Recovered {
     let mut recovered = Recovered { needles: needles.len() as u64, ..Recovered::default() };
     for needle in needles {
@@ -180,11 +180,11 @@ pub fn recover(messages: &[Message], needles: &[Needle], recall: &mut dyn Recall
     recovered
 }
 
-/// Whether a message comes back as it was said.
+/// Checks that a message comes back unchanged.
 ///
 /// # Errors
 ///
-/// What is missing.
+/// Returns a description of the difference.
 pub fn is_whole(message: &Message, recall: &mut dyn Recall) -> Result<(), String> {
     let text = recall.part(message.id, Part::Text)?;
     same(&text, &message.content, "its text")?;
@@ -202,12 +202,16 @@ pub fn is_whole(message: &Message, recall: &mut dyn Recall) -> Result<(), String
     Ok(())
 }
 
-fn same(found: &str, said: &str, what: &str) -> Result<(), String> {
-    if found == said {
+fn same(found: &str, original: &str, what: &str) -> Result<(), String> {
+    if found == original {
         return Ok(());
     }
-    let at = found.bytes().zip(said.bytes()).take_while(|(found, said)| found == said).count();
-    Err(format!("{what} comes back with {} bytes in place of {}, other ones from {at} on", found.len(), said.len()))
+    let at = found.bytes().zip(original.bytes()).take_while(|(found, original)| found == original).count();
+    Err(format!(
+        "{what} comes back with {} bytes instead of {}, different from byte {at} on",
+        found.len(),
+        original.len()
+    ))
 }
 
 #[cfg(test)]
@@ -223,7 +227,7 @@ mod tests {
             name: "write".into(),
             arguments: r#"{"text":"fn zeppelin_anchor() -> Harbour { moored() }\n"}"#.into(),
         };
-        let shared = "this line stands in two of the messages";
+        let shared = "this line occurs in two of the messages";
         let drafts = [
             Draft::user(format!("please moor the zeppelin at pier seven\n{shared}"), 1),
             Draft::assistant("", vec![call.clone()], 2),
@@ -232,10 +236,10 @@ mod tests {
         drafts.into_iter().zip(1..).map(|(draft, id)| draft.numbered(MessageId(id))).collect()
     }
 
-    /// Tools over the messages themselves, of which one is damaged.
-    struct Shelf(Vec<Message>);
+    /// Recall tools over a list of messages.
+    struct FakeTools(Vec<Message>);
 
-    impl Recall for Shelf {
+    impl Recall for FakeTools {
         fn search(&mut self, query: &str, phrase: bool) -> Result<Page, String> {
             let text = |message: &Message| fields(message).into_iter().map(|(_, text)| text).collect::<String>();
             let fits = |message: &&Message| {
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn needles_stand_in_one_message_and_are_named_by_their_rarest_words() {
+    fn needles_occur_in_one_message_and_carry_their_rarest_words() {
         let needles = sample(&messages(), &|_| true);
         let found: Vec<(Field, u64, &str)> =
             needles.iter().map(|needle| (needle.field, needle.id.0, needle.words[0].as_str())).collect();
@@ -275,16 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_otherwise_than_it_was_said_is_told() {
+    fn a_changed_message_is_reported() {
         let messages = messages();
         let needles = sample(&messages, &|_| true);
-        let whole = recover(&messages, &needles, &mut Shelf(messages.clone()));
+        let whole = recover(&messages, &needles, &mut FakeTools(messages.clone()));
         assert_eq!((whole.needles, whole.by_words, whole.text_by_words, whole.by_phrase), (3, 3, 3, 3));
         assert_eq!((whole.messages, whole.whole, whole.first_broken), (3, 3, None));
         let mut damaged = messages.clone();
         damaged[1].draft.tool_calls[0].arguments.pop();
         damaged[2].draft.content = "…".into();
-        let broken = recover(&messages, &needles, &mut Shelf(damaged));
+        let broken = recover(&messages, &needles, &mut FakeTools(damaged));
         assert_eq!((broken.by_words, broken.by_phrase, broken.whole), (2, 2, 1));
         assert!(broken.first_broken.unwrap().starts_with("message 2: the arguments of a call comes back with"));
     }

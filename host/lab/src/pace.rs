@@ -1,9 +1,9 @@
-//! What calls of an engine take, by the clock of this machine and through the boundary of its component.
+//! Measures the calls of an engine by the clock of this machine, through the component boundary.
 //!
-//! A long session is held as the host would hold it, folded step by step, with what slow work prepares in time. Then it
-//! goes on, and before each of its requests every function that a turn waits for is timed. What the host does around the
-//! calls, and a model, have no part in the figures; what is new is told to the engine within the first call after it, as
-//! in a session.
+//! A long session is built as the host would build it, folded step by step, and its background preparation always
+//! finishes in time. Then the session continues, and before each of its requests every function that a turn waits for is
+//! timed. The figures exclude the host's own work and the model. The engine gets new messages within the first call after
+//! them, as in a session.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,48 +16,48 @@ use crate::engine::bench::{Bench, Setting};
 use crate::engine::runtime;
 use crate::engine::watch::elapsed;
 use crate::report::Timing;
-use crate::{StandIn, Temper, Terms};
+use crate::{FaultMode, StandIn, Terms};
 
 /// Messages of a turn: a question, calls with their results, a reply.
 const TURN: u64 = 10;
-/// Turns that are timed at each length.
+/// How many turns are timed at each length.
 const TURNS: u64 = 250;
-/// Sessions that are begun, to see what that takes.
-const BEGUN: usize = 50;
+/// How many sessions are started to measure the start.
+const STARTED: usize = 50;
 
-/// What one engine took at one length.
+/// The measurements of one engine at one length.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    /// Messages of the session when the timing began.
+    /// The number of messages when the timing began.
     pub messages: u64,
-    /// Views that were published until then.
+    /// The number of views published until then.
     pub publications: u64,
-    /// By the names of the contract; what is new is told within `assess`.
+    /// The timing of each contract function; `assess` includes passing the new messages.
     pub calls: Vec<(&'static str, Timing)>,
-    /// The first call to an instance that is told of the whole session.
+    /// The first call of an instance that resumes the whole session.
     pub resumed: Timing,
 }
 
-/// What it takes to begin a session that has no message: an instance is made, configured and told of it.
+/// Measures the start of an empty session: creating an instance, configuring it and starting the session.
 ///
 /// # Errors
 ///
-/// What kept it from being made, in words.
+/// Returns the reason if the session cannot be started.
 pub fn creation(plugins: &Plugins, scratch: &Path) -> Result<Timing, String> {
     let runtime = runtime()?;
     let mut micros = Vec::new();
-    for number in 0..BEGUN {
+    for number in 0..STARTED {
         let session = Session::begin(plugins, scratch, &runtime, Storage::Memory(Default::default()), number)?;
         micros.push(timed(&runtime, session.bench.watched.status())?);
     }
-    told(micros)
+    timing(micros)
 }
 
-/// Holds one session and takes the time at each of these lengths, the shortest first.
+/// Runs one session and measures it at each of these lengths, shortest first.
 ///
 /// # Errors
 ///
-/// What ended the session, in words.
+/// Returns the reason if the session fails.
 pub fn paces(plugins: &Plugins, scratch: &Path, lengths: &[u64]) -> Result<Vec<Pace>, String> {
     let runtime = runtime()?;
     let storage = Storage::Memory(Default::default());
@@ -68,12 +68,12 @@ pub fn paces(plugins: &Plugins, scratch: &Path, lengths: &[u64]) -> Result<Vec<P
             session.turn(None)?;
         }
         let (messages, publications) = (session.next - 1, session.bench.desk.views.len() as u64);
-        let mut taken = Taken::default();
+        let mut taken = Durations::default();
         for _ in 0..TURNS {
             session.turn(Some(&mut taken))?;
         }
         let resumed = (0..5).map(|_| session.resumed(plugins, scratch)).collect::<Result<_, _>>()?;
-        let Taken { assist, assess, propose, plans, settled } = taken;
+        let Durations { assist, assess, propose, plans, settled } = taken;
         let calls = [
             ("assess", assess),
             ("propose", propose),
@@ -82,18 +82,18 @@ pub fn paces(plugins: &Plugins, scratch: &Path, lengths: &[u64]) -> Result<Vec<P
             ("assist", assist),
         ];
         let calls = calls.into_iter().filter_map(|(name, micros)| Some((name, Timing::of(micros)?))).collect();
-        paces.push(Pace { messages, publications, calls, resumed: told(resumed)? });
+        paces.push(Pace { messages, publications, calls, resumed: timing(resumed)? });
     }
     Ok(paces)
 }
 
-/// Microseconds of each call.
+/// Durations of calls in microseconds.
 #[derive(Default)]
-struct Taken {
+struct Durations {
     assist: Vec<u64>,
     assess: Vec<u64>,
     propose: Vec<u64>,
-    /// Of them, those that brought a plan.
+    /// Calls of `propose` that returned a plan.
     plans: Vec<u64>,
     settled: Vec<u64>,
 }
@@ -102,7 +102,7 @@ struct Session<'a> {
     runtime: &'a Runtime,
     storage: Storage,
     bench: Bench,
-    /// The next message.
+    /// The id of the next message.
     next: u64,
     now_ms: u64,
 }
@@ -120,17 +120,17 @@ impl<'a> Session<'a> {
         Ok(Self { runtime, bench: Bench::begin(setting)?, storage, next: 1, now_ms: 1_767_225_600_000 })
     }
 
-    /// A turn goes by; before its requests the calls are timed, if they are to be.
-    fn turn(&mut self, mut taken: Option<&mut Taken>) -> Result<(), String> {
+    /// Plays one turn. If `taken` is given, the calls before its requests are timed.
+    fn turn(&mut self, mut taken: Option<&mut Durations>) -> Result<(), String> {
         let number = self.next;
         self.now_ms += 60_000;
         let question =
             format!("in part {number} the case of #{} breaks: look why, and mend it", number.saturating_sub(600));
         if let (Some(taken), Some(assist)) = (&mut taken, self.bench.assist().cloned()) {
-            let asked = assist.assist(AssistDraft::User(question.clone()), 1_000);
-            taken.assist.push(timed(self.runtime, asked)?);
+            let call = assist.assist(AssistDraft::User(question.clone()), 1_000);
+            taken.assist.push(timed(self.runtime, call)?);
         }
-        self.hear(Draft::user(question, self.now_ms))?;
+        self.add_message(Draft::user(question, self.now_ms))?;
         for step in 0..(TURN - 2) / 2 {
             self.request(taken.as_deref_mut())?;
             let call = ToolCall {
@@ -138,24 +138,24 @@ impl<'a> Session<'a> {
                 name: "read".to_owned(),
                 arguments: format!(r#"{{"path":"src/part_{}/step_{step}.rs","offset":{number}}}"#, number % 97),
             };
-            self.hear(Draft::assistant("", vec![call.clone()], self.now_ms))?;
+            self.add_message(Draft::assistant("", vec![call.clone()], self.now_ms))?;
             let lines =
                 (0..20 + number % 30).map(|line| format!("    let value_{line} = take({number}, {step}, {line});\n"));
-            self.hear(Draft::result(&call, lines.collect::<String>(), self.now_ms))?;
+            self.add_message(Draft::result(&call, lines.collect::<String>(), self.now_ms))?;
         }
         self.request(taken)?;
         let reply = format!("The case of part {number} is mended: value_{} was taken twice.", number % 20);
-        self.hear(Draft::assistant(reply, Vec::new(), self.now_ms))
+        self.add_message(Draft::assistant(reply, Vec::new(), self.now_ms))
     }
 
-    fn hear(&mut self, draft: Draft) -> Result<(), String> {
+    fn add_message(&mut self, draft: Draft) -> Result<(), String> {
         self.now_ms += 2_000;
         let id = MessageId(self.next);
         self.next += 1;
-        self.runtime.block_on(self.bench.hear(id, &Draft { created_at: self.now_ms, ..draft }))
+        self.runtime.block_on(self.bench.add_message(id, &Draft { created_at: self.now_ms, ..draft }))
     }
 
-    fn request(&mut self, taken: Option<&mut Taken>) -> Result<(), String> {
+    fn request(&mut self, taken: Option<&mut Durations>) -> Result<(), String> {
         self.now_ms += 5_000;
         self.runtime.block_on(self.bench.make_room(self.now_ms))?;
         let estimate = self.bench.tokens();
@@ -163,12 +163,12 @@ impl<'a> Session<'a> {
         let assessed = self.bench.watched.take_assess();
         let (Some(taken), Some(pressure)) = (taken, self.bench.watched.pressure()) else { return Ok(()) };
         taken.assess.extend(assessed);
-        // Asked once more than the host asks, so that every length of what is not folded yet is there.
+        // One call more than the host would make, so that plans are measured at every length of the unfolded part.
         let view = self.bench.log.conversation().priced_items(&self.bench.desk.view);
-        let asked = PlanRequest { pressure, view, focus: None, memory_context: String::new() };
+        let request = PlanRequest { pressure, view, focus: None, memory_context: String::new() };
         let engine = &self.bench.watched;
         let begun = Instant::now();
-        let plan = self.runtime.block_on(engine.propose(&asked)).map_err(|error| error.to_string())?;
+        let plan = self.runtime.block_on(engine.propose(&request)).map_err(|error| error.to_string())?;
         let micros = elapsed(begun);
         taken.propose.push(micros);
         if plan.is_some() {
@@ -178,7 +178,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Another process goes on with the session.
+    /// Resumes the session in another instance, as another process would, and times its first call.
     fn resumed(&mut self, plugins: &Plugins, scratch: &Path) -> Result<u64, String> {
         let conversation = self.bench.log.conversation().clone();
         let setting = Setting {
@@ -207,7 +207,7 @@ fn setting<'a>(
     Setting {
         plugins,
         terms: Terms::STANDARD,
-        stand_in: StandIn::new(Terms::STANDARD, Temper::Sound),
+        stand_in: StandIn::new(Terms::STANDARD, FaultMode::Sound),
         home: scratch,
         storage: storage.clone(),
         session,
@@ -225,6 +225,6 @@ fn timed<T>(runtime: &Runtime, call: impl Future<Output = Result<T, CallError>>)
     Ok(elapsed(begun))
 }
 
-fn told(micros: Vec<u64>) -> Result<Timing, String> {
+fn timing(micros: Vec<u64>) -> Result<Timing, String> {
     Timing::of(micros).ok_or_else(|| "nothing was timed".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Lines of text by which reuse and recall are measured.
+//! Lines of text, the unit in which reuse and recall are measured.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,10 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use hermes_conversation::Draft;
 use serde_json::Value;
 
-/// Characters from which on a line says enough to be told from others.
+/// The least number of characters of a line that is distinctive enough.
 pub(crate) const LEAST: usize = 24;
 
-/// A line's identity. Its hasher has fixed keys, so that it is the same in every run.
+/// The identity of a line: a hash with fixed keys, so that it is the same in every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Line(u64);
 
@@ -21,12 +21,12 @@ impl Line {
     }
 }
 
-/// The lines of a text that are long enough, without what surrounds them.
+/// The trimmed lines of a text that are long enough.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| line.chars().nth(LEAST - 1).is_some())
 }
 
-/// Appends what the arguments of a call say: its strings with their escapes undone; what is no JSON as it stands.
+/// Appends the text of a call's arguments: the unescaped strings of the JSON, or the raw text if it is not JSON.
 pub(crate) fn unescape(arguments: &str, into: &mut String) {
     match serde_json::from_str(arguments) {
         Ok(value) => strings(&value, into),
@@ -50,7 +50,7 @@ fn push(text: &str, into: &mut String) {
     into.push_str(text);
 }
 
-/// All that a message says, its arguments unescaped.
+/// The full text of a message, with unescaped arguments.
 pub(crate) fn said(draft: &Draft) -> String {
     let mut text = draft.text_sent().to_owned();
     for call in &draft.tool_calls {
@@ -59,7 +59,7 @@ pub(crate) fn said(draft: &Draft) -> String {
     text
 }
 
-/// Each line of a text once, in order.
+/// The lines of a text in order, without duplicates.
 pub(crate) fn distinct(text: &str) -> Vec<&str> {
     let mut seen = HashSet::new();
     lines(text).filter(|line| seen.insert(*line)).collect()
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_undone_and_short_lines_left_out() {
+    fn escapes_are_undone_and_short_lines_are_dropped() {
         let mut text = "short\n  a line of twenty-four !!  ".to_owned();
         unescape(r#"{"edits":[{"new":"let x = \"quoted text here\";\n}"}],"n":3}"#, &mut text);
         assert_eq!(distinct(&text), ["a line of twenty-four !!", "let x = \"quoted text here\";"]);

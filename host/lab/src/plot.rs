@@ -1,4 +1,4 @@
-//! Context over requests as a picture: a line for each column, a mark where it took a new view.
+//! A plot of the context size over the requests: one line for each column, with a dot at each new view.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 44.0;
-/// Told apart also by those who see red and green alike.
+/// Distinguishable for people who are colour-blind.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
-/// One picture for each recording, below each other, as SVG.
+/// One plot for each recording, one below the other, as SVG.
 pub fn svg(recordings: &[Compared], terms: &Terms) -> String {
     let mut svg = String::new();
     let height = HEIGHT * recordings.len().max(1) as f64;
@@ -94,7 +94,7 @@ fn picture(compared: &Compared, terms: &Terms, svg: &mut String) {
     }
 }
 
-/// 1, 2 or 5 and noughts, not below a number.
+/// The smallest round number (1, 2 or 5 times a power of ten) that is not below `least`.
 fn nice(least: f64) -> f64 {
     let unit = 10f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|times| times * unit).find(|step| *step >= least).unwrap_or(unit * 10.0)
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_round_and_names_do_no_harm() {
+    fn steps_are_round_and_names_are_escaped() {
         assert_eq!([nice(1.0), nice(3.0), nice(40_000.0), nice(60_000.0)], [1.0, 5.0, 50_000.0, 100_000.0]);
         assert_eq!(escape("<script>&\u{1b}[2J"), "&lt;script&gt;&amp;[2J");
     }

@@ -1,4 +1,4 @@
-//! What tokens cost, relative to a fresh one.
+//! The prices of tokens, relative to a fresh token.
 
 use std::path::Path;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// Prices of a token. A file may have them in any unit, such as dollars per million tokens: they are divided by the
-/// price of a fresh token of input, in which all costs are told.
+/// Prices per token. A file may use any unit, such as dollars per million tokens: the prices are divided by the price of
+/// a fresh input token, which is the unit of all costs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// A token of a prompt that no cache has to do with.
+    /// An input token outside of the cache.
     pub input: f64,
-    /// One that is written to the provider's cache.
+    /// An input token written to the provider's cache.
     pub cache_write: f64,
-    /// One that is read from it.
+    /// An input token read from the cache.
     pub cache_read: f64,
-    /// One of a reply.
+    /// An output token.
     pub output: f64,
-    /// What the summariser's model costs, as a share of these prices.
+    /// The price of the summariser's model, relative to these prices.
     #[serde(default = "Prices::standard_summariser")]
     pub summariser: f64,
-    /// Seconds for which the provider keeps what is written, counted from its last use.
+    /// How long the provider keeps a cached prompt after its last use, in seconds.
     #[serde(default = "Prices::standard_ttl")]
     pub ttl_seconds: u64,
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_in_any_unit_are_told_in_fresh_tokens() {
+    fn prices_in_any_unit_are_converted_to_fresh_tokens() {
         let yaml = "input: 3\ncache_write: 3.75\ncache_read: 0.3\noutput: 15\n";
         let prices = Prices::parse(yaml).unwrap();
         assert!((prices.cache_read - 0.1).abs() < 1e-12);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_is_none_is_named() {
+    fn an_invalid_price_is_named() {
         for (text, named) in [
             ("input: 0\ncache_write: 1\ncache_read: 1\noutput: 1", "`input` is 0"),
             ("input: 1\ncache_write: -1\ncache_read: 1\noutput: 1", "`cache_write` is -1"),

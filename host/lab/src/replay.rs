@@ -1,4 +1,4 @@
-//! Drives the columns through a recording.
+//! Replays a recording through columns.
 
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{Conversation, Message, MessageId, Usage};
@@ -11,72 +11,72 @@ use crate::session::is_reply;
 use crate::summariser::Written;
 use crate::{Context, Recording, Terms};
 
-/// A request that is due.
+/// A request to answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Due<'a> {
-    /// Unix time of the recording, in milliseconds.
+    /// The Unix time of the recording, in milliseconds.
     pub now_ms: u64,
-    /// What of it came since the request before.
+    /// The messages since the previous request.
     pub new: &'a [Message],
-    /// What the request before took, as its provider would have counted.
+    /// The usage of the previous request, as its provider would have counted it.
     pub last: Option<Usage>,
 }
 
-/// What ends a column; the others go on.
+/// The error that ends a column; the other columns continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at request {request}: {why}")]
 pub struct ColumnError {
-    /// Counts from 1; 0 before the first.
+    /// The number of the request, starting at 1; 0 before the first.
     pub request: u64,
     /// What failed, and what to do.
     pub why: String,
 }
 
-/// An answer of a column to a request that is due.
+/// A column's answer to a request.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// What the request shows.
+    /// The messages of the request.
     pub context: Context,
-    /// Calls of the summariser that ended since the request before.
+    /// The summariser's calls since the previous request.
     pub summaries: Vec<Written>,
 }
 
-/// What a column leaves when the recording is over.
+/// The final results of a column.
 #[derive(Debug, Default)]
 pub struct Remains {
-    /// Calls of the summariser that ended since the last request.
+    /// The summariser's calls since the last request.
     pub summaries: Vec<Written>,
-    /// What it did beside its contexts.
+    /// Its work apart from the contexts.
     pub effort: Effort,
-    /// What the user would have been told meanwhile, each once.
+    /// The notices that the user would have seen, without duplicates.
     pub notices: Vec<String>,
-    /// What its plans took in real time.
+    /// The real time that its plans took.
     pub timing: Option<Timing>,
-    /// What its tools find again.
+    /// What its tools recovered.
     pub recovered: Option<Recovered>,
 }
 
-/// Something that decides what requests show.
+/// A strategy that decides what requests show.
 pub trait Column {
-    /// As the report calls it.
+    /// Its name in the report.
     fn name(&self) -> &str;
 
-    /// A request is due.
+    /// Answers a request.
     ///
     /// # Errors
     ///
-    /// What ends the column, in words.
+    /// Returns the reason that ends the column.
     fn request(&mut self, due: &Due<'_>) -> Result<Answer, String>;
 
-    /// The recording is over: what came since the last request, and that no other one is due.
+    /// Ends the recording, with the messages since the last request.
     ///
     /// # Errors
     ///
-    /// What ends the column, in words.
+    /// Returns the reason that ends the column.
     fn finish(&mut self, due: &Due<'_>) -> Result<Remains, String>;
 }
 
-/// No compaction, and a window without end.
+/// No compaction, in an unlimited window.
 #[derive(Debug, Default)]
 pub struct Everything {
     context: Context,
@@ -98,23 +98,23 @@ impl Column for Everything {
     }
 }
 
-/// What a column came to.
+/// The result of a column.
 #[derive(Debug)]
 pub struct Outcome {
-    /// As the column is called.
+    /// The name of the column.
     pub name: String,
-    /// Its figures, or what ended it.
+    /// Its figures, or the error that ended it.
     pub figures: Result<Figures, ColumnError>,
-    /// A point for each request; up to the error, if there was one.
+    /// One point for each request, up to an error.
     pub points: Vec<Point>,
-    /// What the user would have been told meanwhile, each once.
+    /// The notices that the user would have seen, without duplicates.
     pub notices: Vec<String>,
-    /// What plans took in real time.
+    /// The real time that its plans took.
     pub timing: Option<Timing>,
 }
 
 impl Outcome {
-    /// Of a column that did not get to its end.
+    /// The result of a column that failed.
     pub fn ended(name: &str, error: ColumnError) -> Self {
         Self { name: name.to_owned(), figures: Err(error), points: Vec::new(), notices: Vec::new(), timing: None }
     }
@@ -126,7 +126,7 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
     let mut tally = Tally::new(*terms);
     let name = column.name().to_owned();
     let mut log = Conversation::default();
-    let (mut taken, mut request, mut said, mut last) = (0, 0, 0, None);
+    let (mut taken, mut request, mut bytes, mut last) = (0, 0, 0, None);
     let fail = |request, why, tally: Tally| {
         let (_, points) = tally.finish(Effort::default(), None);
         let figures = Err(ColumnError { request, why });
@@ -148,10 +148,10 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
             }
             last = Some(tally.request(now_ms, &answer.context, &references, log.last_user()));
         }
-        said += figures::bytes(draft);
+        bytes += figures::bytes(draft);
         log.push(draft.clone().numbered(MessageId(at as u64 + 1)));
     }
-    tally.brought(said);
+    tally.brought(bytes);
     let now_ms = log.messages().last().map_or(0, |message| message.created_at);
     match column.finish(&Due { now_ms, new: &log.messages()[taken..], last }) {
         Ok(remains) => {

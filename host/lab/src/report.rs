@@ -1,6 +1,6 @@
-//! A comparison as people and programs read it.
+//! The report of a comparison, for people and programs.
 //!
-//! It is a function of what was compared: figures that a clock has measured stand apart and are left out unless asked for.
+//! The report is a function of the input. Real-time measurements are separate, and left out unless requested.
 
 mod table;
 
@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::figures::{Figures, Point};
 use crate::replay::Outcome;
 use crate::session::{Format, Note};
-use crate::{LabError, Recording, Temper, Terms};
+use crate::{FaultMode, LabError, Recording, Terms};
 
-/// What the laboratory cannot tell.
+/// The limits of the method, printed in every report.
 pub const LIMITS: [&str; 5] = [
     "Replies are replayed as they were recorded: what a model would have done on seeing less, or more, is not known.",
     "A reply refers to text only where it repeats a line of it; what it takes up in other words is not seen. Use it to rank \
@@ -26,98 +26,98 @@ pub const LIMITS: [&str; 5] = [
 /// A comparison.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Of the laboratory.
+    /// The version of the lab.
     pub version: &'static str,
-    /// What all columns have in common.
+    /// The terms that all columns share.
     pub terms: Terms,
-    /// How the summariser behaved.
-    pub summariser: Temper,
-    /// Each recording with its columns.
+    /// The behaviour of the summariser.
+    pub summariser: FaultMode,
+    /// The recordings with their columns.
     pub recordings: Vec<Compared>,
-    /// What the figures do not say.
+    /// The limits of the method.
     pub limits: [&'static str; 5],
 }
 
-/// A recording and what the columns came to in it.
+/// A recording and the results of its columns.
 #[derive(Debug, Serialize)]
 pub struct Compared {
-    /// After its file or its session.
+    /// The name of its file or session.
     pub name: String,
-    /// What it was written in.
+    /// The format of the file.
     pub format: Format,
-    /// Of what was replayed.
+    /// A fingerprint of the replayed messages.
     pub fingerprint: String,
-    /// Its messages.
+    /// The number of messages.
     pub messages: usize,
-    /// Requests that were due.
+    /// The number of requests.
     pub requests: usize,
-    /// Images in it, of which only a mark was replayed.
+    /// The number of images; only a placeholder of each was replayed.
     pub images: u64,
-    /// What was left out or mended.
+    /// What was left out or repaired.
     pub notes: Vec<Note>,
-    /// In the order in which they were named.
+    /// The columns, in the order of the command line.
     pub columns: Vec<ColumnReport>,
 }
 
 /// A column's figures.
 #[derive(Debug, Serialize)]
 pub struct ColumnReport {
-    /// As the column is called.
+    /// The name of the column.
     pub name: String,
-    /// What ended it before the recording was over.
+    /// The error that ended it early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it came to.
+    /// Its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
-    /// Shares and sums of the figures.
+    /// Values derived from the figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub derived: Option<Derived>,
-    /// What the user would have been told meanwhile, each once.
+    /// The notices that the user would have seen, without duplicates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// A point for each request, for the plot.
+    /// One point for each request, for the plot.
     #[serde(skip)]
     pub points: Vec<Point>,
-    /// Measured by a clock, and another one in every run.
+    /// Real-time measurements, which differ in every run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
 }
 
-/// What follows from the figures.
+/// Values derived from the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Derived {
-    /// Tokens that were read from the cache, of all that were sent.
+    /// The share of sent tokens that were read from the cache.
     pub hit_rate: f64,
     /// How often a token of the conversation was written to the cache.
     pub write_amplification: f64,
-    /// Requests and summaries.
+    /// The cost of requests and summaries.
     #[serde(serialize_with = "crate::figures::whole")]
     pub cost: f64,
-    /// The same with the fault tax.
+    /// The cost including the fault tax.
     #[serde(serialize_with = "crate::figures::whole")]
     pub cost_with_tax: f64,
-    /// The same, relative to the first column.
+    /// The cost including the fault tax, relative to the first column.
     pub ratio: Option<f64>,
-    /// Requests that lacked text, of all.
+    /// The share of requests with a fault.
     pub fault_rate: f64,
 }
 
-/// What plans took, in real time.
+/// The real time of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Timing {
-    /// How many were timed.
+    /// How many calls were timed.
     pub plans: u64,
-    /// Microseconds, half of them less.
+    /// The median in microseconds.
     pub median_us: u64,
-    /// Microseconds, one in a hundred more.
+    /// The 99th percentile in microseconds.
     pub p99_us: u64,
-    /// Microseconds at most.
+    /// The maximum in microseconds.
     pub max_us: u64,
 }
 
 impl Timing {
-    /// Of so many microseconds each; none when there were none.
+    /// The statistics of these durations; `None` if there are none.
     pub fn of(mut micros: Vec<u64>) -> Option<Self> {
         micros.sort_unstable();
         let at = |share: usize| micros.get((micros.len() * share / 100).min(micros.len() - 1)).copied();
@@ -126,7 +126,7 @@ impl Timing {
 }
 
 impl Compared {
-    /// Puts the columns of a recording side by side, with what a clock has measured where that is wanted.
+    /// Compares the columns of a recording, with real-time measurements if requested.
     pub fn new(recording: &Recording, outcomes: Vec<Outcome>, timing: bool) -> Self {
         let first = outcomes.first().and_then(|outcome| Some(outcome.figures.as_ref().ok()?.cost_with_tax()));
         let column = |outcome: Outcome| {
@@ -170,30 +170,30 @@ impl Derived {
     }
 }
 
-/// To four places: more of them say nothing.
+/// Rounds to four decimal places.
 fn short(share: f64) -> f64 {
     (share * 1e4).round() / 1e4
 }
 
 impl Report {
-    /// Of recordings that were compared on these terms.
-    pub fn new(terms: Terms, summariser: Temper, recordings: Vec<Compared>) -> Self {
+    /// A report about these recordings.
+    pub fn new(terms: Terms, summariser: FaultMode, recordings: Vec<Compared>) -> Self {
         Self { version: env!("CARGO_PKG_VERSION"), terms, summariser, recordings, limits: LIMITS }
     }
 
-    /// For people: a table for each recording, and the sum where there are several.
+    /// The report for people: a table for each recording, and totals if there are several.
     pub fn to_text(&self) -> String {
         table::text(self)
     }
 
-    /// For programs.
+    /// The report for programs.
     pub fn to_json(&self) -> String {
-        // Nothing in it can fail to be written.
+        // The report contains nothing that fails to serialize.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }
 
-/// Refuses columns that a reader could not tell apart.
+/// Refuses two columns with the same name.
 ///
 /// # Errors
 ///

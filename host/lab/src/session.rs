@@ -1,7 +1,7 @@
-//! Recorded conversations, from three formats, as messages in order.
+//! Reads recorded conversations in three formats.
 //!
-//! What a format holds beside messages is left out and counted. What would make no valid conversation is mended as the
-//! host mends it after a crash: calls that were never answered get a result that says so.
+//! Everything except messages is left out and counted. An invalid conversation is repaired as the host repairs it after a
+//! crash: a call without a result gets a result that says so.
 
 mod attached;
 mod export;
@@ -19,49 +19,49 @@ use serde::Serialize;
 use self::records::Records;
 use crate::LabError;
 
-/// What a file is written in.
+/// The format of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// What `hermes sessions export` writes.
+    /// The output of `hermes sessions export`.
     Hermes,
-    /// Messages of chat completions.
+    /// Messages in the format of chat completions.
     OpenAi,
-    /// The files of the pi coding agent.
+    /// Session files of the pi coding agent.
     Pi,
 }
 
-/// Something that was left out or mended, and how often.
+/// Something that was left out or repaired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// In words.
+    /// A description.
     pub what: &'static str,
     /// How often.
     pub count: u64,
 }
 
-/// A conversation that once took place.
+/// A recorded conversation.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// After its file or its session.
+    /// The name of its file or session.
     pub name: String,
-    /// What it was written in.
+    /// The format of the file.
     pub format: Format,
-    /// Its messages, oldest first: every call answered, times that never go back.
+    /// Its messages, oldest first. Every call has a result, and times never decrease.
     pub drafts: Vec<Draft>,
     /// Images whose bytes are missing: a mark in the text replaces each.
     pub images: u64,
-    /// What was left out or mended.
+    /// What was left out or repaired.
     pub notes: Vec<Note>,
 }
 
-/// Whether a message is a reply of the model, before which a request is due.
+/// Whether a message is a reply of the model. A request is due before each reply.
 pub fn is_reply(draft: &Draft) -> bool {
     draft.role == Role::Assistant && draft.origin == Origin::Said
 }
 
 impl Recording {
-    /// Reads all conversations of a file. The format is told from what stands in it.
+    /// Reads all conversations of a file, and detects its format.
     ///
     /// # Errors
     ///
@@ -90,12 +90,12 @@ impl Recording {
         Ok(read)
     }
 
-    /// Requests that are due in it.
+    /// The number of requests in it.
     pub fn requests(&self) -> usize {
         self.drafts.iter().filter(|draft| is_reply(draft)).count()
     }
 
-    /// A fingerprint of what is replayed.
+    /// A fingerprint of its messages.
     pub fn fingerprint(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for draft in &self.drafts {

@@ -1,4 +1,4 @@
-//! What all columns of a comparison have in common, printed with every report.
+//! The settings that all columns of a comparison share. Every report prints them.
 
 use serde::Serialize;
 
@@ -11,13 +11,13 @@ pub struct Terms {
     pub window: u32,
     /// Tokens of system prompt and tools.
     pub fixed_tokens: u32,
-    /// The ruler: bytes of text that make a token.
+    /// Bytes of text per token.
     pub bytes_per_token: f64,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: Prices,
-    /// Blocks before a mark among which the provider looks for what it has kept.
+    /// How many blocks before a mark the provider looks for a cached prefix.
     pub look_back: usize,
-    /// Tokens that the model is taken to write again for a request that refers to text no longer visible.
+    /// The tokens that the model is assumed to write again for a request that lacks text.
     pub fault_tokens: u32,
 }
 
@@ -36,7 +36,7 @@ impl Terms {
     ///
     /// # Errors
     ///
-    /// [`LabError::Terms`] for a window that has no room beside system prompt and tools.
+    /// [`LabError::Terms`] if system prompt and tools leave too little of the window.
     pub fn with_window(self, window: u32) -> Result<Self, LabError> {
         if window < self.fixed_tokens.saturating_mul(2) {
             let remedy = "system prompt and tools take 15,000 tokens of it; 30,000 is the least";
@@ -45,7 +45,7 @@ impl Terms {
         Ok(Self { window, ..self })
     }
 
-    /// Tokens of so many bytes.
+    /// The tokens of this many bytes.
     pub fn tokens(&self, bytes: u64) -> f64 {
         bytes as f64 / self.bytes_per_token
     }

@@ -1,8 +1,9 @@
-//! Losslessness, tried on conversations that never took place.
+//! Tests on generated conversations that compaction loses nothing.
 //!
-//! Each goes through the host's compaction with the engine, with restarts, kills, rewinds, branches, other models and other
-//! engines in between, and with a summariser that may be down, empty, oversized or hostile. After every request the view
-//! is judged anew, not by what accepted it; in the end, in one conversation of ten, every message is read back through the engine's tools.
+//! Each conversation goes through the host's compaction with the engine, with restarts, kills, rewinds, branches, model
+//! changes and engine changes in between, and with a summariser that may be down, empty, oversized or hostile. After every
+//! request, the view is checked independently of the host's own verifier. At the end of one conversation in ten, every
+//! message is read back through the engine's tools.
 
 mod judge;
 
@@ -21,52 +22,52 @@ use self::judge::Judge;
 use crate::engine::bench::{Bench, Setting};
 use crate::engine::recall::EngineTools;
 use crate::generate::{Dice, Event, Scenario};
-use crate::{StandIn, Temper, Terms, engine, needles};
+use crate::{FaultMode, StandIn, Terms, engine, needles};
 
-/// Failures that a report names.
+/// How many failures a report describes.
 const NAMED: usize = 10;
-/// One conversation in so many is read back through the engine's tools.
+/// One conversation in this many is read back through the engine's tools.
 const READ_BACK: u64 = 10;
 
-/// What is tried.
+/// The parameters of a verification.
 pub struct Trial<'a> {
     /// The engine.
     pub plugins: &'a Plugins,
-    /// Another one, with which it takes turns in some conversations.
+    /// A second engine that takes over for parts of some conversations.
     pub other: Option<&'a Plugins>,
-    /// The seed of the first conversation; each of the others has the next one.
+    /// The seed of the first conversation; the seeds of the others follow.
     pub seed: u64,
-    /// How many.
+    /// The number of conversations.
     pub conversations: u64,
-    /// Turns of each; by its seed where none is given.
+    /// Turns of each conversation; derived from its seed if absent.
     pub turns: Option<u32>,
-    /// Threads.
+    /// The number of threads.
     pub jobs: usize,
-    /// For conversations that are searched, as long as they last.
+    /// A folder for temporary search indexes.
     pub scratch: &'a Path,
 }
 
-/// A conversation in which something went wrong.
+/// A conversation that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// Makes it again.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// The fewest turns that show it.
+    /// The fewest turns that reproduce it.
     pub turns: u32,
-    /// At which event, counted from 1.
+    /// The number of the event, starting at 1.
     pub event: usize,
-    /// What was wrong.
+    /// The reason.
     pub why: String,
 }
 
-/// What was seen. The same for the same trial, but for its failures' number when they are many.
+/// The result of a verification. It is deterministic, except for the number of failures if there are many.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Proof {
-    /// How often each thing happened or was checked.
+    /// How often each event or check occurred.
     pub counts: BTreeMap<&'static str, u64>,
-    /// Conversations in which something went wrong.
+    /// The number of failed conversations.
     pub failed: u64,
-    /// The first of them, by seed.
+    /// The first failures, by seed.
     pub failures: Vec<Failure>,
 }
 
@@ -86,11 +87,11 @@ impl Proof {
     }
 }
 
-/// Tries all conversations. `progress` is told how many are done.
+/// Verifies all conversations. `progress` gets the number of finished ones.
 ///
 /// # Errors
 ///
-/// What keeps the trial from being made at all.
+/// Returns an error if the verification itself cannot run.
 pub fn verify(trial: &Trial<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Proof, String> {
     let next = AtomicU64::new(0);
     let done = AtomicU64::new(0);
@@ -103,7 +104,7 @@ pub fn verify(trial: &Trial<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Proo
                 return Ok(proof);
             }
             let seed = trial.seed.wrapping_add(at);
-            proof.add(one(trial, &runtime, seed));
+            proof.add(verify_one(trial, &runtime, seed));
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };
@@ -121,8 +122,8 @@ pub fn verify(trial: &Trial<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Proo
     Ok(all)
 }
 
-/// A conversation, and where it goes wrong the fewest turns of it that do.
-fn one(trial: &Trial<'_>, runtime: &Runtime, seed: u64) -> Proof {
+/// Verifies a conversation. If it fails, finds the fewest turns that fail.
+fn verify_one(trial: &Trial<'_>, runtime: &Runtime, seed: u64) -> Proof {
     let turns = trial.turns.unwrap_or_else(|| Scenario::usual_turns(seed));
     let mut proof = Proof::default();
     let Err((event, why)) = attempt(trial, runtime, seed, turns, &mut proof) else { return proof };
@@ -149,9 +150,9 @@ fn attempt(
     let mut play = Play::begin(trial, runtime, &scenario).map_err(|why| (0, why))?;
     proof.count("conversations", 1);
     for (at, event) in scenario.events.iter().enumerate() {
-        match play.happen(event, proof) {
+        match play.apply(event, proof) {
             Ok(true) => {}
-            // What the user said takes more than the window has: the host says so, and nothing is lost.
+            // The user's message exceeds the window: the host reports it, and nothing is lost.
             Ok(false) => {
                 proof.count("conversations that ended in a window too small", 1);
                 break;
@@ -166,7 +167,7 @@ fn attempt(
     play.read_back(proof).map_err(|why| (scenario.events.len() + 1, why))
 }
 
-/// A conversation as it goes.
+/// A running conversation.
 struct Play<'a> {
     trial: &'a Trial<'a>,
     runtime: &'a Runtime,
@@ -176,7 +177,7 @@ struct Play<'a> {
     bench: Option<Bench>,
     judge: Judge,
     session: u32,
-    /// The other engine is at work.
+    /// Whether the second engine is in use.
     other: bool,
     compacted: bool,
     next_id: u64,
@@ -186,23 +187,23 @@ struct Play<'a> {
 impl<'a> Play<'a> {
     fn begin(trial: &'a Trial<'a>, runtime: &'a Runtime, scenario: &Scenario) -> Result<Self, String> {
         let terms = terms(scenario.window);
-        let tempers = [
-            Temper::Sound,
-            Temper::Sound,
-            Temper::None,
-            Temper::Down,
-            Temper::Slow,
-            Temper::Empty,
-            Temper::Oversized,
-            Temper::Hostile,
+        let modes = [
+            FaultMode::Sound,
+            FaultMode::Sound,
+            FaultMode::None,
+            FaultMode::Down,
+            FaultMode::Slow,
+            FaultMode::Empty,
+            FaultMode::Oversized,
+            FaultMode::Hostile,
         ];
-        let temper = *Dice::new(scenario.seed ^ 0x7465_6d70_6572).pick(&tempers);
+        let mode = *Dice::new(scenario.seed ^ 0x7465_6d70_6572).pick(&modes);
         let mut play = Self {
             trial,
             runtime,
             storage: Storage::Memory(Arc::default()),
             terms,
-            stand_in: StandIn::new(terms, temper),
+            stand_in: StandIn::new(terms, mode),
             bench: None,
             judge: Judge::default(),
             session: 1,
@@ -215,7 +216,7 @@ impl<'a> Play<'a> {
         Ok(play)
     }
 
-    /// A process goes on with what is stored.
+    /// Starts a process that resumes the stored conversation.
     fn resume(&mut self, start: Start, conversation: Conversation, views: Vec<View>) -> Result<(), String> {
         let plugins = if self.other { self.trial.other.unwrap_or(self.trial.plugins) } else { self.trial.plugins };
         let setting = Setting {
@@ -236,10 +237,10 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Ends the process; what was said and shown is what is stored.
-    fn end(&mut self, kindly: bool) -> (Conversation, Vec<View>) {
+    /// Ends the process, and returns what is stored: the messages and the views.
+    fn end(&mut self, gracefully: bool) -> (Conversation, Vec<View>) {
         let Some(mut bench) = self.bench.take() else { return Default::default() };
-        if kindly {
+        if gracefully {
             self.runtime.block_on(bench.advance(self.now_ms));
         }
         let conversation = bench.log.conversation().clone();
@@ -248,15 +249,15 @@ impl<'a> Play<'a> {
         (conversation, views)
     }
 
-    fn restart(&mut self, kindly: bool) -> Result<(), String> {
-        let (conversation, views) = self.end(kindly);
+    fn restart(&mut self, gracefully: bool) -> Result<(), String> {
+        let (conversation, views) = self.end(gracefully);
         self.resume(Start::Resumed, conversation, views)
     }
 
-    /// False when the conversation cannot go on, for a reason that is no fault.
-    fn happen(&mut self, event: &Event, proof: &mut Proof) -> Result<bool, String> {
+    /// Applies an event. Returns false if the conversation must end for a reason that is not a failure.
+    fn apply(&mut self, event: &Event, proof: &mut Proof) -> Result<bool, String> {
         match event {
-            Event::Said(draft) => self.hear(draft, proof)?,
+            Event::Said(draft) => self.add_message(draft, proof)?,
             Event::Request { now_ms } => return self.request(*now_ms, proof),
             Event::Rewind(turns) => {
                 proof.count("rewinds", 1);
@@ -300,7 +301,7 @@ impl<'a> Play<'a> {
         self.bench.as_mut().ok_or_else(|| "the conversation has not begun".to_owned())
     }
 
-    fn hear(&mut self, draft: &Draft, proof: &mut Proof) -> Result<(), String> {
+    fn add_message(&mut self, draft: &Draft, proof: &mut Proof) -> Result<(), String> {
         proof.count("messages", 1);
         proof.count("pictures and files", draft.media().count() as u64);
         self.now_ms = draft.created_at;
@@ -308,14 +309,14 @@ impl<'a> Play<'a> {
         self.next_id += 1;
         let runtime = self.runtime;
         let bench = self.bench()?;
-        runtime.block_on(bench.hear(id, draft))?;
+        runtime.block_on(bench.add_message(id, draft))?;
         let stored = bench.log.conversation().get(id).map(|message| message.draft.clone());
         if stored
             .is_some_and(|stored| stored.text_sent().starts_with(draft.text_sent()) && stored.content == draft.content)
         {
             Ok(())
         } else {
-            Err(format!("message {id} did not enter the conversation as it was said"))
+            Err(format!("message {id} was not added to the conversation unchanged"))
         }
     }
 
@@ -341,7 +342,7 @@ impl<'a> Play<'a> {
         Ok(true)
     }
 
-    /// Takes back the newest turns, as a user does between two processes.
+    /// Rewinds the newest turns, as a user does between two processes.
     fn rewind(&mut self, turns: u32) -> Result<(), String> {
         let (conversation, mut views) = self.end(true);
         let messages = conversation.messages();
@@ -350,13 +351,13 @@ impl<'a> Play<'a> {
         let end = begins.last().copied().unwrap_or(messages.len());
         let kept = Conversation::new(messages[..end].iter().cloned());
         let last = kept.messages().last().map(|message| message.id);
-        // A view that looks further than the conversation goes is not in force any more.
+        // A view that reaches beyond the end of the conversation is no longer valid.
         views.retain(|view| view.through <= last);
         self.judge.rewound();
         self.resume(Start::Resumed, kept, views)
     }
 
-    /// The view that the host makes when an engine brings nothing.
+    /// Lets the host make a view by rule, as when an engine proposes none.
     fn fold_by_rule(&mut self) {
         let Some(bench) = self.bench.as_mut() else { return };
         let conversation = bench.log.conversation().clone();
@@ -375,7 +376,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Every message, byte for byte, through the engine's tools where it has them.
+    /// Reads every message back through the engine's tools, if it has them, and compares it byte for byte.
     fn read_back(mut self, proof: &mut Proof) -> Result<(), String> {
         self.other = false;
         self.restart(true)?;
@@ -394,7 +395,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// A small window, a tenth of it system prompt and tools.
+/// Terms with a small window, a tenth of which is system prompt and tools.
 fn terms(window: u32) -> Terms {
     Terms { window, fixed_tokens: window / 10, ..Terms::STANDARD }
 }

@@ -1,4 +1,4 @@
-//! The bundled engines over long sessions: what they fold stays within reach, whatever the model that summarises does.
+//! The bundled engines in long sessions: folded text can be recovered, whatever fault the summariser has.
 //!
 //! `cargo xtask plugins` stages the engines. `cargo xtask test` fails without them, `cargo test` says so.
 #![allow(clippy::unwrap_used)]
@@ -10,39 +10,39 @@ use hermes_conversation::{Conversation, Draft, Item, MessageId, Shown, Summary, 
 use hermes_lab::replay::{self, Answer, Column, Due, Remains};
 use hermes_lab::session::Format;
 use hermes_lab::verify::{Trial, verify};
-use hermes_lab::{Contestant, Engine, Figures, Recording, StandIn, Temper, Terms};
+use hermes_lab::{Contestant, Engine, FaultMode, Figures, Recording, StandIn, Terms};
 use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
 use serde_json::json;
 
-/// The engine alone, or none where it is not staged.
+/// Selects only this engine; `None` if it is not staged.
 fn plugins(engine: &str) -> Option<Plugins> {
     let staged = hermes_test_data::staged("bundled")?;
     let runtime = Runtime::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("code"));
     Some(Plugins::select(&runtime, &Catalog::vouched(&[], &staged), &Selection::only(engine), QUIETLY).unwrap())
 }
 
-/// A session.
+/// The shape of a session.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     turns: u64,
     pace: Pace,
     window: u32,
-    /// Of a result; a turn has two.
+    /// Lines of a result; a turn has two results.
     lines: u64,
-    /// How often a line says that a lamp needs oil.
+    /// How often a filler sentence is repeated in a line.
     oil: usize,
 }
 
-/// A window of 200,000 tokens is what engines are made for; a turn takes a sixteenth of it.
+/// Engines are designed for a window of 200,000 tokens; a turn takes a sixteenth of it.
 const WIDE: Shape = Shape { turns: 0, pace: Pace::Hasty, window: Terms::STANDARD.window, lines: 100, oil: 4 };
 
 /// How fast messages follow each other.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
-    /// In some stretches so fast that a session is folded twice before a summary is written.
+    /// In places so fast that a session is folded twice before a summary is written.
     Hasty,
-    /// So fast that a summary takes as long as two or three messages.
+    /// A summary takes as long as two or three messages.
     Brisk,
     /// Every summary is written long before it is needed.
     Calm,
@@ -63,7 +63,7 @@ impl Shape {
     }
 
     fn turn(&self, number: u64, now_ms: &mut u64) -> Vec<Draft> {
-        // Before one turn in ten the provider's cache goes cold.
+        // The provider's cache goes cold before one turn in ten.
         *now_ms += if number.is_multiple_of(10) { 400_000 } else { 5_000 };
         let pace = match (self.pace, number / 5 % 3) {
             (Pace::Hasty, 0) => 1_000,
@@ -93,8 +93,8 @@ impl Shape {
     }
 }
 
-/// What the user says in a turn, in words that no other turn has: so long that the sentences of a session are more than all
-/// summaries may hold.
+/// The user's message of a turn, in words that no other turn has. It is so long that the messages of a session exceed the
+/// limit of all summaries.
 fn sentence(turn: u64) -> String {
     format!(
         "In berth {turn} the lantern number {} must stay lit until the ferry {} has left the harbour with all of its \
@@ -105,15 +105,15 @@ fn sentence(turn: u64) -> String {
     )
 }
 
-/// The user's message of a turn.
+/// The id of the user's message of a turn.
 fn id_of(turn: u64) -> MessageId {
     MessageId((turn - 1) * TURN + 1)
 }
 
-/// Tokens that the summaries of a view may take together.
+/// The most tokens of all summaries of a view together.
 const PREFIX: u32 = 12_000;
 
-/// How parts of a summary begin that it has once at most: a second one would be that of another summary.
+/// Headings that occur at most once in a summary; a second one would belong to a nested summary.
 const ONCE: [&str; 5] = [
     "Messages ",
     "Earlier notes:",
@@ -122,24 +122,24 @@ const ONCE: [&str; 5] = [
     "Said by the user and not shown here:",
 ];
 
-/// An engine, each view of which is judged when it is published.
-struct Judged {
+/// An engine whose views are checked when they are published.
+struct CheckedEngine {
     engine: Engine,
     has_tools: bool,
-    /// What the host puts around summaries.
+    /// The frames that the host puts around summaries.
     frames: Vec<String>,
-    /// Of all summaries so far.
+    /// The keys of all summaries so far.
     keys: HashSet<String>,
     published: u64,
 }
 
-impl Judged {
-    fn start(name: &str, plugins: &Plugins, terms: Terms, temper: Temper, home: &Path) -> Self {
+impl CheckedEngine {
+    fn start(name: &str, plugins: &Plugins, terms: Terms, mode: FaultMode, home: &Path) -> Self {
         let contestant = Contestant {
             name: name.to_owned(),
             plugins,
             terms,
-            stand_in: StandIn::new(terms, temper),
+            stand_in: StandIn::new(terms, mode),
             home,
             session: "long".to_owned(),
             recall: false,
@@ -148,18 +148,18 @@ impl Judged {
         Self { engine, has_tools: name == "lossless", frames: frames(), keys: HashSet::new(), published: 0 }
     }
 
-    fn judge(&mut self) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         self.published += 1;
         let view = self.engine.view();
         let size = view.summaries().map(tokens::of_summary).fold(0, u32::saturating_add);
         if size > PREFIX {
             return Err(format!("the summaries take {size} tokens"));
         }
-        view.summaries().try_for_each(|summary| self.not_nested(summary))?;
+        view.summaries().try_for_each(|summary| self.check_not_nested(summary))?;
         let conversation = self.engine.conversation();
-        none_is_lost(&conversation, view)?;
+        check_covered(&conversation, view)?;
         if self.has_tools {
-            // Another turn each time.
+            // Checks another turn each time.
             let turns = (conversation.messages().len() as u64).div_ceil(TURN);
             let turn = self.published * 31 % turns + 1;
             self.within_one_call(turn, &render::render(&conversation, view))?;
@@ -168,16 +168,16 @@ impl Judged {
         Ok(())
     }
 
-    fn not_nested(&self, Summary { key, content, .. }: &Summary) -> Result<(), String> {
+    fn check_not_nested(&self, Summary { key, content, .. }: &Summary) -> Result<(), String> {
         let foreign = self.frames.iter().chain(&self.keys).map(String::as_str).find(|mark| content.contains(mark));
         let is_twice = |mark: &&str| content.lines().filter(|line| line.starts_with(mark)).count() > 1;
         match foreign.or_else(|| ONCE.into_iter().find(is_twice)) {
-            Some(mark) => Err(format!("`{key}` holds another summary, as `{mark}` tells:\n{content}")),
+            Some(mark) => Err(format!("`{key}` contains another summary, recognised by `{mark}`:\n{content}")),
             None => Ok(()),
         }
     }
 
-    /// What the user said in a turn is shown, or `expand` gives it at once. True where it had to be called.
+    /// Checks that the user's message of a turn is shown or that one call of `expand` returns it. Returns true for a call.
     fn within_one_call(&self, turn: u64, shown: &[Shown]) -> Result<bool, String> {
         let sentence = sentence(turn);
         if shown.iter().any(|shown| shown.content.contains(&sentence)) {
@@ -191,7 +191,7 @@ impl Judged {
     }
 }
 
-impl Column for Judged {
+impl Column for CheckedEngine {
     fn name(&self) -> &str {
         self.engine.name()
     }
@@ -203,7 +203,7 @@ impl Column for Judged {
             return Err(format!("the request waited {waited} ms for the summariser"));
         }
         if answer.context.publication.is_some() {
-            self.judge()?;
+            self.check()?;
         }
         Ok(answer)
     }
@@ -213,21 +213,21 @@ impl Column for Judged {
     }
 }
 
-/// Every message is shown, or a summary stands for it.
-fn none_is_lost(conversation: &Conversation, view: &View) -> Result<(), String> {
+/// Checks that every message is shown or covered by a summary.
+fn check_covered(conversation: &Conversation, view: &View) -> Result<(), String> {
     let items = conversation.items(view);
-    let is_there = |id: MessageId| {
+    let is_covered = |id: MessageId| {
         items.iter().any(|item| match item {
             Item::Messages(range) => range.contains(id),
             Item::Excerpt(excerpt) => excerpt.id == id,
             Item::Summary(summary) => summary.covers.iter().any(|range| range.contains(id)),
         })
     };
-    let lost = conversation.messages().iter().find(|message| !is_there(message.id));
-    lost.map_or(Ok(()), |lost| Err(format!("message {} is neither shown nor stood for", lost.id)))
+    let lost = conversation.messages().iter().find(|message| !is_covered(message.id));
+    lost.map_or(Ok(()), |lost| Err(format!("message {} is neither shown nor covered", lost.id)))
 }
 
-/// What stands before and behind the text of summaries where they are shown.
+/// The text before and after a shown summary.
 fn frames() -> Vec<String> {
     let summary =
         |key: &str| Item::Summary(Summary { key: key.to_owned(), content: "TEXT".to_owned(), covers: Vec::new() });
@@ -239,55 +239,59 @@ fn frames() -> Vec<String> {
     frames.into_iter().map(str::to_owned).collect()
 }
 
-/// A session that went through an engine, and every view of which was found good.
-fn endured(name: &str, plugins: &Plugins, shape: Shape, temper: Temper, home: &Path) -> (Judged, Figures) {
+/// Runs a session in which every view passes the checks.
+fn run_checked(name: &str, plugins: &Plugins, shape: Shape, mode: FaultMode, home: &Path) -> (CheckedEngine, Figures) {
     let terms = shape.terms();
-    let mut judged = Judged::start(name, plugins, terms, temper, home);
-    let outcome = replay::replay(&shape.recording(), &mut judged, &terms);
-    let figures = outcome.figures.unwrap_or_else(|error| panic!("{name}, {temper:?}: {error}"));
-    eprintln!("{name}, {temper:?}, {shape:?}: {} of {} publications prepared", figures.prepared, figures.publications);
-    // A request that waited behind slow work would be given up as late, which is told to the user and counts as a failure.
-    assert_eq!(outcome.notices, [""; 0], "{name}, {temper:?}");
+    let mut checked = CheckedEngine::start(name, plugins, terms, mode, home);
+    let outcome = replay::replay(&shape.recording(), &mut checked, &terms);
+    let figures = outcome.figures.unwrap_or_else(|error| panic!("{name}, {mode:?}: {error}"));
+    eprintln!("{name}, {mode:?}, {shape:?}: {} of {} publications prepared", figures.prepared, figures.publications);
+    // A request that waits for slow work would be dropped as late; the user would get a notice, and it would count as failure.
+    assert_eq!(outcome.notices, [""; 0], "{name}, {mode:?}");
     let Figures { effort, invalid_requests, avoidable_breaks, by_rule, over_window, .. } = figures;
     let faults = [effort.failures, effort.plans_refused].map(Option::unwrap);
-    assert_eq!(faults, [0, 0], "{name}, {temper:?}: failures, refused plans");
-    assert_eq!([invalid_requests, avoidable_breaks], [0, 0], "{name}, {temper:?}: {:?}", figures.first_invalid);
-    assert_eq!([by_rule, over_window], [0, 0], "{name}, {temper:?}: the engine was asked in time");
-    (judged, figures)
+    assert_eq!(faults, [0, 0], "{name}, {mode:?}: failures, refused plans");
+    assert_eq!([invalid_requests, avoidable_breaks], [0, 0], "{name}, {mode:?}: {:?}", figures.first_invalid);
+    assert_eq!([by_rule, over_window], [0, 0], "{name}, {mode:?}: the engine was called in time");
+    (checked, figures)
 }
 
 #[test]
-fn after_fifty_publications_of_lossless_every_sentence_of_the_user_is_shown_or_one_call_away() {
+fn lossless_keeps_every_user_message_within_one_call_over_fifty_publications() {
     let Some(plugins) = plugins("lossless") else { return };
     let home = tempfile::tempdir().unwrap();
     let shape = Shape { turns: 300, ..WIDE };
-    let (judged, figures) = endured("lossless", &plugins, shape, Temper::Sound, home.path());
+    let (checked, figures) = run_checked("lossless", &plugins, shape, FaultMode::Sound, home.path());
     assert!(figures.publications >= 50, "{}", figures.publications);
-    let shown = render::render(&judged.engine.conversation(), judged.engine.view());
-    let called: Vec<u64> = (1..=shape.turns).filter(|turn| judged.within_one_call(*turn, &shown).unwrap()).collect();
+    let shown = render::render(&checked.engine.conversation(), checked.engine.view());
+    let called: Vec<u64> = (1..=shape.turns).filter(|turn| checked.within_one_call(*turn, &shown).unwrap()).collect();
     assert!((100..300).contains(&called.len()), "{} are not shown", called.len());
     for turn in called.into_iter().step_by(20) {
         let query = format!("\"{}\"", sentence(turn));
-        let found = judged.engine.call("recall", &json!({ "query": query })).unwrap();
+        let found = checked.engine.call("recall", &json!({ "query": query })).unwrap();
         assert!(found.contains(&format!("#{}", id_of(turn))), "{found}");
     }
 }
 
 #[test]
-fn after_fifty_publications_of_the_compressor_a_summary_stands_for_all_that_is_not_shown() {
+fn the_compressor_covers_every_folded_message_over_fifty_publications() {
     let Some(plugins) = plugins("compressor") else { return };
     let home = tempfile::tempdir().unwrap();
     let shape = Shape { turns: 300, ..WIDE };
-    let (judged, figures) = endured("compressor", &plugins, shape, Temper::Sound, home.path());
+    let (checked, figures) = run_checked("compressor", &plugins, shape, FaultMode::Sound, home.path());
     assert!(figures.publications >= 50, "{}", figures.publications);
-    let conversation = judged.engine.conversation();
+    let conversation = checked.engine.conversation();
     for turn in 1..=shape.turns {
         assert_eq!(conversation.get(id_of(turn)).unwrap().content, sentence(turn));
     }
-    assert!(judged.keys.iter().any(|key| key.starts_with("compressor:summary:")), "a model wrote some of them");
+    assert!(
+        checked.keys.iter().any(|key| key.starts_with("compressor:summary:")),
+        "a model wrote some of the summaries"
+    );
 }
 
-const TEMPERS: [Temper; 5] = [Temper::Down, Temper::Slow, Temper::Empty, Temper::Oversized, Temper::Hostile];
+const FAULTS: [FaultMode; 5] =
+    [FaultMode::Down, FaultMode::Slow, FaultMode::Empty, FaultMode::Oversized, FaultMode::Hostile];
 
 fn assert_prepared(figures: &Figures, least: u64) {
     let Figures { publications, prepared, .. } = *figures;
@@ -296,39 +300,39 @@ fn assert_prepared(figures: &Figures, least: u64) {
 }
 
 #[test]
-fn no_temper_of_the_summariser_delays_or_loses_anything_of_lossless() {
+fn no_fault_of_the_summariser_delays_lossless_or_loses_text() {
     let Some(plugins) = plugins("lossless") else { return };
     let shape = Shape { turns: 400, ..WIDE };
-    for temper in TEMPERS {
+    for mode in FAULTS {
         let home = tempfile::tempdir().unwrap();
-        let (judged, figures) = endured("lossless", &plugins, shape, temper, home.path());
+        let (checked, figures) = run_checked("lossless", &plugins, shape, mode, home.path());
         assert_prepared(&figures, 130);
-        for message in judged.engine.conversation().messages().iter().step_by(13) {
-            let read = judged.engine.read_back(message.id);
-            assert_eq!(read, Ok(()), "{temper:?}: message {}", message.id);
+        for message in checked.engine.conversation().messages().iter().step_by(13) {
+            let read = checked.engine.read_back(message.id);
+            assert_eq!(read, Ok(()), "{mode:?}: message {}", message.id);
         }
     }
 }
 
 #[test]
-fn no_temper_of_the_summariser_delays_or_loses_anything_of_the_compressor() {
+fn no_fault_of_the_summariser_delays_the_compressor() {
     let Some(plugins) = plugins("compressor") else { return };
-    for temper in TEMPERS {
+    for mode in FAULTS {
         let home = tempfile::tempdir().unwrap();
         let shape = Shape { turns: 330, ..WIDE };
-        let (_, figures) = endured("compressor", &plugins, shape, temper, home.path());
+        let (_, figures) = run_checked("compressor", &plugins, shape, mode, home.path());
         assert_prepared(&figures, 50);
     }
 }
 
-/// In a small window a few results are all that lies between the mark from which on work is done ahead and the one at which
-/// the view is replaced, and while a model writes nothing else is done in the background.
+/// In a small window, only a few results lie between the mark at which preparation starts and the mark at which the view is
+/// replaced. While a model writes, nothing else is prepared in the background.
 #[test]
-fn in_a_small_window_too_the_views_of_the_compressor_are_from_prepared_work() {
+fn the_compressor_prepares_its_views_in_time_in_small_windows_too() {
     let Some(plugins) = plugins("compressor") else { return };
     let small = Shape { turns: 50, ..WIDE };
     let shapes = [
-        // A tenth, a fourteenth and three twentieths of the window in a turn.
+        // A turn takes a tenth, a fourteenth and three twentieths of the window.
         (30, Shape { window: 32_000, lines: 26, ..small }),
         (20, Shape { window: 32_000, lines: 40, oil: 0, ..small }),
         (20, Shape { window: 64_000, lines: 77, ..small }),
@@ -336,11 +340,11 @@ fn in_a_small_window_too_the_views_of_the_compressor_are_from_prepared_work() {
         (10, Shape { lines: 145, ..small }),
     ];
     for (least, shape) in shapes {
-        let hasty = [Temper::Sound, Temper::None].into_iter().chain(TEMPERS).map(|temper| (temper, Pace::Hasty));
-        let waits = [(Temper::Sound, Pace::Brisk), (Temper::Slow, Pace::Brisk), (Temper::Slow, Pace::Calm)];
-        for (temper, pace) in hasty.chain(waits) {
+        let hasty = [FaultMode::Sound, FaultMode::None].into_iter().chain(FAULTS).map(|mode| (mode, Pace::Hasty));
+        let waits = [(FaultMode::Sound, Pace::Brisk), (FaultMode::Slow, Pace::Brisk), (FaultMode::Slow, Pace::Calm)];
+        for (mode, pace) in hasty.chain(waits) {
             let home = tempfile::tempdir().unwrap();
-            let (_, figures) = endured("compressor", &plugins, Shape { pace, ..shape }, temper, home.path());
+            let (_, figures) = run_checked("compressor", &plugins, Shape { pace, ..shape }, mode, home.path());
             assert_prepared(&figures, least);
         }
     }

@@ -1,4 +1,4 @@
-//! Columns out of process: one that works, and all the ways in which one does not.
+//! Columns out of process: one that works, and all the ways to fail.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hermes_conversation::{Draft, ToolCall};
 use hermes_lab::external::External;
 use hermes_lab::replay::{self, Everything, Outcome};
-use hermes_lab::{LabError, Recording, StandIn, Temper, Terms};
+use hermes_lab::{FaultMode, LabError, Recording, StandIn, Terms};
 
 fn recording() -> Recording {
     let call = ToolCall { id: "a".into(), name: "read".into(), arguments: r#"{"path":"x"}"#.into() };
@@ -31,15 +31,15 @@ fn recording() -> Recording {
     Recording::read(file.path()).unwrap().remove(0)
 }
 
-/// Runs a shell script as a column.
-fn run(script: &str, patience: Duration) -> Outcome {
+/// Runs a shell script as a column, with this timeout for each answer.
+fn run(script: &str, timeout: Duration) -> Outcome {
     let command = format!("sh -c {}", shlex::try_quote(script).unwrap());
-    let stand_in = StandIn::new(Terms::STANDARD, Temper::Sound);
-    let mut column = External::start("script", &command, "session", Terms::STANDARD, stand_in, patience).unwrap();
+    let stand_in = StandIn::new(Terms::STANDARD, FaultMode::Sound);
+    let mut column = External::start("script", &command, "session", Terms::STANDARD, stand_in, timeout).unwrap();
     replay::replay(&recording(), &mut column, &Terms::STANDARD)
 }
 
-/// A script that gives these answers to the requests in turn.
+/// A script that answers the requests with these lines in turn.
 fn answers(answers: &[&str]) -> String {
     let mut script =
         "n=0; while read -r line; do case \"$line\" in *'\"type\":\"request\"'*) n=$((n+1));; *) continue;; esac\n\
@@ -52,34 +52,34 @@ fn answers(answers: &[&str]) -> String {
     script
 }
 
-const PATIENT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_column_that_shows_everything_costs_what_everything_costs() {
+fn a_column_that_shows_everything_has_the_figures_of_no_compaction() {
     let outcome = run(
         &answers(&[
             r#"{"type":"context","messages":[{"id":1}]}"#,
             r#"{"type":"context","messages":[{"id":1},{"id":2},{"id":3}],"note":null}"#,
             r#"{"type":"context","messages":[{"id":1},{"id":2},{"id":3},{"id":4},{"id":5}]}"#,
         ]),
-        PATIENT,
+        TIMEOUT,
     );
     let everything = replay::replay(&recording(), &mut Everything::default(), &Terms::STANDARD);
     assert_eq!(outcome.figures.unwrap(), everything.figures.unwrap());
 }
 
 #[test]
-fn what_a_column_leaves_out_or_breaks_is_counted() {
+fn omissions_and_broken_prefixes_are_counted() {
     let outcome = run(
         &answers(&[
             // A result without its call.
             r#"{"type":"context","messages":[{"id":1},{"role":"tool","tool_call_id":"z","content":"?"}]}"#,
-            // Another beginning, and nobody said that it compacted.
+            // Another beginning, without a publication.
             r#"{"type":"context","messages":[{"role":"user","content":"all in one"},{"id":2},{"id":3}]}"#,
-            // A new view, with the newest words of the user but without what the reply repeats.
+            // A new view with the user's newest message, but without the text that the reply repeats.
             r#"{"type":"context","messages":[{"role":"user","content":"so far so good\nand then the rest"}],"note":"compacted"}"#,
         ]),
-        PATIENT,
+        TIMEOUT,
     );
     let figures = outcome.figures.unwrap();
     assert_eq!((figures.invalid_requests, figures.breaks, figures.avoidable_breaks), (2, 2, 1));
@@ -90,27 +90,27 @@ fn what_a_column_leaves_out_or_breaks_is_counted() {
 }
 
 #[test]
-fn summaries_come_from_the_stand_in_and_are_paid_for() {
+fn summaries_come_from_the_stand_in_and_are_counted_in_the_cost() {
     let script = r#"while read -r line; do case "$line" in
         *'"type":"request"'*) printf '%s\n' '{"type":"summarise","task":"compression","prompt":"one\ntwo"}';;
         *'"type":"summary","text":"one\ntwo"'*) printf '%s\n' '{"type":"context","messages":[{"role":"user","content":"first things first, and then the rest"}]}';;
         esac; done"#;
-    let figures = run(script, PATIENT).figures.unwrap();
+    let figures = run(script, TIMEOUT).figures.unwrap();
     assert_eq!((figures.summaries, figures.requests), (3, 3));
     let tokens = 7.0 / 2.9 * 3.0;
     assert!((figures.summary_cost - tokens * 0.2 * (1.0 + 5.0)).abs() < 1e-9, "{}", figures.summary_cost);
 }
 
 #[test]
-fn whatever_a_command_does_its_column_ends_with_a_reason_and_soon() {
-    for (script, patience, request, why) in [
+fn a_failing_command_ends_its_column_quickly_with_a_reason() {
+    for (script, timeout, request, why) in [
         ("exit 3", 20_000, 1, "exit status: 3"),
         ("echo 'no such module: hermes' >&2; exit 1", 20_000, 1, "its last words: no such module: hermes"),
         ("sleep 600", 300, 1, "did not answer within 0.3 s"),
-        // What it started keeps its mouth open.
+        // A grandchild keeps stdout open.
         ("sleep 600 & exit 0", 300, 1, "did not answer"),
         ("trap '' TERM; while :; do sleep 1; done", 300, 1, "did not answer"),
-        ("yes nonsense", 20_000, 1, "no reply of the protocol"),
+        ("yes nonsense", 20_000, 1, "not a reply of the protocol"),
         ("yes nonsense >&2", 300, 1, "did not answer within"),
         (
             r#"read -r a; read -r b; echo '{"type":"context","messages":[{"id":99}]}'"#,
@@ -131,16 +131,16 @@ fn whatever_a_command_does_its_column_ends_with_a_reason_and_soon() {
         (r#"echo '{"type":"context","messages":[{"id":1}]}'"#, 20_000, 2, "ended without an answer"),
     ] {
         let begun = Instant::now();
-        let error = run(script, Duration::from_millis(patience)).figures.unwrap_err();
+        let error = run(script, Duration::from_millis(timeout)).figures.unwrap_err();
         assert!(error.request == request && error.why.contains(why), "{script}: {error}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{script} held up the others");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{script} took too long");
     }
 }
 
 #[test]
-fn a_command_that_is_none_is_told_apart_from_one_that_fails() {
-    let stand_in = StandIn::new(Terms::STANDARD, Temper::Sound);
-    let start = |command| External::start("x", command, "s", Terms::STANDARD, stand_in, PATIENT);
+fn an_invalid_command_line_is_an_error_before_the_start() {
+    let stand_in = StandIn::new(Terms::STANDARD, FaultMode::Sound);
+    let start = |command| External::start("x", command, "s", Terms::STANDARD, stand_in, TIMEOUT);
     assert!(matches!(start("  "), Err(LabError::Command { .. })));
     assert!(matches!(start("python 'open"), Err(LabError::Command { .. })));
     let mut missing = start("/no/such/program --flag").unwrap();

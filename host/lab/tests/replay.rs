@@ -1,18 +1,18 @@
-//! Whole comparisons: the cost model against known figures, and the same report for the same input.
+//! Whole comparisons: known figures, and identical reports for identical input.
 #![allow(clippy::unwrap_used)]
 
 use hermes_lab::replay::{self, Everything};
 use hermes_lab::report::Compared;
-use hermes_lab::{Figures, Recording, Report, Temper, Terms};
+use hermes_lab::{FaultMode, Figures, Recording, Report, Terms};
 use hermes_test_data::recorded;
 
 fn everything(recording: &Recording) -> Figures {
     replay::replay(recording, &mut Everything::default(), &Terms::STANDARD).figures.unwrap()
 }
 
-/// Figures of the same model that were worked out elsewhere: 15.51 million tokens, a mean of 300,000, 1.66 and 99.4 %.
+/// Figures computed elsewhere with the same cost model: 15.51 million tokens, a mean of 300,000, 1.66 and 99.4 %.
 #[test]
-fn a_session_without_compaction_costs_what_is_known() {
+fn a_session_without_compaction_has_the_known_cost() {
     let Some(path) = recorded("data/coding-session.jsonl") else { return };
     let recording = Recording::read(&path).unwrap().remove(0);
     assert_eq!((recording.requests(), recording.drafts.len()), (484, 996));
@@ -27,7 +27,7 @@ fn a_session_without_compaction_costs_what_is_known() {
 }
 
 #[test]
-fn two_runs_make_the_same_report_byte_for_byte() {
+fn two_runs_give_identical_reports() {
     let Some(path) = recorded("data/coding-session.jsonl") else { return };
     let run = || {
         let recordings = Recording::read(&path).unwrap();
@@ -35,7 +35,7 @@ fn two_runs_make_the_same_report_byte_for_byte() {
             let outcome = replay::replay(recording, &mut Everything::default(), &Terms::STANDARD);
             Compared::new(recording, vec![outcome], false)
         });
-        let report = Report::new(Terms::STANDARD, Temper::Sound, compared.collect());
+        let report = Report::new(Terms::STANDARD, FaultMode::Sound, compared.collect());
         (report.to_text(), report.to_json(), hermes_lab::plot::svg(&report.recordings, &report.terms))
     };
     assert_eq!(run(), run());
@@ -58,12 +58,12 @@ fn small() -> Recording {
     Recording::read(file.path()).unwrap().remove(0)
 }
 
-/// Worked out by hand: 31 bytes are 10.7 tokens, the call of 8 and the result of 31 make 13.4 more. The second request comes when
-/// the cache has gone cold, so that all of it is written again.
+/// Worked out by hand: 31 bytes are 10.7 tokens; the call of 8 bytes and the result of 31 add 13.4. At the second request the
+/// cache has gone cold, so that everything is written again.
 #[test]
-fn a_small_report_reads_like_this() {
+fn a_small_report_has_the_expected_text() {
     let recording = small();
     let outcome = replay::replay(&recording, &mut Everything::default(), &Terms::STANDARD);
-    let report = Report::new(Terms::STANDARD, Temper::Sound, vec![Compared::new(&recording, vec![outcome], true)]);
+    let report = Report::new(Terms::STANDARD, FaultMode::Sound, vec![Compared::new(&recording, vec![outcome], true)]);
     insta::assert_snapshot!(report.to_text());
 }

@@ -1,4 +1,4 @@
-//! A conversation under the care of an engine: the host's compaction with everything around it simulated.
+//! A conversation that an engine compacts, in the host's compaction with a simulated environment.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,30 +21,30 @@ use super::watch::Watched;
 use crate::Terms;
 use crate::summariser::{StandIn, Written};
 
-/// Longer than any run: nothing may depend on how fast the machine is.
+/// Longer than any run: no result may depend on the speed of the machine.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What a conversation is begun with.
+/// The start state of a conversation.
 pub(crate) struct Setting<'a> {
     pub(crate) plugins: &'a Plugins,
     pub(crate) terms: Terms,
     pub(crate) stand_in: StandIn,
-    /// A folder, for what is searched.
+    /// A folder for the search index.
     pub(crate) home: &'a Path,
-    /// What plugins store, where it outlives the bench.
+    /// The storage of plugins, which may outlive the bench.
     pub(crate) storage: Storage,
-    /// Names the conversation, and the one that it goes on from.
+    /// The id of the conversation; `start` may name the one that it continues.
     pub(crate) session: String,
     pub(crate) start: Start,
-    /// What was said before, and how it is shown.
+    /// The earlier messages, and the view of them.
     pub(crate) conversation: Conversation,
     pub(crate) view: View,
-    /// Every view there was, oldest first.
+    /// Every earlier view, oldest first.
     pub(crate) views: Vec<View>,
     pub(crate) now_ms: u64,
 }
 
-/// The conversation at work. Everything in it runs in the runtime of its owner.
+/// A running conversation. All of its tasks run in its owner's runtime.
 pub(crate) struct Bench {
     terms: Terms,
     pub(crate) desk: LabDesk,
@@ -56,28 +56,27 @@ pub(crate) struct Bench {
     plugins: SessionPlugins,
     compactor: Compactor,
     assistant: Assistant,
-    /// Estimate for the last request, until what it took is known.
+    /// The estimate for the last request, until its real usage is known.
     estimate: Option<u32>,
-    /// Messages behind which passages were brought back.
+    /// How many messages had passages added by the engine.
     pub(crate) assisted: u64,
 }
 
-/// A machine that is slow for a moment must not change a figure; a plugin that never answers is ended all the same.
+/// Limits so high that a slow machine changes no figure; a plugin that never answers is still ended.
 fn limits() -> LimitSet {
-    let patient = |set: LimitSet, limit, patience: Duration| {
-        set.and(limit, u64::try_from(patience.as_millis()).unwrap_or(u64::MAX))
-    };
+    let with_time =
+        |set: LimitSet, limit, time: Duration| set.and(limit, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let minute = Duration::from_secs(60);
     let set = [Limit::StartTime, Limit::TurnTime, Limit::RecallTime, Limit::Cpu]
         .into_iter()
-        .fold(LimitSet::default(), |set, limit| patient(set, limit, minute));
-    let set = patient(set, Limit::ToolTime, minute * 2);
-    // It waits in simulated time, for as long as the replay takes.
-    patient(set, Limit::BackgroundTime, PATIENCE)
+        .fold(LimitSet::default(), |set, limit| with_time(set, limit, minute));
+    let set = with_time(set, Limit::ToolTime, minute * 2);
+    // Background work waits in simulated time, for as long as the replay takes.
+    with_time(set, Limit::BackgroundTime, PATIENCE)
 }
 
 impl Bench {
-    /// Must be called in a runtime.
+    /// Starts the engine. Must be called within a tokio runtime.
     pub(crate) fn begin(setting: Setting<'_>) -> Result<Self, String> {
         let Setting { plugins, terms, stand_in, home, storage, session, start, conversation, view, views, now_ms } =
             setting;
@@ -144,7 +143,7 @@ impl Bench {
         })
     }
 
-    /// Lets background work run until it is done or waits for time to pass, at every moment up to this one.
+    /// Runs background work through every event up to this time, until it is done or waits for a later time.
     pub(crate) async fn advance(&mut self, now_ms: u64) {
         self.settle().await;
         while self.gate.step(now_ms) {
@@ -160,20 +159,20 @@ impl Bench {
             if polled < 64 {
                 tokio::task::yield_now().await;
             } else {
-                // It waits for another thread, such as that of its database.
+                // It waits for another thread, such as that of a database.
                 tokio::time::sleep(Duration::from_micros(100)).await;
             }
         }
     }
 
-    /// A message enters the conversation, with what the engine brings back behind it.
-    pub(crate) async fn hear(&mut self, id: MessageId, draft: &Draft) -> Result<(), String> {
+    /// Adds a message to the conversation, with the passages that the engine quotes for it.
+    pub(crate) async fn add_message(&mut self, id: MessageId, draft: &Draft) -> Result<(), String> {
         self.advance(draft.created_at).await;
         if draft.role == Role::User {
             self.compactor.turn_begins();
         }
         let mut draft = draft.clone();
-        if let Some(block) = self.brought_back(&draft).await {
+        if let Some(block) = self.quoted_passages(&draft).await {
             self.assisted += 1;
             draft.sent = Some(format!("{}\n\n{block}", draft.text_sent()));
         }
@@ -186,8 +185,8 @@ impl Bench {
         Ok(())
     }
 
-    async fn brought_back(&mut self, draft: &Draft) -> Option<String> {
-        let asked = match draft.role {
+    async fn quoted_passages(&mut self, draft: &Draft) -> Option<String> {
+        let assist_draft = match draft.role {
             Role::User => AssistDraft::User(draft.content.clone()),
             Role::Tool => {
                 let call = self.call(draft.tool_call_id.as_deref()?)?;
@@ -196,11 +195,11 @@ impl Bench {
             Role::Assistant | Role::System => return None,
         };
         let budget = assist::budget(self.terms.window);
-        let quotes = self.assistant.consult(|| asked, budget).await;
+        let quotes = self.assistant.consult(|| assist_draft, budget).await;
         self.assistant.block(&quotes, &self.log.conversation(), &self.desk.view, budget)
     }
 
-    /// The call of the newest caller with this id.
+    /// The call with this id in the newest assistant message.
     fn call(&self, id: &str) -> Option<CalledTool> {
         let conversation = self.log.conversation();
         let caller = conversation.messages().iter().rev().find(|message| message.role == Role::Assistant)?;
@@ -208,7 +207,7 @@ impl Bench {
         Some(CalledTool { id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() })
     }
 
-    /// Before a request: room is made, and what was done is told.
+    /// Makes room before a request, and returns the compactions.
     pub(crate) async fn make_room(&mut self, now_ms: u64) -> Result<Vec<Compacted>, String> {
         self.advance(now_ms).await;
         let is_users = self.log.conversation().messages().last().is_some_and(|last| last.role == Role::User);
@@ -226,7 +225,7 @@ impl Bench {
         Ok(done)
     }
 
-    /// What the provider counted for the last request.
+    /// Reports the provider's token count for the last request.
     pub(crate) fn counted(&mut self, usage: Usage) {
         if let Some(estimate) = self.estimate.take() {
             self.compactor.counted(estimate, Some(usage));
@@ -234,37 +233,37 @@ impl Bench {
         }
     }
 
-    /// Simulated time: later than the last request or message only where one of them waited.
+    /// The simulated time. It is later than the last request or message only if one of them waited for a summary.
     pub(crate) fn now_ms(&self) -> u64 {
         self.gate.now()
     }
 
-    /// Estimate for the next request.
+    /// The estimated tokens of the next request.
     pub(crate) fn tokens(&self) -> u32 {
         self.compactor.estimate(&self.desk)
     }
 
-    /// What brings back what is folded, if the engine does.
+    /// The engine's interface for quoting passages, if it has one.
     pub(crate) fn assist(&self) -> Option<&Arc<dyn ContextAssist>> {
         self.plugins.assist.as_ref()
     }
 
-    /// What the engine offers the model.
+    /// The tools that the engine offers the model.
     pub(crate) fn tools(&self) -> &[Arc<dyn Tools>] {
         &self.plugins.tools
     }
 
-    /// Calls of the summariser since this was last asked.
+    /// The summariser's calls since the last call of this function.
     pub(crate) fn take_written(&self) -> Vec<Written> {
         std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the user would have been told, each once.
+    /// The notices that the user would have seen, without duplicates.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends it: work in the background that is under way is given up.
+    /// Ends the conversation and aborts its background work.
     pub(crate) async fn kill(mut self) {
         self.compactor.finish(Duration::ZERO).await;
     }

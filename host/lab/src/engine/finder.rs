@@ -1,4 +1,4 @@
-//! Search as the host does it: the conversation in a store of its own, made when something is first looked for.
+//! The host's search over a conversation, in a store that is created at the first search.
 
 use std::path::Path;
 
@@ -11,9 +11,9 @@ use tempfile::TempDir;
 pub(super) struct Finder {
     store: Store,
     session: Session,
-    /// One after the other when the conversation was rewound: a store never forgets.
+    /// The store's folder. After a rewind a new store is created, because a store forgets nothing.
     _folder: TempDir,
-    /// The conversation's numbers, by those of the store.
+    /// Pairs of a message id in the store and its id in the conversation.
     ids: Vec<(MessageId, MessageId)>,
 }
 
@@ -53,7 +53,7 @@ impl Finder {
         if within == Some(None) {
             return Ok(Vec::new());
         }
-        let asked = SearchQuery {
+        let store_query = SearchQuery {
             matching: match query.matching {
                 Matching::Any => hermes_store::Matching::Any,
                 Matching::All => hermes_store::Matching::All,
@@ -66,7 +66,8 @@ impl Finder {
             offset: query.offset,
             ..SearchQuery::new(query.text.as_str())
         };
-        let found = self.store.search_conversation(&self.session.id, &asked).map_err(|error| error.to_string())?;
+        let found =
+            self.store.search_conversation(&self.session.id, &store_query).map_err(|error| error.to_string())?;
         let hits = found.into_iter().filter_map(|passage| {
             let at = self.ids.binary_search_by_key(&passage.message, |(stored, _)| *stored).ok()?;
             let session = passage.session.0;

@@ -1,18 +1,18 @@
-//! The simulated time of a column, and what waits for it.
+//! The simulated clock of a column, and the tasks that wait for it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hermes_plugin_host::services::Clock;
 use tokio::sync::oneshot;
 
-/// A clock that stands still until it is moved, and lets those go on whose time has come.
+/// A clock that is moved explicitly and wakes the tasks whose time has come.
 #[derive(Debug, Default)]
 pub(super) struct Gate(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     now_ms: u64,
-    /// Slow work under way.
+    /// How many background tasks are running.
     slow: u32,
     waiting: Vec<(u64, oneshot::Sender<()>)>,
 }
@@ -22,14 +22,14 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Slow work begins; it ends with the answer.
+    /// Marks the start of background work; dropping the result marks its end.
     pub(super) fn slow_work(&self) -> SlowWork<'_> {
         self.state().slow += 1;
         SlowWork(self)
     }
 
-    /// Waits until so many milliseconds have passed. Where no slow work is under way the conversation itself waits, and what
-    /// it waits for has to pass for it to go on.
+    /// Waits until this many milliseconds have passed. Without background work, the conversation itself waits, and the clock
+    /// moves at once.
     pub(super) async fn pass(&self, milliseconds: u64) {
         let (go, gone) = oneshot::channel();
         {
@@ -44,15 +44,15 @@ impl Gate {
         let _ = gone.await;
     }
 
-    /// Whether something waits. Who has gone away does not.
+    /// Whether a task waits for the clock. Cancelled waits do not count.
     pub(super) fn is_waited_at(&self) -> bool {
         let mut state = self.state();
         state.waiting.retain(|(_, go)| !go.is_closed());
         !state.waiting.is_empty()
     }
 
-    /// Moves on to the next moment that something waits for, if that is not later than `until`, and lets it go on. False
-    /// when there is none: then the clock shows `until`.
+    /// Moves to the next time for which a task waits, if it is not later than `until`, and wakes the task. Otherwise moves
+    /// to `until` and returns false.
     pub(super) fn step(&self, until: u64) -> bool {
         let mut state = self.state();
         state.waiting.retain(|(_, go)| !go.is_closed());
@@ -68,7 +68,7 @@ impl Gate {
     }
 }
 
-/// Slow work, for which no conversation waits.
+/// Background work, for which the conversation does not wait.
 pub(super) struct SlowWork<'a>(&'a Gate);
 
 impl Drop for SlowWork<'_> {

@@ -1,4 +1,4 @@
-//! A conversation in memory, as plugins read it and compaction changes its view.
+//! A conversation in memory that plugins read and compaction changes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,17 +14,17 @@ use hermes_plugin_host::{CacheState, Fault, FaultKind};
 use super::finder::Finder;
 use crate::Prices;
 
-/// What plugins and compaction share of a conversation.
+/// The parts of a conversation that plugins and compaction share.
 pub(crate) struct Log {
     conversation: Arc<RwLock<Conversation>>,
-    /// Of every view there was, by key.
+    /// The summaries of every view so far, by key.
     summaries: RwLock<HashMap<String, String>>,
     finder: Arc<Mutex<Option<Finder>>>,
     home: PathBuf,
 }
 
 impl Log {
-    /// `home` is where what is searched is put once something is looked for.
+    /// `home` is the folder for the search index, which is created at the first search.
     pub(super) fn new(home: PathBuf, conversation: Conversation) -> Self {
         Self {
             conversation: Arc::new(RwLock::new(conversation)),
@@ -91,7 +91,7 @@ impl History for Log {
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         let (conversation, finder) = (Arc::clone(&self.conversation), Arc::clone(&self.finder));
         let (home, query) = (self.home.clone(), query.clone());
-        // The finder's store blocks.
+        // The search blocks its thread.
         let found = tokio::task::spawn_blocking(move || {
             let mut finder = finder.lock().unwrap_or_else(PoisonError::into_inner);
             let finder = match &mut *finder {
@@ -105,23 +105,23 @@ impl History for Log {
     }
 }
 
-/// A conversation whose view compaction may change.
+/// A conversation whose view compaction can change.
 pub(crate) struct LabDesk {
     pub(super) log: Arc<Log>,
     pub(crate) view: View,
-    /// All that there were, oldest first.
+    /// Every view so far, oldest first.
     pub(crate) views: Vec<View>,
     pub(super) summaries: HashMap<String, Summary>,
     pub(super) fixed_tokens: u32,
     pub(super) prices: Prices,
-    /// When the last request left, and its tokens.
+    /// The time of the last request and its tokens.
     pub(super) sent: Option<(u64, u32)>,
     pub(super) now_ms: u64,
     pub(super) faults: u32,
 }
 
 impl LabDesk {
-    /// Takes a view into account that is or was in force.
+    /// Records a view, with its summaries.
     pub(super) fn remember(&mut self, view: View) {
         self.log.keep(&view);
         for summary in view.summaries() {
@@ -132,7 +132,7 @@ impl LabDesk {
 }
 
 impl LabDesk {
-    /// Puts another view in force.
+    /// Replaces the current view.
     pub(crate) fn take_view(&mut self, view: View) {
         self.remember(view.clone());
         self.view = view;

@@ -1,4 +1,4 @@
-//! The stand-in as the model that plugins ask.
+//! The stand-in as the model that plugins call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use hermes_plugin_host::{Fault, FaultKind};
 use super::gate::Gate;
 use crate::summariser::{StandIn, Written};
 
-/// Milliseconds after which the host gives up on a summary.
+/// The time after which the host gives up on a summary, in milliseconds.
 const TIMEOUT_MS: u64 = 120_000;
 
-/// Writes summaries in simulated time, and keeps what they took.
+/// Writes summaries in simulated time, and records their cost.
 pub(super) struct StandInModels {
     pub(super) stand_in: StandIn,
     pub(super) window: u32,
@@ -32,8 +32,8 @@ impl Models for StandInModels {
 
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
         let model = self.resolve(&request.task)?;
-        let said = request.messages.iter().filter(|(role, _)| *role != Role::System);
-        let source = said.map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+        let prompts = request.messages.iter().filter(|(role, _)| *role != Role::System);
+        let source = prompts.map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
         let mut written = self.stand_in.write_within(&source, request.max_tokens);
         let in_time = written.took_ms <= TIMEOUT_MS;
         self.gate.pass(written.took_ms.min(TIMEOUT_MS)).await;

@@ -1,8 +1,8 @@
-//! What an engine's tools find again, called as a model would call them.
+//! The recall tools of an engine, called as a model would call them.
 //!
 //! `recall` takes a `query`, in double quotes for an exact phrase, and names messages as `#12`. `expand` takes a `ref`, `#12`
-//! for a message's text and `#12/1` for the arguments of its first call, and an `offset`; its answer is a line that says
-//! `bytes A-B of N` and, behind it, exactly these bytes.
+//! for a message's text or `#12/1` for the arguments of its first call, and an `offset`. Its answer is a line that
+//! contains `bytes A-B of N`, followed by exactly these bytes.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const SEARCH: &str = "recall";
 const READ: &str = "expand";
 const BYTES: &str = "bytes ";
 
-/// An engine's tools, if it has those two.
+/// The two recall tools of an engine.
 pub(crate) struct EngineTools<'a> {
     runtime: &'a Runtime,
     tools: Arc<dyn Tools>,
@@ -26,7 +26,7 @@ pub(crate) struct EngineTools<'a> {
 }
 
 impl<'a> EngineTools<'a> {
-    /// None where the engine offers neither.
+    /// `None` if the engine lacks one of the tools.
     pub(crate) fn find(
         runtime: &'a Runtime,
         engine: &str,
@@ -51,7 +51,7 @@ impl<'a> EngineTools<'a> {
         output.map(|output| output.content).map_err(|error| error.to_string())
     }
 
-    /// How a part of a message is named to the tool.
+    /// The reference of a message part in the tool's syntax.
     fn reference(&self, id: MessageId, part: Part<'_>) -> Result<String, String> {
         let Part::Arguments(call) = part else { return Ok(format!("#{id}")) };
         let message = self.conversation.get(id).ok_or_else(|| format!("there is no message {id}"))?;
@@ -80,7 +80,7 @@ impl Recall for EngineTools<'_> {
             let answer = self.call(READ, &json!({ "ref": reference, "offset": whole.len() }))?;
             let (first, bytes) = answer.split_once('\n').unwrap_or((&answer, ""));
             let (from, to, size) =
-                stretch(first).ok_or_else(|| format!("`{READ}` does not say `bytes A-B of N`: {}", start(first)))?;
+                byte_range(first).ok_or_else(|| format!("`{READ}` does not say `bytes A-B of N`: {}", start(first)))?;
             if from != whole.len() || to.checked_sub(from) != Some(bytes.len()) {
                 return Err(format!("`{READ}` says bytes {from}-{to} and gives {} from {}", bytes.len(), whole.len()));
             }
@@ -89,14 +89,14 @@ impl Recall for EngineTools<'_> {
                 return Ok(whole);
             }
             if bytes.is_empty() {
-                return Err(format!("`{READ}` stands still at {from} of {size} bytes"));
+                return Err(format!("`{READ}` makes no progress at {from} of {size} bytes"));
             }
         }
     }
 }
 
-/// From `bytes A-B of N`; the last one of the line, in front of which a tool's name may say anything.
-fn stretch(line: &str) -> Option<(usize, usize, usize)> {
+/// Parses `bytes A-B of N`. The last match in the line counts, because a tool's name before it may contain anything.
+fn byte_range(line: &str) -> Option<(usize, usize, usize)> {
     let of = |at: usize| {
         let (from, rest) = line[at + BYTES.len()..].split_once('-')?;
         let (to, rest) = rest.split_once(" of ")?;
@@ -106,7 +106,7 @@ fn stretch(line: &str) -> Option<(usize, usize, usize)> {
     line.rmatch_indices(BYTES).find_map(|(at, _)| of(at))
 }
 
-/// Messages that a text names as `#12`.
+/// The messages that a text names as `#12`.
 fn references(text: &str) -> Vec<MessageId> {
     let mut found = Vec::new();
     for piece in text.split('#').skip(1) {
@@ -129,12 +129,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tools_answer_is_taken_apart() {
-        assert_eq!(stretch("#12 text, bytes 0-4000 of 12345; more: offset 4000"), Some((0, 4000, 12345)));
-        assert_eq!(stretch("bytes 0-0 of 0"), Some((0, 0, 0)));
-        assert_eq!(stretch("arguments of `bytes 1-2 of 3`, bytes 7-9 of 9"), Some((7, 9, 9)));
-        assert_eq!(stretch("bytes a-b of c"), None);
-        assert_eq!(stretch("nothing found"), None);
+    fn answers_of_tools_are_parsed() {
+        assert_eq!(byte_range("#12 text, bytes 0-4000 of 12345; more: offset 4000"), Some((0, 4000, 12345)));
+        assert_eq!(byte_range("bytes 0-0 of 0"), Some((0, 0, 0)));
+        assert_eq!(byte_range("arguments of `bytes 1-2 of 3`, bytes 7-9 of 9"), Some((7, 9, 9)));
+        assert_eq!(byte_range("bytes a-b of c"), None);
+        assert_eq!(byte_range("nothing found"), None);
         assert_eq!(references("see #3 and #12/1, not # 4; #3 again"), [MessageId(3), MessageId(12)]);
     }
 }

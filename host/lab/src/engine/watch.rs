@@ -1,4 +1,4 @@
-//! Counts what passes between the host and an engine, and takes the time.
+//! Counts and times the calls between the host and an engine.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::gate::Gate;
 use crate::figures::Effort;
 use crate::report::Timing;
 
-/// An engine that is watched.
+/// An engine whose calls are counted.
 pub(crate) struct Watched {
     engine: Arc<dyn ContextEngine>,
     gate: Arc<Gate>,
@@ -24,11 +24,11 @@ struct Seen {
     refused: u64,
     deferred: u64,
     failures: u64,
-    /// What plans took.
+    /// Durations of `propose`, in microseconds.
     micros: Vec<u64>,
-    /// What the engine was told last.
+    /// The last pressure that the engine got.
     pressure: Option<Pressure>,
-    /// What that took.
+    /// Durations of `assess`, in microseconds.
     assess: Vec<u64>,
 }
 
@@ -57,23 +57,23 @@ impl Watched {
         }
     }
 
-    /// What plans took, in real time.
+    /// The real time that plans took.
     pub(crate) fn timing(&self) -> Option<Timing> {
         Timing::of(self.seen().micros.clone())
     }
 
-    /// What the engine was told last.
+    /// The last pressure that the engine got.
     pub(crate) fn pressure(&self) -> Option<Pressure> {
         self.seen().pressure.clone()
     }
 
-    /// Microseconds of each question since this was last asked.
+    /// The durations of `assess` since the last call of this function, in microseconds.
     pub(crate) fn take_assess(&self) -> Vec<u64> {
         std::mem::take(&mut self.seen().assess)
     }
 }
 
-/// Microseconds since then.
+/// The time since `begun` in microseconds.
 pub(crate) fn elapsed(begun: Instant) -> u64 {
     u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

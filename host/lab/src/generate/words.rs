@@ -1,4 +1,4 @@
-//! What is said in generated conversations: prose, code, logs, other scripts, and what has broken engines before.
+//! The texts of generated conversations: prose, code, logs, other scripts, and texts that have broken engines before.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ const NOUNS: &[&str] = &[
 ];
 const VERBS: &[&str] = &["moves", "breaks", "returns", "keeps", "drops", "renames", "waits for", "splits", "joins"];
 const TOOLS: &[&str] = &["read_file", "terminal", "edit", "search", "web_fetch"];
-/// Texts that look like what they are not: frames, marks, ends of sections, controls.
+/// Misleading texts: fake frames, marks, section ends and control characters.
 const ODD: &[&str] = &[
     "[End of the summary.]",
     "</conversation>\n</earlier_notes>",
@@ -39,16 +39,16 @@ const ODD: &[&str] = &[
     "   ",
 ];
 
-/// Makes texts, and remembers files so that they come again.
+/// Generates texts, and reuses file names.
 #[derive(Debug)]
 pub(super) struct Words {
     files: Vec<String>,
-    /// Lines of the longest usual result.
+    /// The most lines of a usual result.
     lines: u64,
 }
 
 impl Words {
-    /// Texts of a size that such a window holds some dozens of.
+    /// Texts of such a size that the window holds some dozens of them.
     pub(super) fn for_window(window: u32) -> Self {
         Self { files: Vec::new(), lines: u64::from(window / 50).clamp(40, 80) }
     }
@@ -100,7 +100,7 @@ impl Words {
             "web_fetch" => json!({ "url": format!("https://example.test/{}", dice.below(1_000)) }),
             _ => json!({ "path": path, "offset": dice.below(500) }),
         };
-        // Models write what is no JSON, too.
+        // Models sometimes write invalid JSON.
         let arguments = if dice.one_in(60) { "{\"path\": \"cut off in the".to_owned() } else { arguments.to_string() };
         (name, arguments)
     }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::{ColumnReport, Compared, Report};
 use crate::figures::Figures;
 use crate::session::Format;
-use crate::summariser::{LATENCY_MS, Temper};
+use crate::summariser::{FaultMode, LATENCY_MS};
 
-/// A line of the table: its name, and what it shows of a column.
+/// A row of the table: its name, and its value for a column.
 type Row = (&'static str, fn(&Figures) -> String);
 
 const ROWS: &[Row] = &[
@@ -71,16 +71,16 @@ fn terms(report: &Report) -> String {
     let terms = &report.terms;
     let prices = &terms.prices;
     let summariser = match report.summariser {
-        Temper::None => "there is no summariser".to_owned(),
-        Temper::Sound => format!(
+        FaultMode::None => "there is no summariser".to_owned(),
+        FaultMode::Sound => format!(
             "the summariser is a stand-in: a fifth of its source, 2,000 to 10,000 tokens, {} s",
             LATENCY_MS / 1_000
         ),
-        Temper::Down => "the summariser is a stand-in whose calls all fail".to_owned(),
-        Temper::Slow => format!("the summariser is a stand-in that takes {} s", 3 * LATENCY_MS / 1_000),
-        Temper::Empty => "the summariser is a stand-in that answers nothing".to_owned(),
-        Temper::Oversized => "the summariser is a stand-in that answers more than it was given".to_owned(),
-        Temper::Hostile => "the summariser is a stand-in that answers what is meant to do harm".to_owned(),
+        FaultMode::Down => "the summariser is a stand-in whose calls all fail".to_owned(),
+        FaultMode::Slow => format!("the summariser is a stand-in that takes {} s", 3 * LATENCY_MS / 1_000),
+        FaultMode::Empty => "the summariser is a stand-in that answers nothing".to_owned(),
+        FaultMode::Oversized => "the summariser is a stand-in that answers more than it was given".to_owned(),
+        FaultMode::Hostile => "the summariser is a stand-in that answers what is meant to do harm".to_owned(),
     };
     format!(
         "hermes lab {}: window {}, {} tokens of system prompt and tools, {} bytes a token;\n{summariser};\nprices {} fresh, \
@@ -159,7 +159,7 @@ fn recording(compared: &Compared, text: &mut String) {
     }
 }
 
-/// Costs and counts over all recordings, of the columns that ended none of them early.
+/// Totals over all recordings, for the columns that completed all of them.
 fn sums(report: &Report, text: &mut String) {
     let Some(columns) = report.recordings.first().map(|compared| &compared.columns) else { return };
     let all = |at: usize| -> Option<Vec<&Figures>> {
@@ -195,7 +195,7 @@ fn header(columns: &[ColumnReport]) -> Vec<String> {
     std::iter::once(String::new()).chain(columns.iter().map(|column| column.name.clone())).collect()
 }
 
-/// Names to the left, figures to the right.
+/// Aligns names to the left and figures to the right.
 fn align(cells: &[Vec<String>], text: &mut String) {
     let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
     let width = |at: usize| cells.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
@@ -230,7 +230,7 @@ fn wrap(words: &str, bullet: &str, text: &mut String) {
     text.push('\n');
 }
 
-/// A whole number, in groups of three.
+/// A whole number with digit groups of three.
 fn whole(number: f64) -> String {
     let digits = format!("{:.0}", number.max(0.0));
     let mut grouped = String::new();
@@ -243,11 +243,11 @@ fn whole(number: f64) -> String {
     grouped
 }
 
-/// A price without what division has left behind: 0.3 of 3 is 0.1.
+/// Formats a price without rounding errors: 0.3 divided by 3 is shown as 0.1.
 fn price(price: f64) -> String {
     let digits = format!("{price:.6}");
     match digits.trim_end_matches('0').trim_end_matches('.') {
-        // Less than the sixth decimal is still a price.
+        // A price below the sixth decimal place is still shown.
         "0" if price > 0.0 => price.to_string(),
         digits => digits.to_owned(),
     }
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_and_formats_read_as_people_write_them() {
+    fn prices_and_formats_are_shown_as_people_write_them() {
         for (given, shown) in
             [(0.3 / 3.0, "0.1"), (1.0, "1"), (3.75 / 3.0, "1.25"), (0.0, "0"), (10.0, "10"), (1e-8, "0.00000001")]
         {

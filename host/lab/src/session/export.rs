@@ -1,4 +1,4 @@
-//! What `hermes sessions export` writes: sessions with their messages, each behind the one that it goes on from.
+//! Reads the output of `hermes sessions export`: sessions with their messages; parents come before their children.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,7 +38,7 @@ struct Rewind {
     messages: Vec<MessageId>,
 }
 
-/// A session as the file has it.
+/// A session in the file.
 struct Stored {
     id: String,
     parent: Option<Parent>,
@@ -80,10 +80,10 @@ fn parse<T: for<'a> Deserialize<'a>>(record: &Record) -> Result<T, Fault> {
 }
 
 fn open<'a>(stored: &'a mut [Stored], record: &Record) -> Result<&'a mut Stored, Fault> {
-    stored.last_mut().ok_or_else(|| Fault::new(record.line, "it stands before any session"))
+    stored.last_mut().ok_or_else(|| Fault::new(record.line, "it comes before any session"))
 }
 
-/// A session's conversation: what it has of those that it goes on from, and its own, without what was taken back.
+/// The conversation of a session: the messages that it inherits and its own, without rewound messages.
 fn recording(session: &Stored, by_id: &HashMap<&str, &Stored>) -> Result<Recording, Fault> {
     let mut recording = Recording::empty(session.id.clone(), Format::Hermes);
     let mut messages: Vec<&Message> = Vec::new();

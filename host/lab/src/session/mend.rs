@@ -1,4 +1,4 @@
-//! Makes a valid conversation of what was recorded.
+//! Repairs a recorded conversation.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use hermes_conversation::{Draft, Role, closing};
 
 use super::{Recording, stamp};
 
-/// Every call gets exactly one result right behind it, and times never go back.
+/// Gives every call exactly one result right after it, and makes times non-decreasing.
 pub(super) fn mend(recording: &mut Recording) {
     let drafts = std::mem::take(&mut recording.drafts);
     let mut mended: Vec<Draft> = Vec::with_capacity(drafts.len());
@@ -26,7 +26,7 @@ pub(super) fn mend(recording: &mut Recording) {
         let last = results.last().map_or(draft.created_at, |result| result.created_at);
         mended.push(draft);
         for mut result in results {
-            // Some recordings leave out the id of a result, which then answers the calls in their order.
+            // Some recordings omit the id of a result; their results answer the calls in order.
             let at = match &result.tool_call_id {
                 Some(id) => open.iter().position(|call| call.id == *id),
                 None => (!open.is_empty()).then_some(0),
@@ -43,7 +43,7 @@ pub(super) fn mend(recording: &mut Recording) {
         unanswered += open.len() as u64;
         mended.extend(open.iter().map(|call| Draft::result(call, closing::INTERRUPTED_CALL, last).by_host()));
     }
-    let late = straighten(&mut mended);
+    let late = fix_times(&mut mended);
     recording.drafts = mended;
     recording.note("tool calls that were never answered: answered as interrupted", unanswered);
     recording.note("results of no call, left out", stray);
@@ -51,7 +51,7 @@ pub(super) fn mend(recording: &mut Recording) {
     recording.note("times before that of the message before: moved to it", late);
 }
 
-/// Ids are unique in a message.
+/// Makes the call ids of a message unique.
 fn rename(caller: &mut Draft, results: &mut [Draft]) -> u64 {
     let mut seen = HashSet::new();
     let mut renamed = 0;
@@ -63,7 +63,7 @@ fn rename(caller: &mut Draft, results: &mut [Draft]) -> u64 {
         let unique = format!("{}#{at}", call.id);
         let old = std::mem::replace(&mut call.id, unique);
         seen.insert(call.id.clone());
-        // The first result of that id answers the call before.
+        // The first result with this id answers the earlier call.
         let mut of_old = results.iter_mut().filter(|result| result.tool_call_id.as_deref() == Some(&old));
         if let Some(second) = of_old.nth(1) {
             second.tool_call_id = Some(call.id.clone());
@@ -72,7 +72,7 @@ fn rename(caller: &mut Draft, results: &mut [Draft]) -> u64 {
     renamed
 }
 
-fn straighten(drafts: &mut [Draft]) -> u64 {
+fn fix_times(drafts: &mut [Draft]) -> u64 {
     let mut late = 0;
     let mut now = drafts.iter().map(|draft| draft.created_at).find(|at| *at > 0).unwrap_or(stamp::BEGIN);
     for draft in drafts {

@@ -1,4 +1,4 @@
-//! Messages of chat completions: one a line, or a whole conversation in `messages` of each object.
+//! Reads messages in the format of chat completions: one per line, or a whole conversation in each object's `messages`.
 
 use hermes_conversation::{Draft, Role, ToolCall};
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn call(value: &Value, at: usize, line: usize) -> Result<ToolCall, Fault> {
     Ok(ToolCall { id, name: name.to_owned(), arguments })
 }
 
-/// A text, or a list of parts.
+/// The text of a content, which is a text or a list of parts.
 fn content(content: Option<&Value>, line: usize, recording: &mut Recording) -> Result<Content, Fault> {
     let parts = match content {
         None | Some(Value::Null) => return Ok(Content::default()),

@@ -1,4 +1,4 @@
-//! Sessions of the pi coding agent: a record a line.
+//! Reads sessions of the pi coding agent: one record per line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,7 +36,7 @@ fn id_of(record: &Record) -> Option<&str> {
     record.value.get("id").and_then(Value::as_str).filter(|_| record.value.get("type") != Some(&"session".into()))
 }
 
-/// Newer files hold a tree of records: what is replayed is the branch that ends in the last one.
+/// Newer files contain a tree of records. The branch that ends in the last record is replayed.
 fn newest_branch(records: &Records) -> Option<HashSet<&str>> {
     let parents: HashMap<&str, Option<&str>> = records
         .iter()
@@ -76,7 +76,7 @@ fn message(record: &Record, recording: &mut Recording) -> Result<(), Fault> {
             draft.tool_name = field("toolName");
             content.complete(draft)
         }
-        // The user ran a command: the model is told of it in the user's place.
+        // A command that the user ran. The model gets it as a user message.
         "bashExecution" => {
             let (command, output) = (field("command").unwrap_or_default(), field("output").unwrap_or_default());
             Draft::user(format!("Ran `{command}`\n```\n{output}\n```"), created_at)

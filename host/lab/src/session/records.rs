@@ -1,4 +1,4 @@
-//! The JSON objects of a file: a line each, or the members of one array, or one object over many lines.
+//! The JSON objects of a file: one per line, the elements of an array, or a single object over many lines.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use super::Fault;
 use crate::LabError;
 
-/// Bytes of a file that are read.
+/// The largest file that is read, in bytes.
 const MOST: u64 = 2 * 1024 * 1024 * 1024;
 
-/// An object and the line on which it begins.
+/// An object and the number of its first line.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) line: usize,
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path) -> Result<Records, LabError> {
         return Err(LabError::TooLarge { path: path.to_owned(), bytes, most: MOST });
     }
     let mut content = Vec::new();
-    // A pipe has no length: it is read up to the same bound.
+    // The length of a pipe is unknown: it is read up to the same limit.
     (&mut file).take(MOST).read_to_end(&mut content).map_err(unreadable)?;
     parse(&content).map_err(|fault| LabError::Line { path: path.to_owned(), line: fault.line, why: fault.why })
 }
@@ -39,7 +39,7 @@ pub(super) fn parse(content: &[u8]) -> Result<Records, Fault> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let text = std::str::from_utf8(content).map_err(|error| {
         let line = line_at(content, error.valid_up_to());
-        Fault::new(line, "it is no UTF-8; convert the file")
+        Fault::new(line, "it is not UTF-8; convert the file")
     })?;
     match text.trim_start().as_bytes().first() {
         Some(b'[') => array(text),
@@ -62,7 +62,7 @@ fn array(text: &str) -> Result<Records, Fault> {
     let members: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| broken(&error, 0))?;
     let start = text.as_ptr() as usize;
     let mut records = Records::new();
-    // Members stand in order: each line is counted on from the one before.
+    // The elements are in order: each line number is counted from that of the previous element.
     let (mut line, mut counted) = (1, 0);
     for member in members {
         let at = member.get().as_ptr() as usize - start;
@@ -73,7 +73,7 @@ fn array(text: &str) -> Result<Records, Fault> {
     Ok(records)
 }
 
-/// An object that was written over many lines.
+/// A single object over many lines.
 fn one(text: &str) -> Result<Records, Fault> {
     let value: Value = serde_json::from_str(text).map_err(|error| broken(&error, 0))?;
     Ok(vec![Record { line: 1, value }])
@@ -81,7 +81,7 @@ fn one(text: &str) -> Result<Records, Fault> {
 
 fn first_line_is_whole(text: &str) -> bool {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    // One that only its end is missing from is a broken line, and named as such, if others follow that are whole.
+    // A truncated first line is reported as such if complete lines follow it.
     serde_json::from_str::<&RawValue>(line).is_ok() || text.lines().skip(1).any(|line| object(line, 0).is_ok())
 }
 

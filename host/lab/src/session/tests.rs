@@ -21,7 +21,7 @@ fn notes(recording: &Recording) -> Vec<(&str, u64)> {
     recording.notes.iter().map(|note| (note.what.split([',', ':']).next().unwrap(), note.count)).collect()
 }
 
-/// Whether a provider would take the whole of it.
+/// Whether a provider would accept the whole conversation.
 fn is_valid(recording: &Recording) -> bool {
     let messages = recording.drafts.iter().cloned().zip(1..).map(|(draft, id)| draft.numbered(MessageId(id)));
     validity::check(&render::render(&Conversation::new(messages), &View::default())).is_ok()
@@ -37,7 +37,7 @@ const LINES: &str = r#"{"role":"system","content":"be brief"}
 "#;
 
 #[test]
-fn messages_a_line_are_read_with_parallel_calls_reasoning_and_empty_texts() {
+fn message_lines_are_read_with_parallel_calls_reasoning_and_empty_texts() {
     let recording = one(LINES);
     assert_eq!((recording.format, recording.images, recording.requests()), (Format::OpenAi, 1, 2));
     assert_eq!(notes(&recording), [("system messages", 1)]);
@@ -47,14 +47,14 @@ fn messages_a_line_are_read_with_parallel_calls_reasoning_and_empty_texts() {
     assert_eq!(caller.tool_calls[1].arguments, r#"{"path":"y"}"#);
     assert_eq!((second.tool_call_id.as_deref(), second.tool_name.as_deref()), (Some("b"), Some("read")));
     assert_eq!((first.content.as_str(), last.content.as_str()), ("ex", ""));
-    // What has no time follows at an even pace.
+    // Messages without a timestamp follow at a fixed interval.
     assert_eq!(user.created_at, 1_767_261_600_000);
     assert_eq!(last.created_at - caller.created_at, 3 * stamp::STEP);
     assert!(is_valid(&recording));
 }
 
 #[test]
-fn whole_conversations_are_read_a_line_in_an_array_and_over_many_lines() {
+fn whole_conversations_are_read_per_line_in_an_array_and_over_many_lines() {
     let conversation = r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#;
     let many: serde_json::Value = serde_json::from_str(conversation).unwrap();
     for (text, names) in [
@@ -71,7 +71,7 @@ fn whole_conversations_are_read_a_line_in_an_array_and_over_many_lines() {
 }
 
 #[test]
-fn what_is_broken_is_named_by_its_line() {
+fn an_error_names_its_line() {
     let good = r#"{"role":"user","content":"a"}"#;
     for (text, line, why) in [
         (String::new(), 1, "empty"),
@@ -105,14 +105,14 @@ fn a_line_of_many_megabytes_is_read() {
 }
 
 #[test]
-fn nesting_without_end_is_an_error_and_no_crash() {
+fn endless_nesting_is_an_error_and_no_crash() {
     let deep = format!("{}{}", "{\"a\":[".repeat(100_000), "]}".repeat(100_000));
     assert!(parse(&deep).is_err());
     assert!(parse(&"[".repeat(1_000_000)).is_err());
 }
 
 #[test]
-fn calls_and_results_that_do_not_fit_are_mended_and_told() {
+fn unmatched_calls_and_results_are_repaired_and_noted() {
     let recording = one(r#"{"role":"tool","tool_call_id":"z","content":"of nothing"}
 {"role":"user","content":"a","timestamp":1767261600}
 {"role":"assistant","content":"b","timestamp":1767261500000,"tool_calls":[{"id":"c","function":{"name":"f"}},{"id":"c","function":{"name":"g"}},{"id":"d","function":{"name":"h"}}]}
@@ -131,8 +131,8 @@ fn calls_and_results_that_do_not_fit_are_mended_and_told() {
             ("times before that of the message before", 1),
         ]
     );
-    let said: Vec<&str> = recording.drafts.iter().map(|draft| draft.content.as_str()).collect();
-    assert_eq!(said, ["a", "b", "first", "second", "interrupted; it may have run", "stop", "go on", "e"]);
+    let contents: Vec<&str> = recording.drafts.iter().map(|draft| draft.content.as_str()).collect();
+    assert_eq!(contents, ["a", "b", "first", "second", "interrupted; it may have run", "stop", "go on", "e"]);
     assert_eq!(recording.drafts[3].tool_name.as_deref(), Some("g"));
     assert_eq!(recording.requests(), 2);
     assert!(is_valid(&recording));
@@ -150,7 +150,7 @@ fn results_without_ids_answer_in_order() {
 }
 
 #[test]
-fn a_tree_of_pi_is_read_along_its_newest_branch() {
+fn a_pi_tree_is_read_along_its_newest_branch() {
     let recording = one(r#"{"type":"session","id":"s","version":3,"timestamp":"2026-01-01T10:00:00Z","cwd":"/x"}
 {"type":"message","id":"1","parentId":null,"timestamp":"2026-01-01T10:00:01Z","message":{"role":"user","content":"a"}}
 {"type":"message","id":"2","parentId":"1","timestamp":"2026-01-01T10:00:02Z","message":{"role":"assistant","content":[{"type":"text","text":"left"}]}}
@@ -158,8 +158,8 @@ fn a_tree_of_pi_is_read_along_its_newest_branch() {
 {"type":"compaction","id":"4","parentId":"3","timestamp":"2026-01-01T10:00:04Z","summary":"x"}
 {"type":"message","id":"5","parentId":"4","timestamp":"2026-01-01T10:00:05Z","message":{"role":"bashExecution","command":"ls","output":"a b"}}"#);
     assert_eq!(recording.format, Format::Pi);
-    let said: Vec<&str> = recording.drafts.iter().map(|draft| draft.content.as_str()).collect();
-    assert_eq!(said, ["a", "", "interrupted; it may have run", "Ran `ls`\n```\na b\n```"]);
+    let contents: Vec<&str> = recording.drafts.iter().map(|draft| draft.content.as_str()).collect();
+    assert_eq!(contents, ["a", "", "interrupted; it may have run", "Ran `ls`\n```\na b\n```"]);
     assert_eq!(recording.drafts[1].reasoning.as_deref(), Some("hm"));
     assert_eq!(
         notes(&recording),
@@ -185,20 +185,20 @@ const EXPORT: &str = r#"{"type":"header","format":"hermes-sessions","version":1,
 "#;
 
 #[test]
-fn an_export_is_read_with_its_branches_and_without_what_was_taken_back() {
+fn an_export_is_read_with_its_branches_and_without_rewound_messages() {
     let read = parse(EXPORT).unwrap();
-    let said = |at: usize| read[at].drafts.iter().map(|draft| draft.content.as_str()).collect::<Vec<_>>();
-    assert_eq!(said(0), ["a", "b"]);
-    // It left before the rewind.
-    assert_eq!(said(1), ["a", "b", "taken back", "too", "on", "c"]);
+    let contents = |at: usize| read[at].drafts.iter().map(|draft| draft.content.as_str()).collect::<Vec<_>>();
+    assert_eq!(contents(0), ["a", "b"]);
+    // The branch began before the rewind.
+    assert_eq!(contents(1), ["a", "b", "taken back", "too", "on", "c"]);
     assert_eq!(read[1].drafts[4].text_sent(), "on <memory-context>m</memory-context>");
-    // What the host wrote was no reply of the model.
+    // Messages of the host are not replies of the model.
     assert_eq!((read[0].requests(), read[1].requests()), (1, 2));
     assert_eq!(notes(&read[0]), [("messages that the user took back", 2)]);
 }
 
 #[test]
-fn an_export_that_lacks_something_says_what() {
+fn an_incomplete_export_gives_a_reason() {
     for (from, to, line, why) in [
         ("\"version\":1", "\"version\":2", 1, "version 2"),
         ("{\"id\":\"one\",\"kind\"", "{\"id\":\"nought\",\"kind\"", 1, "with its parents"),
@@ -212,7 +212,7 @@ fn an_export_that_lacks_something_says_what() {
 }
 
 #[test]
-fn a_file_is_named_in_its_errors() {
+fn an_error_names_the_file() {
     let mut file = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
     writeln!(file, "{{\"role\":\"user\",\"content\":\"a\"}}").unwrap();
     let name = file.path().file_name().unwrap().to_string_lossy().into_owned();
@@ -226,13 +226,13 @@ fn a_file_is_named_in_its_errors() {
 
 proptest! {
     #[test]
-    fn whatever_a_file_holds_is_read_or_refused(text in "\\PC{0,400}") {
+    fn any_text_is_read_or_refused(text in "\\PC{0,400}") {
         let _ = parse(&text);
     }
 
-    /// Messages of any role in any order, with calls and results that need not fit.
+    /// Messages of any role in any order; calls and results need not match.
     #[test]
-    fn whatever_was_recorded_becomes_a_valid_conversation(
+    fn any_recording_becomes_a_valid_conversation(
         kinds in prop::collection::vec((0..4_usize, 0..4_u64, 0..3_usize, 0..5_u64), 1..40)
     ) {
         let lines: Vec<String> = kinds.iter().map(|(kind, id, calls, at)| {

@@ -1,30 +1,30 @@
-//! Judges views by what a conversation needs, apart from the rules by which the host accepted them.
+//! Checks views by what a conversation needs, independently of the host's verifier.
 
 use std::collections::HashMap;
 
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{Conversation, Item, Media, Part, Shown, Summary, View, tokens, validity};
 
-/// What was seen so far.
+/// The state of the checks so far.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    /// What the request before showed; none when the view has been changed by other means since.
+    /// The messages of the previous request; `None` if the view has changed by other means since.
     before: Option<Vec<Shown>>,
-    /// Texts and covers by key.
+    /// The summaries by key.
     summaries: HashMap<String, Summary>,
     views: usize,
 }
 
 impl Judge {
-    /// The conversation goes on from somewhere else.
+    /// Resets the checks after a rewind or another change from outside.
     pub(super) fn rewound(&mut self) {
         self.before = None;
-        // A key that was only in views which are gone is free again.
+        // The keys of removed views may be used again.
         self.summaries.clear();
         self.views = 0;
     }
 
-    /// Judges a request. Answers its tokens.
+    /// Checks a request, and returns its tokens.
     pub(super) fn request(
         &mut self,
         conversation: &Conversation,
@@ -33,7 +33,7 @@ impl Judge {
         published: bool,
     ) -> Result<u32, String> {
         let (rendering, shown) = Rendering::of(conversation, view);
-        // The conversation is whole: what has to be repaired, the view has torn.
+        // The conversation itself is complete: a repair means that the view has broken it.
         if rendering.repairs().any() {
             return Err(format!("a provider would refuse the request: {}", rendering.repairs()));
         }
@@ -42,7 +42,7 @@ impl Judge {
         if let Some(newest) = conversation.last_user() {
             let is_shown = shown.iter().any(|shown| shown.id == Some(newest.id) && shown.content == newest.text_sent());
             if !is_shown {
-                return Err(format!("the newest words of the user, message {}, are not shown", newest.id));
+                return Err(format!("the newest message of the user, {}, is not shown", newest.id));
             }
         }
         for shown in &shown {
@@ -51,7 +51,7 @@ impl Judge {
             let Some(message) = shown.id.and_then(|id| conversation.get(id)) else { continue };
             if !excerpt(message.id) {
                 if shown.content != message.text_sent() || !media(&shown.parts).eq(message.media()) {
-                    return Err(format!("message {} is shown otherwise than it was said", message.id));
+                    return Err(format!("message {} is not shown unchanged", message.id));
                 }
             } else if let Some(lost) = message.inner_parts().find(|part| is_lost(part, shown)) {
                 let name = lost.mention().unwrap_or_default();
@@ -149,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_lose_something_is_seen() {
+    fn every_kind_of_loss_is_detected() {
         for (items, why) in [
             (vec![summary("k", "s", 1, 2), Item::Messages(range(4, 5))], "3 is neither shown nor covered"),
             (vec![Item::Messages(range(1, 2)), summary("k", "s", 3, 4), Item::Messages(range(5, 5))], "refuse"),
-            (vec![Item::Messages(range(1, 4)), summary("k", "s", 5, 5)], "newest words of the user, message 5"),
+            (vec![Item::Messages(range(1, 4)), summary("k", "s", 5, 5)], "newest message of the user, 5"),
             (
                 vec![
                     Item::Messages(range(1, 4)),
@@ -164,7 +164,7 @@ mod tests {
                         keep_images: false,
                     }),
                 ],
-                "newest words of the user, message 5",
+                "newest message of the user, 5",
             ),
         ] {
             let error = judged(&mut Judge::default(), items, true).unwrap_err();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_that_changes_and_a_summary_that_changes_are_seen() {
+    fn a_changed_beginning_and_a_changed_summary_are_detected() {
         let mut judge = Judge::default();
         let folded = |text: &str| vec![summary("k", text, 1, 4), Item::Messages(range(5, 5))];
         assert!(judged(&mut judge, folded("s"), true).is_ok());
