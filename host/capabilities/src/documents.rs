@@ -52,7 +52,7 @@ pub enum DocumentsError {
         "`{name}` cannot be the name of a document: use up to 64 letters, digits, `.`, `_` and `-` that begin with a letter or digit and do not end in `.lock`"
     )]
     BadName {
-        /// The name as given, cut where it is long.
+        /// The name as given, cut if it is long.
         name: String,
     },
     /// The plugin may not use this document.
@@ -63,7 +63,7 @@ pub enum DocumentsError {
         /// The names that it may use.
         allowed: Vec<String>,
     },
-    /// The text is too large, on disk or as given.
+    /// The text is too large, in the file or as given.
     #[error("the document `{name}` at {} has more than {MAX_DOCUMENT} bytes: shorten it; nothing was overwritten", .path.display())]
     TooLarge {
         /// The name.
@@ -96,14 +96,14 @@ pub enum DocumentsError {
         path: PathBuf,
     },
     /// Another writer holds the lock.
-    #[error("the document `{name}` is being written by somebody else, who holds the lock of {}: try again in a moment", .lock.display())]
+    #[error("the document `{name}` is being written by another process, which holds the lock of {}: try again in a moment", .lock.display())]
     Busy {
         /// The name.
         name: String,
         /// The lock file, or the folder.
         lock: PathBuf,
     },
-    /// The system refused.
+    /// The system returned an error.
     #[error("cannot {action} {} for the document `{name}`: {source}; see that the folder is there, can be written and has room", .path.display())]
     Io {
         /// The name.
@@ -129,7 +129,7 @@ impl DocumentsError {
         }
     }
 
-    /// The finer `code` of the contract.
+    /// The more specific `code` of the contract.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadName { .. } => "bad-name",
@@ -165,13 +165,13 @@ enum Place {
 }
 
 impl Documents {
-    /// Documents in `dir`, which is made (for the user alone) when the first one is written. With `allowed`,
-    /// only those of these names.
+    /// Documents in `dir`. The folder is created, private to the user, when the first document is written. `allowed`
+    /// restricts the names; `None` allows all.
     pub fn new(dir: impl Into<PathBuf>, allowed: Option<Vec<String>>) -> Self {
         Self { place: Place::Folder(dir.into()), allowed, patience: replace::PATIENCE }
     }
 
-    /// Documents that go when this is dropped, for laboratories and tests.
+    /// Documents in memory, for measurements and tests.
     pub fn in_memory() -> Self {
         Self { place: Place::Memory(Mutex::default()), allowed: None, patience: replace::PATIENCE }
     }
@@ -181,12 +181,12 @@ impl Documents {
         matches!(self.place, Place::Folder(_))
     }
 
-    /// Whether a document of this name belongs to the set.
+    /// Whether this set allows a document of this name.
     pub fn admits(&self, name: &str) -> bool {
         self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|one| one == name))
     }
 
-    /// The document as it is now; none when there is none.
+    /// The current document; `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -200,13 +200,13 @@ impl Documents {
         }
     }
 
-    /// Writes the document if it is at `version`; none, or an empty one, says that it must not exist yet.
-    /// The folder and a file `NAME.lock` in it are made when needed. When the document is a link, as where
-    /// people keep such texts with their other settings, what it leads to is replaced and the link stays.
+    /// Writes the document if it is at `version`. Without a version, or with an empty one, the document must not exist
+    /// yet. The folder and a file `NAME.lock` in it are created when needed. If the document is a link, its target is
+    /// replaced and the link is kept: some people keep such texts with their other settings.
     ///
     /// # Errors
     ///
-    /// Those of [`Documents::read`], and [`DocumentsError::Busy`] when the lock is not had within two seconds.
+    /// Those of [`Documents::read`], and [`DocumentsError::Busy`] if the lock is not free within two seconds.
     /// After an error nothing was overwritten.
     pub fn write(&self, name: &str, content: &str, version: Option<&str>) -> Result<Written, DocumentsError> {
         self.check(name)?;
@@ -244,9 +244,9 @@ impl Documents {
             move |source| DocumentsError::Io { name, path, action, source }
         };
         hermes_private_files::create_folder(dir).map_err(failed("make the folder", dir))?;
-        // Both are held until the end of the function. The lock file is never removed: whoever waits for it has
-        // it open. The folder's lock is for those who reach the same file by another way: through `files`,
-        // or through a link in another home.
+        // Both locks are held until the end of the function. The lock file is never removed, because waiting processes
+        // have it open. The folder's lock also excludes writers that reach the same file in another way: through
+        // `files`, or through a link in another home.
         let _lock = self.lock(dir, name)?;
         let target = target(&path).map_err(failed("follow the link", &path))?;
         let (Some(folder), Some(file_name)) = (target.parent(), target.file_name()) else {
@@ -306,12 +306,12 @@ impl Documents {
     }
 }
 
-/// A change is one step: after a panic elsewhere all of them are whole.
+/// Every change is a single step, so the map is consistent even after a panic in another thread.
 fn whole(documents: &Mutex<HashMap<String, Document>>) -> MutexGuard<'_, HashMap<String, Document>> {
     documents.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The document as it is now, where that is not what the writer has read.
+/// The current document, if it is not at the version that the writer knows.
 fn conflict(current: Option<&Document>, known: Option<&str>) -> Option<Document> {
     let known = known.unwrap_or_default();
     match current {
@@ -363,7 +363,7 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     for _ in 0..MAX_LINKS {
         let link = match fs::read_link(&path) {
             Ok(link) => link,
-            // No link, or nothing there.
+            // Not a link, or nothing there.
             Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => {
                 return Ok(path);
             }
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_reading_makes_nothing() {
+    fn written_text_is_read_back_and_reading_creates_nothing() {
         let (home, documents) = home();
         assert_eq!(documents.read(NAME).unwrap(), None);
         assert_eq!(home.path().read_dir().unwrap().count(), 0);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_knows_another_version_gets_the_document_as_it_is() {
+    fn a_write_with_another_version_gets_the_current_document() {
         let (home, documents) = home();
         let first = written(documents.write(NAME, "one", None).unwrap());
         let one = Document { content: "one".to_owned(), version: first.clone() };
@@ -451,7 +451,7 @@ mod tests {
         fs::write(&file, "by hand").unwrap();
         match documents.write(NAME, "two", Some(&first)).unwrap() {
             Written::Conflict(now) => assert_eq!(now.content, "by hand"),
-            Written::At(_) => panic!("what was written by hand is lost"),
+            Written::At(_) => panic!("the text written by hand is lost"),
         }
         fs::remove_file(&file).unwrap();
         let nothing = Document { content: String::new(), version: String::new() };
@@ -470,7 +470,7 @@ mod tests {
         symlink("../dotfiles/memory", &link).unwrap();
         symlink(dotfiles.join("real.md"), dotfiles.join("memory")).unwrap();
 
-        // The target is not there yet: it is made where the link leads.
+        // The target does not exist yet: it is created where the link points.
         let version = written(documents.write(NAME, "one", None).unwrap());
         let real = dotfiles.join("real.md");
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_an_error_and_stays() {
+    fn an_unsuitable_file_is_an_error_and_stays_unchanged() {
         let (home, documents) = home();
         let folder = home.path().join("memories");
         fs::create_dir(&folder).unwrap();
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_names_that_were_granted_are_documents() {
+    fn only_plain_and_granted_names_are_documents() {
         let (home, documents) = home();
         let long = "a".repeat(65);
         let bad =
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_waited_for_and_then_named() {
+    fn a_held_lock_is_waited_for_and_then_named_in_the_error() {
         let (home, mut documents) = home();
         documents.patience = Duration::from_millis(30);
         let version = written(documents.write(NAME, "one", None).unwrap());
@@ -577,7 +577,7 @@ mod tests {
         let (_, module) = module_path!().split_once("::").unwrap();
         let child = || {
             Command::new(env::current_exe().unwrap())
-                .args(["--exact", "--ignored", &format!("{module}::a_process_of_its_own")])
+                .args(["--exact", "--ignored", &format!("{module}::child_process")])
                 .env(CHILD, home.path().join("memories"))
                 .stdout(std::process::Stdio::null())
                 .spawn()
@@ -591,7 +591,7 @@ mod tests {
 
     #[test]
     #[ignore = "run by processes_lose_no_write"]
-    fn a_process_of_its_own() {
+    fn child_process() {
         if let Some(dir) = env::var_os(CHILD) {
             increment(&Documents::new(dir, None));
         }

@@ -29,7 +29,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault without a wait.
+    /// A fault without a retry time.
     pub fn new(kind: FaultKind, code: &str, message: impl Into<String>) -> Self {
         Self { kind, code: code.to_owned(), message: message.into(), retry_after_ms: None }
     }

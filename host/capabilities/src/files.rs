@@ -28,9 +28,9 @@ use walk::{Leaf, Place, Request, Way};
 pub const MAX_ENTRIES: usize = 10_000;
 /// The most bytes that one read returns.
 pub const MAX_READ: u32 = 8 << 20;
-/// The most bytes that one write takes.
+/// The most bytes of one write.
 pub const MAX_WRITE: usize = 64 << 20;
-/// Larger files get their version from size and times, and searches skip them.
+/// Files above this size get their version from size and times, and are skipped by searches.
 pub const MAX_HASHED: u64 = 16 << 20;
 /// The most bytes that one listing hashes for versions.
 const MAX_HASHED_PER_LISTING: u64 = 64 << 20;
@@ -75,7 +75,7 @@ impl Root {
         }
     }
 
-    /// The name by which plugins ask for it.
+    /// The name by which plugins refer to it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -84,7 +84,7 @@ impl Root {
 /// A root as plugins see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootInfo {
-    /// The name by which plugins ask for it.
+    /// The name by which plugins refer to it.
     pub name: String,
     /// Its path, for texts of users and models.
     pub path: String,
@@ -105,28 +105,28 @@ pub enum Kind {
     Other,
 }
 
-/// A file or directory without its content.
+/// Metadata of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Relative to the root; empty for the root itself.
     pub path: String,
     /// Its kind.
     pub kind: Kind,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Unix time, milliseconds.
+    /// The modification time, in Unix milliseconds.
     pub modified_at: u64,
-    /// Empty where it was not worked out: of what cannot be read, of pipes and the like, and in a listing of
-    /// the files that come after the first 64 MiB. [`Roots::stat`] works it out.
+    /// The version. It is empty for unreadable files, for pipes and the like, and in a listing for files after the first
+    /// 64 MiB; [`Roots::stat`] computes it for those.
     pub version: String,
 }
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
-    /// Shorter than asked for at the end of the file and where more than [`MAX_READ`] was asked for.
+    /// The bytes. Shorter than requested at the end of the file, or if more than [`MAX_READ`] was requested.
     pub content: Vec<u8>,
-    /// The size of the whole file, bytes.
+    /// The size of the whole file in bytes.
     pub total: u64,
     /// The version of the whole file.
     pub version: String,
@@ -142,7 +142,7 @@ impl Roots {
         Self(roots)
     }
 
-    /// All roots, in the order in which they were granted.
+    /// All roots, in the order of their grants.
     pub fn roots(&self) -> Vec<RootInfo> {
         let info = |root: &Root| RootInfo {
             name: root.name.clone(),
@@ -221,11 +221,11 @@ impl Roots {
         Ok(entries)
     }
 
-    /// At most `limit` bytes, and never more than [`MAX_READ`], from `offset`.
+    /// Reads at most `limit` bytes from `offset`, and never more than [`MAX_READ`].
     ///
     /// # Errors
     ///
-    /// [`FilesError::NotAFile`] for all but regular files; pipes and devices are not even opened.
+    /// [`FilesError::NotAFile`] for anything but a regular file; pipes and devices are not even opened.
     pub fn read(&self, root: &str, path: &str, offset: u64, limit: u32) -> Result<Slice, FilesError> {
         let mut request = self.request(root, path)?;
         let slot = match request.follow(Leaf::Followed, Way::MustExist)? {
@@ -255,17 +255,17 @@ impl Roots {
         }
     }
 
-    /// Puts `content` in the place of the file, whole or not at all, and answers its version. A link is
-    /// followed, so that it stays and what it leads to is replaced; permissions stay; directories on the way are made.
-    /// With `version`, only if that is what the file is at; without one, unconditionally.
+    /// Replaces the content of a file atomically, and returns its new version. A link is followed: it is kept, and its
+    /// target is replaced. Permissions are kept, and missing directories are created. With `version`, the write happens
+    /// only if the file is at that version; without it, unconditionally.
     ///
     /// Writers wait for each other by a lock on the directory, which other programs do not use. Of two writers that name the
     /// same version, one gets the conflict.
     ///
     /// # Errors
     ///
-    /// [`FilesError::Conflict`] when the file is at another version or gone; [`FilesError::Protected`]
-    /// when it is marked read-only.
+    /// [`FilesError::Conflict`] if the file is at another version or gone; [`FilesError::Protected`] if it is marked
+    /// read-only.
     pub fn write(&self, root: &str, path: &str, content: &[u8], version: Option<&str>) -> Result<String, FilesError> {
         let mut request = self.request_to_change(root, path)?;
         if content.len() > MAX_WRITE {
@@ -278,7 +278,7 @@ impl Roots {
                 let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
                 return Err(request.not_a_file(&meta));
             }
-            // With a version, the file has been there.
+            // The caller knows a version, so the file existed before.
             Err(FilesError::NotFound { .. }) => return Err(request.conflict(None)),
             Err(error) => return Err(error),
         };
@@ -313,11 +313,11 @@ impl Roots {
         Ok(large_version(&meta))
     }
 
-    /// Moves a file, a link or a directory to `to`, which must be free. Directories on the way to it are made.
+    /// Moves a file, a link or a directory to `to`, which must not exist. Missing directories of `to` are created.
     ///
     /// # Errors
     ///
-    /// [`FilesError::Exists`] when something is at `to`.
+    /// [`FilesError::Exists`] if `to` exists.
     pub fn rename(&self, root: &str, path: &str, to: &str) -> Result<(), FilesError> {
         let mut from = self.request_to_change(root, path)?;
         let mut into = self.request_to_change(root, to)?;
@@ -335,7 +335,7 @@ impl Roots {
         }
         into.check_creation(&target)?;
         source.parent.rename(&source.name, &target.parent, &target.name).map_err(|error| from.io("rename", error))?;
-        // As with writes: where a directory cannot be synced, the file system keeps it by itself.
+        // As with writes: some file systems cannot sync a directory and persist it by themselves.
         let _ = handle.sync_all();
         Ok(())
     }
@@ -429,7 +429,7 @@ fn whole(file: &mut File, meta: &Metadata) -> std::io::Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let mut content = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(MAX_HASHED + 1).read_to_end(&mut content)?;
     Ok((content.len() as u64 <= MAX_HASHED).then_some(content))
 }

@@ -9,8 +9,8 @@ use url::Url;
 
 use crate::http::{self, Site};
 
-/// An address of the web, held against a grant and another one: what is admitted is of the scheme, host, port and path
-/// that the grant's text names, and two grants agree on it.
+/// Checks an address against two grants: an admitted address has the scheme, host, port and path that the grant's text
+/// names, and the two grants are consistent.
 pub fn granted(grant: &str, other: &str, address: &str) {
     let Ok(site) = grant.parse::<Site>() else { return };
     assert_eq!(site.to_string().parse::<Site>().as_ref(), Ok(&site), "what {grant:?} means is not read back");
@@ -29,7 +29,7 @@ pub fn granted(grant: &str, other: &str, address: &str) {
     assert!(shared.is_none_or(|shared| site.covers(&shared) && other.covers(&shared)), "{site}, {other}");
 }
 
-/// Reads the text of a grant by itself, not as [`Site`] does, and holds an address that it admitted to it.
+/// Parses the text of a grant independently of [`Site`], and checks an admitted address against it.
 fn names(grant: &str, address: &Url) {
     let (scheme, rest) = grant.split_once("://").expect("a grant has a scheme");
     let below = rest.strip_prefix("*.");
@@ -46,7 +46,7 @@ fn names(grant: &str, address: &Url) {
     if own.trim_end_matches('/').is_empty() {
         return;
     }
-    // A server may decode as often as it likes.
+    // A server may decode any number of times.
     for _ in 0..8 {
         let (prefix, path) = (segments(&own), segments(&asked));
         assert!(path.starts_with(&prefix), "{address} can be read as {path:?}, which is not below {prefix:?}");
@@ -55,7 +55,7 @@ fn names(grant: &str, address: &Url) {
     }
 }
 
-/// A path as the least careful server resolves it.
+/// The segments of a path, as a careless server resolves them.
 fn segments(path: &str) -> Vec<&str> {
     let mut segments = Vec::new();
     for segment in path.split(['/', '\\']).filter(|segment| !segment.is_empty()) {
@@ -68,7 +68,7 @@ fn segments(path: &str) -> Vec<&str> {
     segments
 }
 
-/// An address by its numbers: what the standard library knows for somebody's own is not public, in no notation.
+/// Checks a numeric address: an address that the standard library knows as private is not public, in any notation.
 pub fn public(address: u128) {
     let v4 = Ipv4Addr::from_bits(u32::try_from(address & u128::from(u32::MAX)).unwrap());
     let own = v4.is_private()

@@ -1,7 +1,7 @@
 //! The capabilities that a plugin may be granted: files, documents, a database, the web and programs.
 //!
 //! Each module is one capability. It receives its grant when it is built, enforces that grant and its limits on every
-//! call, and answers with [`Fault`], the error of the contract. This crate knows neither wasmtime nor the generated
+//! call, and returns errors as [`Fault`], the error of the contract. This crate knows neither wasmtime nor the generated
 //! bindings: `hermes-runtime` adapts it to the imports of `wit/`.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The service behind the import `process`: programs that were granted by name, run without a shell.
+//! The service behind the import `process`: runs granted programs without a shell.
 //!
 //! [`Programs`] holds which programs may run, and with which variables; the user approves each run ([`Approval`]). A program
 //! and its process group end with the call that started them. A process that leaves the group on purpose is out of reach: a
@@ -34,10 +34,10 @@ pub const MAX_OUTPUT: usize = 1 << 20;
 /// How long a program may take to end after it is asked to.
 pub const GRACE: Duration = Duration::from_millis(250);
 
-/// A folder that programs may be run in.
+/// A folder in which programs may run.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// The name by which plugins ask for it.
+    /// The name by which plugins refer to it.
     pub name: String,
     /// Its path.
     pub path: PathBuf,
@@ -48,7 +48,7 @@ pub struct Folder {
 /// The programs granted to one plugin.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramGrant {
-    /// Names, which are looked up, and absolute paths.
+    /// Names, which are looked up in `PATH`, and absolute paths.
     pub programs: Vec<String>,
     /// Variables that programs get in addition to the standard ones.
     pub variables: Vec<String>,
@@ -67,22 +67,22 @@ pub struct Programs {
 /// A plugin's request to run a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// As it was granted.
+    /// The program, exactly as it was granted.
     pub program: String,
     /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
-    /// The name of a folder.
+    /// The name of the granted folder.
     pub root: String,
-    /// A directory relative to it.
+    /// A directory relative to that folder.
     pub folder: String,
     /// Its standard input.
     pub input: Vec<u8>,
 }
 
-/// A program that was found and may be run, if the user agrees.
+/// A program that was found. It may run if the user agrees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// As it was granted.
+    /// The program, exactly as it was granted.
     pub program: String,
     /// The path of the program.
     pub path: PathBuf,
@@ -222,7 +222,7 @@ fn check(arguments: &[String], input: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A path for messages.
+/// A path for a message.
 fn shown(path: &Path) -> String {
     format!("{:?}", path.display().to_string())
 }

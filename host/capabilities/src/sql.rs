@@ -23,7 +23,7 @@ pub use rusqlite::types::Value;
 
 use self::connection::Guarded;
 
-/// Bytes of a statement's text; and of one value, or of one row of a table.
+/// The most bytes of a statement's text, of one value, or of one row of a table.
 pub const MAX_VALUE: usize = 1 << 20;
 
 /// Most connections of one file, and so of concurrent statements. A database in memory has one connection.
@@ -31,12 +31,12 @@ const CONNECTIONS: usize = 4;
 /// How often a waiting call checks whether its caller still waits.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// One SQL statement, with values for its parameters in their order.
+/// One SQL statement, with the values of its parameters in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// Its text, with `?1`, `?2`, … for the parameters.
+    /// The text, with `?1`, `?2`, … for the parameters.
     pub sql: String,
-    /// As many as there are parameters.
+    /// One value for each parameter.
     pub params: Vec<Value>,
 }
 
@@ -50,20 +50,20 @@ impl Statement {
 /// The rows of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
-    /// Names of the columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// A value for each column.
+    /// The rows, each with one value per column.
     pub rows: Vec<Vec<Value>>,
 }
 
 /// The limits of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// Bytes of the database.
+    /// The most bytes of the database.
     pub bytes: u64,
-    /// Rows of one answer.
+    /// The most rows of one result.
     pub rows: usize,
-    /// Bytes of one answer.
+    /// The most bytes of one result.
     pub answer: usize,
 }
 
@@ -122,7 +122,7 @@ struct Pool {
     generation: u64,
 }
 
-/// Every file that is in use in this process.
+/// Every database file in use by this process.
 static FILES: LazyLock<Mutex<HashMap<PathBuf, Weak<Database>>>> = LazyLock::new(Mutex::default);
 
 impl Database {
@@ -140,12 +140,12 @@ impl Database {
         database
     }
 
-    /// One that goes when it is dropped, for laboratories and tests. It costs nothing until it is used.
+    /// A database in memory, for measurements and tests. It costs nothing until it is used.
     pub fn in_memory() -> Self {
         Self::new(Place::Memory, Quota::standard())
     }
 
-    /// As [`Database::in_memory`], with limits of its own.
+    /// Like [`Database::in_memory`], with other limits.
     pub fn in_memory_with(quota: Quota) -> Self {
         Self::new(Place::Memory, quota)
     }
@@ -154,7 +154,7 @@ impl Database {
         Self { place, quota, pool: Mutex::default(), returned: Condvar::new(), opening: Mutex::default() }
     }
 
-    /// The file; none of one in memory.
+    /// The path of the file; `None` for a database in memory.
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
             Place::File(path) => Some(path),
@@ -166,7 +166,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Whatever the statement does, it is an error of this one call: the next one works.
+    /// An error affects only this call: the next one works.
     pub fn query(&self, statement: &Statement, budget: &Budget) -> Result<Rows, SqlError> {
         self.on_connection(budget, |connection| connection.query(statement, budget, &self.quota))
     }
@@ -175,7 +175,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// After an error nothing of the call has happened.
+    /// After an error, the call has had no effect.
     pub fn execute(&self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, SqlError> {
         self.on_connection(budget, |connection| connection.execute(statements, budget))
     }
@@ -186,17 +186,17 @@ impl Database {
         work: impl FnOnce(&mut Guarded) -> Result<T, error::Failure>,
     ) -> Result<T, SqlError> {
         let mut lent = self.take(budget)?;
-        let connection = lent.connection.as_mut().expect("it is given back when the loan ends");
+        let connection = lent.connection.as_mut().expect("the connection is returned only on drop");
         work(connection).map_err(|failure| {
             if failure.is_about_the_file() && self.path().is_some() {
-                // The file may be put in order or replaced: nobody should go on with what was open.
+                // The file may be repaired or replaced: no one should go on with the open connections.
                 lock(&self.pool).generation += 1;
             }
-            failure.told(self.path(), &self.quota)
+            failure.into_sql_error(self.path(), &self.quota)
         })
     }
 
-    /// A connection that nobody else uses; a new one where there may be one more.
+    /// An idle connection, or a new one if the limit allows it.
     fn take(&self, budget: &Budget) -> Result<Lent<'_>, SqlError> {
         let most = if self.path().is_some() { CONNECTIONS } else { 1 };
         let mut pool = lock(&self.pool);
@@ -213,7 +213,7 @@ impl Database {
                 drop(pool);
                 let mut lent = Lent { database: self, connection: None };
                 let opened = self.open(budget, generation);
-                lent.connection = Some(opened.map_err(|failure| failure.told(self.path(), &self.quota))?);
+                lent.connection = Some(opened.map_err(|failure| failure.into_sql_error(self.path(), &self.quota))?);
                 return Ok(lent);
             }
             if budget.is_cancelled() {
@@ -233,7 +233,7 @@ impl Database {
             Place::File(path) => {
                 let _one_at_a_time = lock(&self.opening);
                 connection::create(path)?;
-                connection::patiently(budget, || connection::open(path))
+                connection::retry_while_busy(budget, || connection::open(path))
             }
         }?;
         Guarded::new(connection, &self.quota, budget, generation)
@@ -265,7 +265,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// What is held under a lock here is whole at any time, so that a panic elsewhere does no harm to it.
+/// The data under these locks is always consistent, so that a panic in another thread does no harm.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Why an operation below a root failed, in words for the model or the user who asked for it.
+//! Errors below a root, in words for the model or the user.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use crate::fault::{Fault, FaultKind};
 /// An error below a root. Every message names the path, the root and the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// No root of that name was granted.
+    /// No root with this name was granted.
     #[error("there is no root `{root}` here: {}", granted(.known))]
     NoSuchRoot {
-        /// The name that was asked for.
+        /// The requested name.
         root: String,
         /// The names that were granted.
         known: Vec<String>,
@@ -91,7 +91,7 @@ pub enum FilesError {
         /// Its current version. None if the file is gone.
         current: Option<String>,
     },
-    /// A rename would replace something.
+    /// A rename would replace an existing entry.
     #[error("`{path}` in the root `{root}` exists already: remove it first, or choose another name")]
     Exists {
         /// The root.
@@ -99,7 +99,7 @@ pub enum FilesError {
         /// The path as given.
         path: String,
     },
-    /// Only empty directories are removed.
+    /// The directory is not empty.
     #[error("the directory `{path}` in the root `{root}` is not empty: remove what it holds first")]
     NotEmpty {
         /// The root.
@@ -108,13 +108,13 @@ pub enum FilesError {
         path: String,
     },
     /// The entry is not a file.
-    #[error("`{path}` in the root `{root}` is {found} and no regular file: name a file")]
+    #[error("`{path}` in the root `{root}` is {found} and not a regular file: name a file")]
     NotAFile {
         /// The root.
         root: String,
         /// The path as given.
         path: String,
-        /// What it is, with its article.
+        /// Its type, with an article.
         found: &'static str,
     },
     /// The entry is not a directory.
@@ -125,17 +125,17 @@ pub enum FilesError {
         /// The path as given.
         path: String,
     },
-    /// More entries than a listing may have.
+    /// The listing has too many entries.
     #[error("`{path}` in the root `{root}` has more than {limit} entries: search it by a glob instead of listing it")]
     TooMany {
         /// The root.
         root: String,
         /// The path as given.
         path: String,
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
-    /// More bytes than one write may have.
+    /// The write has too many bytes.
     #[error(
         "{size} bytes for `{path}` in the root `{root}` are more than the {limit} that one write may have: write several files"
     )]
@@ -144,23 +144,23 @@ pub enum FilesError {
         root: String,
         /// The path as given.
         path: String,
-        /// How many bytes were given.
+        /// The given size in bytes.
         size: usize,
-        /// How many are allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A glob or a regular expression that cannot be used.
+    /// A glob or a regular expression is invalid.
     #[error("cannot search the root `{root}` for `{pattern}`: {reason}")]
     BadPattern {
         /// The root.
         root: String,
-        /// The glob or the expression, cut where it is long.
+        /// The glob or the expression, cut if it is long.
         pattern: String,
         /// What is wrong with it and what to do.
         reason: String,
     },
     /// Another writer holds the lock of the directory.
-    #[error("`{path}` in the root `{root}` is being written by somebody else: try again in a moment")]
+    #[error("`{path}` in the root `{root}` is being written by another process: try again in a moment")]
     Busy {
         /// The root.
         root: String,
@@ -173,7 +173,7 @@ pub enum FilesError {
         /// The root.
         root: String,
     },
-    /// The system refused.
+    /// The system returned an error.
     #[error("cannot {action} `{path}` in the root `{root}`: {source}; {}", remedy(.source))]
     Io {
         /// The root.
@@ -211,7 +211,7 @@ impl FilesError {
         }
     }
 
-    /// The finer `code` of the contract.
+    /// The more specific `code` of the contract.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoSuchRoot { .. } => "no-such-root",

@@ -41,7 +41,7 @@ pub(crate) fn replace(dir: &Dir, handle: &std::fs::File, name: &OsStr, content: 
         dir.rename(&draft, dir, name)
     })();
     if let Err(error) = written {
-        // The first error is the one that matters.
+        // The first error is the relevant one.
         let _ = dir.remove_file(&draft);
         return Err(error);
     }

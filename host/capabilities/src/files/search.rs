@@ -19,7 +19,7 @@ use super::{FilesError, MAX_HASHED, Roots, whole};
 
 /// The most results of one call. `offset` gets the next ones.
 pub const MAX_FOUND: u32 = 2_000;
-/// The most characters that are shown of a line.
+/// The most characters of a line that are shown.
 const MAX_SHOWN: usize = 500;
 /// The text shown before a match far into a long line.
 const LEAD: usize = 100;
@@ -36,7 +36,7 @@ const STRIDE: usize = 64 << 10;
 /// The expression that a line must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// In the syntax of the crate `regex`; `^` and `$` are the ends of a line.
+    /// The expression, in the syntax of the crate `regex`; `^` and `$` match the ends of a line.
     pub regex: String,
     /// Whether case is ignored.
     pub ignore_case: bool,
@@ -45,11 +45,11 @@ pub struct Pattern {
 /// A file, or a line in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Relative to the root.
+    /// The path, relative to the root.
     pub path: String,
-    /// From 1; 0 when files were searched by glob alone.
+    /// The line number, starting at 1; 0 if the search was by glob alone.
     pub line: u32,
-    /// The line, cut to 500 characters around the match; empty when files were searched by glob alone.
+    /// The line, cut to 500 characters around the match; empty if the search was by glob alone.
     pub text: String,
 }
 
@@ -63,8 +63,8 @@ pub struct Findings {
 }
 
 impl Roots {
-    /// The files whose path matches `glob` and, with `pattern`, the lines in them that match it: `limit` of them
-    /// (at most [`MAX_FOUND`]) after the first `offset`.
+    /// Finds the files whose path matches `glob` and, with `pattern`, the lines in them that match it. Returns up to
+    /// `limit` results (at most [`MAX_FOUND`]) after the first `offset`.
     ///
     /// A glob without `/` matches in any depth (`*.rs` is `**/*.rs`), one that ends in `/` everything below (`src/`
     /// is `src/**`); `*` stops at `/`. Left out are what `.gitignore` and `.ignore` files from the root downwards
@@ -72,11 +72,11 @@ impl Roots {
     /// links, unreadable files and everything more than 128 directories deep; with a pattern also files above
     /// 16 MiB and files with a NUL byte. Only the first 64 KiB of a line are matched.
     ///
-    /// `cancelled` is asked at every entry and every 64 KiB.
+    /// `cancelled` is called at every entry and every 64 KiB.
     ///
     /// # Errors
     ///
-    /// [`FilesError::BadPattern`] for a glob or expression that is wrong or too large, and
+    /// [`FilesError::BadPattern`] for a glob or expression that is invalid or too large, and
     /// [`FilesError::Cancelled`].
     pub fn search(
         &self,
@@ -120,7 +120,7 @@ struct Search<'a> {
 /// A directory that is being walked.
 struct Level {
     dir: Dir,
-    /// Its path with a `/` behind it; empty for the root.
+    /// Its path followed by `/`; empty for the root.
     prefix: String,
     names: vec::IntoIter<String>,
     rules: Rules,
@@ -249,7 +249,7 @@ fn names(dir: &Dir) -> std::io::Result<Vec<String>> {
 
 struct Glob {
     matcher: GlobMatcher,
-    /// The parts before the first one with a wildcard: nothing outside of them can match.
+    /// The path components before the first wildcard: a path without them cannot match.
     fixed: Vec<String>,
     hidden: bool,
 }
@@ -390,7 +390,7 @@ mod tests {
     use super::shown;
 
     #[test]
-    fn a_long_line_is_cut_to_five_hundred_characters_with_the_match_in_them() {
+    fn a_long_line_is_cut_to_five_hundred_characters_around_the_match() {
         let line = |before: usize, after: usize| format!("{}ñeedle{}", "ä".repeat(before), "z".repeat(after));
         for (before, after) in [(0, 1000), (399, 1000), (400, 1000), (2000, 0), (2000, 3000), (450, 44), (450, 45)] {
             let line = line(before, after);

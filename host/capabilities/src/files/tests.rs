@@ -1,4 +1,4 @@
-//! Attacks on the roots. What each operation promises to those who do not attack is in the modules below.
+//! Attacks on the roots. The modules below test the regular behaviour of each operation.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,13 +20,13 @@ use super::*;
 
 const SECRET: &str = "the canary sings";
 
-/// `root/`, which is granted, beside `outside/`, which is not; `root/home/` is denied.
-struct Ground {
+/// `root/` is granted, `outside/` is not, and `root/home/` is denied.
+struct Fixture {
     base: TempDir,
     roots: Roots,
 }
 
-impl Ground {
+impl Fixture {
     fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
         for dir in ["root/src", "root/home", "outside/dir"] {
@@ -79,7 +79,7 @@ impl Ground {
         self.search(glob, None).unwrap().into_iter().map(|found| found.path).collect()
     }
 
-    /// Every operation that follows a link at the path's end, each with its error's code, or `ok`.
+    /// The result codes of the operations that follow a link at the end of a path: an error code, or `ok`.
     fn follow(&self, path: &str) -> Vec<&'static str> {
         let code = |result: Result<(), FilesError>| result.map_or_else(|error| error.code(), |()| "ok");
         let roots = &self.roots;
@@ -91,7 +91,7 @@ impl Ground {
         ]
     }
 
-    /// Every operation, likewise.
+    /// The result codes of all operations.
     fn everything(&self, path: &str) -> Vec<&'static str> {
         let code = |result: Result<(), FilesError>| result.map_or_else(|error| error.code(), |()| "ok");
         let roots = &self.roots;
@@ -120,181 +120,182 @@ impl Ground {
 }
 
 #[test]
-fn a_path_that_no_root_could_hold_is_refused_by_every_operation() {
-    let ground = Ground::new();
-    let outside = ground.at("outside/secret").display().to_string();
+fn an_invalid_path_is_refused_by_every_operation() {
+    let fixture = Fixture::new();
+    let outside = fixture.at("outside/secret").display().to_string();
     let long = "a/".repeat(2049);
     let deep = "a/".repeat(129);
     for path in
         [&outside, "/", "//", "..", "../outside/secret", "src/../../outside/secret", "src/..", "a\0b", &long, &deep]
     {
-        assert_eq!(ground.everything(path), ["bad-path"; 7], "{path:?}");
+        assert_eq!(fixture.everything(path), ["bad-path"; 7], "{path:?}");
     }
-    ground.assert_untouched();
-    assert_eq!(ground.read("src//./main.rs").unwrap(), "fn main() {}\n");
-    assert_eq!(ground.names("."), ground.names(""));
+    fixture.assert_untouched();
+    assert_eq!(fixture.read("src//./main.rs").unwrap(), "fn main() {}\n");
+    assert_eq!(fixture.names("."), fixture.names(""));
     for path in ["", ".", "./"] {
-        assert_eq!(ground.roots.remove("workspace", path).unwrap_err().code(), "bad-path");
-        assert_eq!(ground.roots.rename("workspace", path, "x").unwrap_err().code(), "bad-path");
+        assert_eq!(fixture.roots.remove("workspace", path).unwrap_err().code(), "bad-path");
+        assert_eq!(fixture.roots.rename("workspace", path, "x").unwrap_err().code(), "bad-path");
     }
 }
 
 #[test]
-fn links_that_lead_out_are_not_followed() {
-    let ground = Ground::new();
-    ground.link(ground.at("outside/secret"), "absolute");
-    ground.link("../outside/secret", "relative");
-    ground.link("chain-2", "chain-1");
-    ground.link("src/chain-3", "chain-2");
-    ground.link("../../outside/secret", "src/chain-3");
-    ground.link("src/../../root/../outside/secret", "devious");
-    ground.link("../outside/new", "dangling");
-    // Back into the root, but by a way that leads out of it.
-    ground.link("../root/src/main.rs", "returning");
-    ground.link(ground.at("root/src/main.rs"), "rooted");
+fn links_out_of_the_root_are_not_followed() {
+    let fixture = Fixture::new();
+    fixture.link(fixture.at("outside/secret"), "absolute");
+    fixture.link("../outside/secret", "relative");
+    fixture.link("chain-2", "chain-1");
+    fixture.link("src/chain-3", "chain-2");
+    fixture.link("../../outside/secret", "src/chain-3");
+    fixture.link("src/../../root/../outside/secret", "devious");
+    fixture.link("../outside/new", "dangling");
+    // Leads back into the root, but through a path outside.
+    fixture.link("../root/src/main.rs", "returning");
+    fixture.link(fixture.at("root/src/main.rs"), "rooted");
     for link in ["absolute", "relative", "chain-1", "chain-2", "devious", "dangling", "returning", "rooted"] {
-        assert_eq!(ground.follow(link), ["outside"; 4], "{link}");
+        assert_eq!(fixture.follow(link), ["outside"; 4], "{link}");
     }
-    for (name, target) in [("dir", ground.at("outside")), ("dir-2", PathBuf::from("../outside")), ("dir-3", "/".into())]
+    for (name, target) in
+        [("dir", fixture.at("outside")), ("dir-2", PathBuf::from("../outside")), ("dir-3", "/".into())]
     {
-        ground.link(target, name);
-        assert_eq!(ground.everything(&format!("{name}/secret")), ["outside"; 7]);
-        assert_eq!(ground.everything(&format!("{name}/new/deep")), ["outside"; 7]);
-        assert_eq!(ground.roots.entries("workspace", name).unwrap_err().code(), "outside");
+        fixture.link(target, name);
+        assert_eq!(fixture.everything(&format!("{name}/secret")), ["outside"; 7]);
+        assert_eq!(fixture.everything(&format!("{name}/new/deep")), ["outside"; 7]);
+        assert_eq!(fixture.roots.entries("workspace", name).unwrap_err().code(), "outside");
     }
-    ground.link("round-2", "round-1");
-    ground.link("round-1", "round-2");
-    assert_eq!(ground.read("round-1").unwrap_err().code(), "bad-path");
-    assert_eq!(ground.search("**", Some("canary")).unwrap(), []);
-    assert!(!ground.globbed("**").iter().any(|path| path.contains("dir") || path.contains("chain")));
-    ground.assert_untouched();
+    fixture.link("round-2", "round-1");
+    fixture.link("round-1", "round-2");
+    assert_eq!(fixture.read("round-1").unwrap_err().code(), "bad-path");
+    assert_eq!(fixture.search("**", Some("canary")).unwrap(), []);
+    assert!(!fixture.globbed("**").iter().any(|path| path.contains("dir") || path.contains("chain")));
+    fixture.assert_untouched();
 }
 
 #[test]
 fn links_inside_are_followed_and_stay_links() {
-    let ground = Ground::new();
-    ground.link("src/main.rs", "main");
-    ground.link("src", "source");
-    ground.link("../src/./../source/main.rs", "src/round");
-    ground.link("src/new.rs", "coming");
+    let fixture = Fixture::new();
+    fixture.link("src/main.rs", "main");
+    fixture.link("src", "source");
+    fixture.link("../src/./../source/main.rs", "src/round");
+    fixture.link("src/new.rs", "coming");
     for path in ["main", "source/main.rs", "src/round"] {
-        assert_eq!(ground.read(path).unwrap(), "fn main() {}\n");
-        let stat = ground.roots.stat("workspace", path).unwrap();
+        assert_eq!(fixture.read(path).unwrap(), "fn main() {}\n");
+        let stat = fixture.roots.stat("workspace", path).unwrap();
         assert_eq!((stat.kind, stat.size, stat.path), (Kind::File, 13, path.to_owned()));
     }
-    let version = ground.roots.stat("workspace", "main").unwrap().version;
-    ground.write("main", "fn other() {}\n", Some(&version)).unwrap();
-    ground.write("coming", "new", None).unwrap();
-    assert_eq!(fs::read_to_string(ground.at("root/src/main.rs")).unwrap(), "fn other() {}\n");
-    assert_eq!(fs::read_to_string(ground.at("root/src/new.rs")).unwrap(), "new");
-    assert!(ground.at("root/main").is_symlink() && ground.at("root/coming").is_symlink());
+    let version = fixture.roots.stat("workspace", "main").unwrap().version;
+    fixture.write("main", "fn other() {}\n", Some(&version)).unwrap();
+    fixture.write("coming", "new", None).unwrap();
+    assert_eq!(fs::read_to_string(fixture.at("root/src/main.rs")).unwrap(), "fn other() {}\n");
+    assert_eq!(fs::read_to_string(fixture.at("root/src/new.rs")).unwrap(), "new");
+    assert!(fixture.at("root/main").is_symlink() && fixture.at("root/coming").is_symlink());
 
-    let kinds: Vec<_> = ground.roots.entries("workspace", "").unwrap().into_iter().map(|e| (e.path, e.kind)).collect();
+    let kinds: Vec<_> = fixture.roots.entries("workspace", "").unwrap().into_iter().map(|e| (e.path, e.kind)).collect();
     let link = |name: &str| (name.to_owned(), Kind::Link);
     assert_eq!(kinds, [link("coming"), link("main"), link("source"), ("src".to_owned(), Kind::Directory)]);
-    assert_eq!(ground.names("source"), ["source/main.rs", "source/new.rs", "source/round"]);
+    assert_eq!(fixture.names("source"), ["source/main.rs", "source/new.rs", "source/round"]);
 
-    ground.roots.rename("workspace", "main", "moved").unwrap();
-    assert!(ground.at("root/moved").is_symlink());
-    ground.roots.remove("workspace", "source").unwrap();
-    assert!(ground.at("root/src/main.rs").is_file());
+    fixture.roots.rename("workspace", "main", "moved").unwrap();
+    assert!(fixture.at("root/moved").is_symlink());
+    fixture.roots.remove("workspace", "source").unwrap();
+    assert!(fixture.at("root/src/main.rs").is_file());
 }
 
 #[test]
-fn what_is_denied_below_a_root_cannot_be_reached_moved_or_seen() {
-    let ground = Ground::new();
-    ground.link("home", "to-home");
-    ground.link("home/secret", "to-secret");
-    ground.link("src/../to-home", "to-link");
+fn denied_paths_below_a_root_cannot_be_reached_moved_or_seen() {
+    let fixture = Fixture::new();
+    fixture.link("home", "to-home");
+    fixture.link("home/secret", "to-secret");
+    fixture.link("src/../to-home", "to-link");
     for path in ["home", "home/secret", "home/new", "home/new/deep", "to-home/secret", "to-link/new"] {
-        assert_eq!(ground.everything(path), ["closed"; 7], "{path}");
+        assert_eq!(fixture.everything(path), ["closed"; 7], "{path}");
     }
     for path in ["to-home", "to-secret", "to-link"] {
-        assert_eq!(ground.follow(path), ["closed"; 4], "{path}");
+        assert_eq!(fixture.follow(path), ["closed"; 4], "{path}");
     }
-    assert!(!ground.names("").contains(&"home".to_owned()));
-    assert_eq!(ground.search("**", Some("canary")).unwrap(), []);
-    assert_eq!(ground.globbed("home/**"), [""; 0]);
+    assert!(!fixture.names("").contains(&"home".to_owned()));
+    assert_eq!(fixture.search("**", Some("canary")).unwrap(), []);
+    assert_eq!(fixture.globbed("home/**"), [""; 0]);
 
-    // What holds the denied place would carry it away; a link given as the denied place means what it leads to.
-    fs::create_dir_all(ground.at("root/users/me")).unwrap();
-    fs::rename(ground.at("root/home"), ground.at("root/users/me/.hermes")).unwrap();
-    ground.link("users/me/.hermes", "home");
+    // Moving a parent would move the denied path too. If the denied path is a link, its target is denied.
+    fs::create_dir_all(fixture.at("root/users/me")).unwrap();
+    fs::rename(fixture.at("root/home"), fixture.at("root/users/me/.hermes")).unwrap();
+    fixture.link("users/me/.hermes", "home");
     for path in ["users", "users/me", "users/me/.hermes"] {
-        assert_eq!(ground.roots.rename("workspace", path, "elsewhere").unwrap_err().code(), "closed", "{path}");
+        assert_eq!(fixture.roots.rename("workspace", path, "elsewhere").unwrap_err().code(), "closed", "{path}");
     }
-    assert_eq!(ground.read("users/me/.hermes/secret").unwrap_err().code(), "closed");
-    ground.write("users/me/notes", "fine", None).unwrap();
-    fs::rename(ground.at("root/users/me/.hermes"), ground.at("root/users/me/was-home")).unwrap();
-    fs::rename(ground.at("root/users/me/was-home"), ground.at("root/real-home")).unwrap();
-    fs::remove_file(ground.at("root/home")).unwrap();
-    fs::rename(ground.at("root/real-home"), ground.at("root/home")).unwrap();
-    ground.assert_untouched();
+    assert_eq!(fixture.read("users/me/.hermes/secret").unwrap_err().code(), "closed");
+    fixture.write("users/me/notes", "fine", None).unwrap();
+    fs::rename(fixture.at("root/users/me/.hermes"), fixture.at("root/users/me/was-home")).unwrap();
+    fs::rename(fixture.at("root/users/me/was-home"), fixture.at("root/real-home")).unwrap();
+    fs::remove_file(fixture.at("root/home")).unwrap();
+    fs::rename(fixture.at("root/real-home"), fixture.at("root/home")).unwrap();
+    fixture.assert_untouched();
 }
 
 #[test]
 fn a_single_file_can_be_denied() {
-    let ground = Ground::new();
-    let roots = Ground::roots(&ground.at("root"), &[ground.at("root/src/main.rs")]);
-    let ground = Ground { roots, ..ground };
-    ground.link("src/main.rs", "link");
-    assert_eq!(ground.everything("src/main.rs"), ["closed"; 7]);
-    assert_eq!(ground.read("link").unwrap_err().code(), "closed");
-    assert_eq!(ground.roots.rename("workspace", "src", "elsewhere").unwrap_err().code(), "closed");
+    let fixture = Fixture::new();
+    let roots = Fixture::roots(&fixture.at("root"), &[fixture.at("root/src/main.rs")]);
+    let fixture = Fixture { roots, ..fixture };
+    fixture.link("src/main.rs", "link");
+    assert_eq!(fixture.everything("src/main.rs"), ["closed"; 7]);
+    assert_eq!(fixture.read("link").unwrap_err().code(), "closed");
+    assert_eq!(fixture.roots.rename("workspace", "src", "elsewhere").unwrap_err().code(), "closed");
 }
 
 #[test]
-fn a_denied_place_that_does_not_exist_is_not_made() {
-    let ground = Ground::new();
-    let roots = Ground::roots(&ground.at("root"), &[ground.at("root/me/.hermes"), ground.at("root/src/.hermes")]);
-    let ground = Ground { roots, ..ground };
+fn a_denied_path_that_does_not_exist_cannot_be_created() {
+    let fixture = Fixture::new();
+    let roots = Fixture::roots(&fixture.at("root"), &[fixture.at("root/me/.hermes"), fixture.at("root/src/.hermes")]);
+    let fixture = Fixture { roots, ..fixture };
     for path in
         ["me", "me/.hermes", "me/.hermes/config.yaml", "src/.hermes", "src/.HERMES", "src/.hermes/deep/config.yaml"]
     {
-        assert_eq!(ground.write(path, "pwned", None).unwrap_err().code(), "closed", "{path}");
-        ground.roots.write("workspace", "evil/.hermes/config.yaml", b"pwned", None).unwrap();
-        assert_eq!(ground.roots.rename("workspace", "evil", path).unwrap_err().code(), "closed", "{path}");
+        assert_eq!(fixture.write(path, "pwned", None).unwrap_err().code(), "closed", "{path}");
+        fixture.roots.write("workspace", "evil/.hermes/config.yaml", b"pwned", None).unwrap();
+        assert_eq!(fixture.roots.rename("workspace", "evil", path).unwrap_err().code(), "closed", "{path}");
     }
-    ground.write("me/notes", "fine", None).unwrap();
-    assert_eq!(ground.write("me/.hermes", "pwned", None).unwrap_err().code(), "closed");
-    assert_eq!(ground.roots.rename("workspace", "src", "elsewhere").unwrap_err().code(), "closed");
+    fixture.write("me/notes", "fine", None).unwrap();
+    assert_eq!(fixture.write("me/.hermes", "pwned", None).unwrap_err().code(), "closed");
+    assert_eq!(fixture.roots.rename("workspace", "src", "elsewhere").unwrap_err().code(), "closed");
     for path in ["root/me/.hermes", "root/src/.hermes", "root/src/.HERMES"] {
-        assert!(!ground.at(path).exists());
+        assert!(!fixture.at(path).exists());
     }
 }
 
 #[test]
-fn a_root_that_lies_in_a_denied_place_refuses_everything() {
-    let ground = Ground::new();
+fn a_root_inside_a_denied_path_refuses_everything() {
+    let fixture = Fixture::new();
     for denied in ["root", "root/home", "outside/.."] {
-        let roots = Ground::roots(&ground.at("root/home"), &[ground.at(denied)]);
-        let ground = Ground { roots, base: tempfile::tempdir().unwrap() };
-        assert_eq!(ground.everything("secret"), ["closed"; 7], "{denied}");
-        assert_eq!(ground.roots.entries("workspace", "").unwrap_err().code(), "closed");
-        assert_eq!(ground.search("**", None).unwrap_err().code(), "closed");
+        let roots = Fixture::roots(&fixture.at("root/home"), &[fixture.at(denied)]);
+        let fixture = Fixture { roots, base: tempfile::tempdir().unwrap() };
+        assert_eq!(fixture.everything("secret"), ["closed"; 7], "{denied}");
+        assert_eq!(fixture.roots.entries("workspace", "").unwrap_err().code(), "closed");
+        assert_eq!(fixture.search("**", None).unwrap_err().code(), "closed");
     }
-    let roots = Ground::roots(&ground.at("root/home"), &[ground.at("root/src"), ground.at("outside")]);
+    let roots = Fixture::roots(&fixture.at("root/home"), &[fixture.at("root/src"), fixture.at("outside")]);
     assert_eq!(roots.read("workspace", "secret", 0, 100).unwrap().content, SECRET.as_bytes());
 }
 
 #[test]
-fn a_directory_swapped_for_a_link_lets_nothing_through() {
-    let ground = Ground::new();
-    fs::create_dir(ground.at("root/swap")).unwrap();
-    fs::write(ground.at("root/swap/secret"), "harmless").unwrap();
-    ground.link("home", "to-home");
-    ground.link("../outside", "to-outside");
+fn swapping_a_directory_for_a_link_opens_no_way_out() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.at("root/swap")).unwrap();
+    fs::write(fixture.at("root/swap/secret"), "harmless").unwrap();
+    fixture.link("home", "to-home");
+    fixture.link("../outside", "to-outside");
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let [swap, aside] = ["root/swap", "root/aside"].map(|path| ground.at(path));
-            let links = ["root/to-home", "root/to-outside"].map(|path| ground.at(path));
+            let [swap, aside] = ["root/swap", "root/aside"].map(|path| fixture.at(path));
+            let links = ["root/to-home", "root/to-outside"].map(|path| fixture.at(path));
             for (turn, link) in links.iter().cycle().enumerate() {
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
                 fs::rename(&swap, &aside).unwrap();
-                // A write may have made a directory in its place, which then gives way.
+                // A write may have created a directory at this path; it is then removed.
                 let swapped = fs::rename(link, &swap).is_ok();
                 (0..turn % 64).for_each(|_| std::hint::spin_loop());
                 if swapped {
@@ -308,55 +309,55 @@ fn a_directory_swapped_for_a_link_lets_nothing_through() {
         });
         let mut reads = 0;
         for round in 0..3_000 {
-            if let Ok(content) = ground.read("swap/secret") {
+            if let Ok(content) = fixture.read("swap/secret") {
                 assert_eq!(content, "harmless");
                 reads += 1;
             }
             if round % 10 > 0 {
                 continue;
             }
-            if let Ok(entries) = ground.roots.entries("workspace", "swap") {
+            if let Ok(entries) = fixture.roots.entries("workspace", "swap") {
                 assert!(entries.iter().all(|entry| entry.path != "swap/dir"), "{entries:?}");
             }
-            for found in ground.search("**", Some("canary|harmless")).unwrap() {
+            for found in fixture.search("**", Some("canary|harmless")).unwrap() {
                 assert_eq!(found.text, "harmless");
             }
         }
         for _ in 0..200 {
-            let _ = ground.write("swap/secret", "harmless", None);
-            let _ = ground.write("swap/dir/secret", "harmless", None);
-            let _ = ground.roots.remove("workspace", "swap/dir/secret");
-            let _ = ground.roots.remove("workspace", "swap/dir");
+            let _ = fixture.write("swap/secret", "harmless", None);
+            let _ = fixture.write("swap/dir/secret", "harmless", None);
+            let _ = fixture.roots.remove("workspace", "swap/dir/secret");
+            let _ = fixture.roots.remove("workspace", "swap/dir");
         }
         done.store(true, Ordering::Relaxed);
         assert!(reads > 0);
     });
-    ground.assert_untouched();
+    fixture.assert_untouched();
 }
 
 #[test]
-fn pipes_sockets_and_directories_are_no_files_and_nobody_waits_for_them() {
-    let ground = Ground::new();
-    assert!(Command::new("mkfifo").arg(ground.at("root/pipe")).status().unwrap().success());
-    let _socket = UnixListener::bind(ground.at("root/socket")).unwrap();
-    ground.link("pipe", "link");
+fn pipes_sockets_and_directories_are_not_files_and_never_block() {
+    let fixture = Fixture::new();
+    assert!(Command::new("mkfifo").arg(fixture.at("root/pipe")).status().unwrap().success());
+    let _socket = UnixListener::bind(fixture.at("root/socket")).unwrap();
+    fixture.link("pipe", "link");
     for path in ["pipe", "socket", "link", "src", ""] {
-        assert_eq!(ground.read(path).unwrap_err().code(), "not-a-file", "{path}");
-        assert_eq!(ground.write(path, "x", None).unwrap_err().code(), "not-a-file", "{path}");
+        assert_eq!(fixture.read(path).unwrap_err().code(), "not-a-file", "{path}");
+        assert_eq!(fixture.write(path, "x", None).unwrap_err().code(), "not-a-file", "{path}");
     }
-    assert_eq!(ground.roots.remove("workspace", "pipe").unwrap_err().code(), "not-a-file");
-    assert_eq!(ground.roots.stat("workspace", "pipe").unwrap().kind, Kind::Other);
-    assert_eq!(ground.roots.entries("workspace", "src/main.rs").unwrap_err().code(), "not-a-directory");
-    assert_eq!(ground.read("src/main.rs/deeper").unwrap_err().code(), "not-a-directory");
-    assert_eq!(ground.globbed("*"), ["src/main.rs"]);
-    assert_eq!(ground.search("*", Some("main")).unwrap().len(), 1);
+    assert_eq!(fixture.roots.remove("workspace", "pipe").unwrap_err().code(), "not-a-file");
+    assert_eq!(fixture.roots.stat("workspace", "pipe").unwrap().kind, Kind::Other);
+    assert_eq!(fixture.roots.entries("workspace", "src/main.rs").unwrap_err().code(), "not-a-directory");
+    assert_eq!(fixture.read("src/main.rs/deeper").unwrap_err().code(), "not-a-directory");
+    assert_eq!(fixture.globbed("*"), ["src/main.rs"]);
+    assert_eq!(fixture.search("*", Some("main")).unwrap().len(), 1);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn no_path_whatever_touches_what_lies_outside(
+    fn no_path_reaches_outside_of_the_root(
         parts in prop::collection::vec(
             prop_oneof![
                 Just("..".to_owned()), Just(".".to_owned()), Just(String::new()), Just("out".to_owned()),
@@ -369,12 +370,12 @@ proptest! {
         other in prop_oneof![Just("up/outside/new"), Just("to-home/new"), Just("src/new"), Just("out/new")],
         absolute in any::<bool>(),
     ) {
-        let ground = Ground::new();
-        ground.link(ground.at("outside"), "out");
-        ground.link("..", "up");
-        ground.link("home", "to-home");
+        let fixture = Fixture::new();
+        fixture.link(fixture.at("outside"), "out");
+        fixture.link("..", "up");
+        fixture.link("home", "to-home");
         let path = format!("{}{}", if absolute { "/" } else { "" }, parts.join("/"));
-        let roots = &ground.roots;
+        let roots = &fixture.roots;
         if let Ok(slice) = roots.read("workspace", &path, 0, 100) {
             prop_assert!(slice.content != SECRET.as_bytes());
         }
@@ -388,8 +389,8 @@ proptest! {
         let _ = roots.rename("workspace", other, &path);
         let _ = roots.write("workspace", &path, b"pwned", None);
         let _ = roots.remove("workspace", &path);
-        ground.assert_untouched();
-        let mut beside: Vec<_> = ground.base.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fixture.assert_untouched();
+        let mut beside: Vec<_> = fixture.base.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         beside.sort();
         prop_assert_eq!(beside, ["outside", "root"]);
     }

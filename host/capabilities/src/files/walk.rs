@@ -14,13 +14,13 @@ use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOption
 
 use super::{FilesError, Root};
 
-/// Longer paths than the system itself takes.
+/// The longest path in bytes; the system itself takes no longer ones.
 const MAX_PATH: usize = 4096;
-/// Each step of a path holds a file descriptor while it is followed.
+/// The most components of a path: each holds a file descriptor while the path is followed.
 pub(super) const MAX_DEPTH: usize = 128;
-/// As many as Linux follows.
+/// The most links that are followed, as in Linux.
 const MAX_LINKS: usize = 40;
-/// How often a name may be replaced under our hands before we give up.
+/// How often a name may be swapped during an operation before it fails.
 const MAX_SWAPS: usize = 16;
 
 /// The identity of a file or directory: device and inode.
@@ -34,10 +34,10 @@ pub(super) fn identity(meta: &Metadata) -> Identity {
 /// while the host runs.
 pub(super) struct Fence {
     denied: HashSet<Identity>,
-    /// The directories that lead to a denied place: moving one would move what is denied with it.
+    /// The parents of denied paths: moving one would move the denied path too.
     above: HashSet<Identity>,
-    /// Denied places that do not exist: the directory that does, the name missing in it, and whether
-    /// that is the last one.
+    /// Denied paths that do not exist: the deepest existing directory, the first missing name, and whether that name is
+    /// the last component.
     missing: Vec<(Identity, OsString, bool)>,
     everything: bool,
 }
@@ -55,8 +55,8 @@ impl Fence {
         let mut rest: Vec<OsString> = Vec::new();
         let mut existing = place;
         let (real, meta) = loop {
-            // Whatever hides a place from the host itself, such as a missing folder, leaves the
-            // nearest folder that can be seen as the one to guard.
+            // If the host cannot see the path, for example because a folder is missing, the nearest visible folder is
+            // guarded.
             if let Ok(real) = existing.canonicalize()
                 && let Ok(meta) = real.metadata()
             {
@@ -95,8 +95,8 @@ impl Fence {
         self.above.contains(&what)
     }
 
-    /// Whether something of this name, made here, would be or lead to a denied place. File systems
-    /// may fold case, so names that differ in nothing else count as the same.
+    /// Whether a new entry with this name would be a denied path or lead to one. Names are compared without case, because
+    /// file systems may fold case.
     fn closes_new(&self, parent: Identity, name: &OsStr, passing: bool) -> bool {
         self.everything
             || self.missing.iter().any(|(dir, missing, last)| {
@@ -121,7 +121,7 @@ pub(super) enum Way {
     Made,
 }
 
-/// Where a path ends.
+/// The end of a path.
 pub(super) enum Place {
     /// At a directory without a usable name: the root itself, or one reached by a link to `..`.
     Directory(Dir),
@@ -135,7 +135,7 @@ pub(super) struct Slot {
     pub(super) meta: Option<Metadata>,
 }
 
-/// One path in one root, as asked for.
+/// One path in one root.
 pub(super) struct Request<'a> {
     pub(super) root: &'a Root,
     pub(super) path: &'a str,
@@ -208,7 +208,7 @@ impl<'a> Request<'a> {
         Ok(Place::Directory(dir))
     }
 
-    /// The parts of the path; it is refused here if no root could hold it.
+    /// The components of the path. Refuses a path that is not valid below any root.
     fn steps(&self) -> Result<VecDeque<OsString>, FilesError> {
         let path = self.path;
         if path.len() > MAX_PATH {
@@ -278,7 +278,7 @@ impl<'a> Request<'a> {
             }
             _ => {}
         }
-        // It may be a step towards a denied place that did not exist.
+        // The new directory may be a parent of a denied path that did not exist before.
         self.fence = Fence::around(self.root);
         Ok(())
     }
@@ -304,7 +304,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Opens what `name` is, if it is a directory and no link to one.
+    /// Opens a directory, but not a link to one.
     pub(super) fn open_dir(&self, dir: &Dir, name: &OsStr) -> Result<Dir, FilesError> {
         for _ in 0..MAX_SWAPS {
             let seen = self.look(dir, name)?.ok_or_else(|| self.not_found())?;
@@ -318,7 +318,7 @@ impl<'a> Request<'a> {
         Err(self.busy())
     }
 
-    /// Opens what `name` is for reading, if it is a regular file and no link to one.
+    /// Opens a regular file for reading, but not a link to one.
     pub(super) fn open_file(&self, dir: &Dir, name: &OsStr) -> Result<(File, Metadata), FilesError> {
         for _ in 0..MAX_SWAPS {
             let seen = self.look(dir, name)?.ok_or_else(|| self.not_found())?;
@@ -345,7 +345,7 @@ impl<'a> Request<'a> {
 
     fn open_seen_file(&self, dir: &Dir, name: &OsStr, seen: &Metadata) -> Result<Option<(File, Metadata)>, FilesError> {
         let mut options = OpenOptions::new();
-        // A pipe put in the file's place must not make us wait for its writer.
+        // Opened non-blocking, so that a swapped-in pipe does not make the host wait for its writer.
         options.read(true).custom_flags(libc::O_NONBLOCK);
         let opened = match dir.open_with(name, &options) {
             Ok(opened) => opened,
@@ -467,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_swapped_between_looking_and_opening_is_not_opened() {
+    fn an_entry_swapped_between_check_and_open_is_not_opened() {
         let base = tempfile::tempdir().unwrap();
         let at = |path: &str| base.path().join(path);
         fs::create_dir_all(at("closed/dir")).unwrap();
@@ -492,7 +492,7 @@ mod tests {
             for name in ["dir", "file"] {
                 symlink(Path::new(target).join(name), at(name)).unwrap();
             }
-            // Within the root, the sandbox alone would follow them.
+            // `cap-std` alone would follow links within the root.
             assert_eq!(root.dir.open("file").is_ok(), target == "closed");
             assert_eq!(open(), (false, false), "{target}");
             for name in ["dir", "file"] {

@@ -48,7 +48,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is this machine's own, in whichever notation.
+/// Whether an address is a loopback address, in any notation.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_in_every_notation() {
+    fn loopback_is_recognised_in_every_notation() {
         for (address, own) in
             [("127.0.0.1", true), ("127.9.9.9", true), ("::1", true), ("::ffff:127.0.0.1", true), ("10.0.0.1", false)]
         {

@@ -31,7 +31,7 @@ const URL: usize = 8 << 10;
 pub struct Grant {
     /// The site.
     pub site: Site,
-    /// In capitals; `GET` includes `HEAD`.
+    /// The granted methods in capitals; `GET` includes `HEAD`.
     pub methods: Vec<String>,
 }
 
@@ -56,11 +56,11 @@ pub struct Rights {
 /// The traffic of a plugin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Requests, redirects included.
+    /// The number of requests, including redirects.
     pub requests: u64,
-    /// Bytes of addresses, headers and bodies that were sent.
+    /// Bytes sent in addresses, headers and bodies.
     pub sent: u64,
-    /// Bytes of bodies that came back.
+    /// Bytes received in bodies.
     pub received: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// For a plugin that was granted nothing.
+    /// Access for a plugin without any grant.
     pub fn closed() -> Self {
         let denial = "the plugin may not reach the web".to_owned();
         Self::new(Rights { grants: Vec::new(), secrets: Vec::new(), denial }, Arc::new(super::SystemResolver))
@@ -116,7 +116,7 @@ impl Http {
         answer.unwrap_or(Err(HttpError::Timeout(allowed.as_millis())))
     }
 
-    /// Checks all that can be checked before anything is sent.
+    /// Makes all checks that are possible before anything is sent.
     fn first(&self, request: Request) -> Result<Hop, HttpError> {
         if !is_method(&request.method) {
             return Err(HttpError::Method(shown(&request.method)));
@@ -281,7 +281,7 @@ impl Http {
             .connect_timeout(CONNECT)
             .dns_resolver(Arc::new(Checked(Arc::clone(&self.resolver))));
         if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
-            // Reading the machine's root certificates takes longer than all the rest.
+            // Loading the system's root certificates takes longer than everything else.
             builder = builder.tls_certs_only([]);
         }
         let client = builder
@@ -313,7 +313,7 @@ impl Http {
     }
 }
 
-/// One request of the chain.
+/// One request in a chain of redirects.
 struct Hop {
     method: Method,
     url: Url,
@@ -321,7 +321,7 @@ struct Hop {
     body: Vec<u8>,
 }
 
-/// Where a response redirects to.
+/// The target of a redirect, if the response is one.
 fn next(hop: &Hop, response: &reqwest::Response) -> Result<Option<Url>, HttpError> {
     let redirects = matches!(
         response.status(),

@@ -8,7 +8,7 @@ pub(crate) const BODY: usize = 8 << 20;
 /// Why a request has no answer. No variant contains a secret: texts of servers and addresses are redacted before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// No grant covers it.
+    /// No grant covers the request.
     #[error("{denial}: {method} {url} is outside the grant")]
     NotGranted {
         /// The message for a plugin without the right.
@@ -18,7 +18,7 @@ pub enum HttpError {
         /// The address, without its query.
         url: String,
     },
-    /// A redirect leads out of the grant.
+    /// A redirect leads to an address without a grant.
     #[error("{denial}: the server redirects to {method} {url}, which is outside the grant")]
     Redirected {
         /// The message for a plugin without the right.
@@ -34,7 +34,7 @@ pub enum HttpError {
         /// The address, without its query.
         url: String,
     },
-    /// The name leads to an address that is not public.
+    /// The host name resolves to an address that is not public.
     #[error(
         "`{host}` leads to {address}, which is not of the public internet; such an address is reached only where a grant \
          names it by its numbers, or `localhost`"
@@ -45,12 +45,12 @@ pub enum HttpError {
         /// One of its addresses.
         address: std::net::IpAddr,
     },
-    /// There is no secret of this name, or it was not granted.
+    /// There is no secret with this name, or it was not granted.
     #[error("{denial}: there is no secret `{name}` for it")]
     NoSecret {
         /// The message for a plugin without the right.
         denial: String,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// The address is outside the audience of the secret.
@@ -80,27 +80,27 @@ pub enum HttpError {
     /// A header cannot be sent.
     #[error("the header `{name}` cannot be sent: {why}")]
     Header {
-        /// Its name, with what is not printable made visible.
+        /// Its name, with unprintable characters escaped.
         name: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The body is too long.
+    /// The request body is too long.
     #[error("the body has {0} bytes, and may have {BODY}")]
     Body(usize),
-    /// The answer is too long.
+    /// The response is too long.
     #[error("the answer has more than {BODY} bytes; ask for less at a time")]
     TooLong,
     /// The server redirects too often, or not to an address.
     #[error("the server redirects {0}")]
     Redirects(&'static str),
-    /// The answer is compressed.
+    /// The response is compressed.
     #[error("the server compressed its answer (`{0}`) although it was asked not to")]
     Encoding(String),
-    /// It took too long.
+    /// The request took too long.
     #[error("no whole answer within {0} ms")]
     Timeout(u128),
-    /// No connection, or a broken one.
+    /// The connection failed or broke.
     #[error("{host} cannot be reached: {why}")]
     Network {
         /// The host.

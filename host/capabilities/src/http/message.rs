@@ -13,7 +13,7 @@ const PREFIX: usize = 64;
 /// A request of a plugin.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// In capitals.
+    /// The method in capitals.
     pub method: String,
     /// The address.
     pub url: String,
@@ -32,19 +32,19 @@ pub enum Value {
     Plain(String),
     /// A secret of the host, after a text.
     Secret {
-        /// The name.
+        /// The name of the secret.
         name: String,
         /// The text before it.
         prefix: String,
     },
 }
 
-/// An answer, redacted.
+/// A redacted response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// Its status.
+    /// The status code.
     pub status: u16,
-    /// Names in small letters.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The whole body.
     pub body: Vec<u8>,
@@ -52,15 +52,15 @@ pub struct Response {
     pub url: String,
 }
 
-/// Whether a text is a method that plugins may use: capitals, and neither `CONNECT`, which opens a tunnel, nor
-/// `TRACE`, which hands back what was sent.
+/// Whether a text is a method that plugins may use: capitals, and neither `CONNECT`, which opens a tunnel, nor `TRACE`,
+/// which returns the request.
 pub fn is_method(text: &str) -> bool {
     (1..=32).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_uppercase())
         && !["CONNECT", "TRACE"].contains(&text)
 }
 
-/// A header that carries a secret, still without it.
+/// A header that will carry a secret, without its value.
 #[derive(Debug, Clone)]
 pub(super) struct SecretHeader {
     pub(super) header: HeaderName,

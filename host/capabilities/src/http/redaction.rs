@@ -20,15 +20,15 @@ pub struct Redaction {
 /// A unit of an encoded secret. [`Sign::lengths`] matches its spellings.
 #[derive(Clone, Copy)]
 enum Sign {
-    /// A byte, as it is, in other case, or escaped as addresses, JSON and HTML do.
+    /// A byte: plain, in another case, or escaped as in URLs, JSON or HTML.
     Byte(u8),
-    /// A digit of base64, behind the line breaks of mails.
+    /// A base64 digit, possibly after a line break as in mails.
     Digit(u8),
 }
 
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The forms are the secrets.
+        // The forms contain the secrets.
         write!(f, "Redaction({} forms)", self.forms.len())
     }
 }
@@ -42,7 +42,7 @@ impl Redaction {
         Self { forms, begins }
     }
 
-    /// Whether there is nothing to find.
+    /// Whether there are no secrets to find.
     pub fn is_idle(&self) -> bool {
         self.forms.is_empty()
     }
@@ -71,7 +71,7 @@ impl Redaction {
         kept
     }
 
-    /// As [`Redaction::bytes`], for a text.
+    /// Like [`Redaction::bytes`], for a text.
     pub fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.bytes(text.as_bytes().to_vec())).into_owned()
     }
@@ -137,7 +137,7 @@ impl Sign {
     }
 }
 
-/// A byte as it is, or escaped.
+/// Matches a byte, plain or escaped.
 fn escaped(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     let Some(first) = bytes.first() else { return };
     if first.eq_ignore_ascii_case(&byte) || (*first == b'+' && byte == b' ') {
@@ -164,7 +164,7 @@ fn breaks(bytes: &[u8]) -> usize {
     at
 }
 
-/// Two hexadecimal digits.
+/// Parses two hexadecimal digits.
 fn pair(bytes: &[u8]) -> Option<u8> {
     let digits = std::str::from_utf8(bytes.get(..2)?).ok()?;
     u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
@@ -184,7 +184,7 @@ fn in_an_address(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     }
 }
 
-/// `\/`, `\u002f` and `\x2f`.
+/// Matches `\/`, `\u002f` and `\x2f`.
 fn in_json(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     match &bytes[1..] {
         [b'u', b'0', b'0', rest @ ..] if pair(rest) == Some(byte) => found(6),
@@ -194,7 +194,7 @@ fn in_json(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     }
 }
 
-/// `&amp;`, `&#38;` and `&#x26;`.
+/// Matches `&amp;`, `&#38;` and `&#x26;`.
 fn in_html(byte: u8, bytes: &[u8], found: &mut dyn FnMut(usize)) {
     const LONGEST: usize = 12;
     let Some(end) = bytes.iter().take(LONGEST).position(|byte| *byte == b';') else { return };

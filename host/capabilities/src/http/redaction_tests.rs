@@ -16,7 +16,7 @@ fn redacted(value: &str, text: &str) -> String {
 const KEY: &str = "sk-a/b+c=d&e\"f 0123";
 
 #[test]
-fn a_secret_is_found_in_every_form_in_which_servers_quote_it() {
+fn a_secret_is_found_in_every_encoding_that_servers_use() {
     for (form, quoted) in [
         ("plain", r#"sk-a/b+c=d&e"f 0123"#),
         ("in other case", r#"SK-A/B+C=D&E"F 0123"#),
@@ -32,7 +32,7 @@ fn a_secret_is_found_in_every_form_in_which_servers_quote_it() {
     ] {
         let text = format!("<< {quoted} >>");
         let found = redacted(KEY, &text);
-        // The last digit of the hexadecimal form is missing above: then it is another value.
+        // This hexadecimal form lacks its last digit, so it is another value.
         let expected = if form == "in hexadecimal digits" { text.as_str() } else { "<< [REDACTED] >>" };
         assert_eq!(found, expected, "{form}");
     }
@@ -40,7 +40,7 @@ fn a_secret_is_found_in_every_form_in_which_servers_quote_it() {
 }
 
 #[test]
-fn a_secret_is_found_in_base64_wherever_it_stands() {
+fn a_secret_is_found_in_base64_at_any_alignment() {
     for (encoded, what) in [
         ("c2stYS9iK2M9ZCZlImYgMDEyMw==", "alone"),
         ("dXNlcjpzay1hL2IrYz1kJmUiZiAwMTIz", "behind `user:`"),
@@ -54,7 +54,7 @@ fn a_secret_is_found_in_base64_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_no_secret_stays_as_it_is() {
+fn other_text_is_unchanged() {
     let bytes: Vec<u8> = (0..=255).collect();
     assert_eq!(Redaction::of(&[secret(KEY)]).bytes(bytes.clone()), bytes);
     assert!(Redaction::of(&[]).is_idle() && Redaction::default().text(KEY) == KEY);
@@ -84,7 +84,7 @@ fn encode(bytes: &[u8]) -> String {
 
 proptest! {
     #[test]
-    fn no_form_of_a_secret_gets_through(
+    fn every_encoded_secret_is_found(
         value in "[ -~]{1}[!-~]{10,40}[!-~]",
         before in "[ -~]{0,9}",
         after in "[ -~]{0,9}",
@@ -108,7 +108,7 @@ proptest! {
         prop_assert!(!redaction.text(&plain).contains(&value));
         let encoded = encode(plain.as_bytes());
         let found = redaction.text(&encoded);
-        // What is left on either side are characters that share bits with the surroundings.
+        // The characters left on either side share bits with the surrounding text.
         prop_assert!(found.contains(REDACTED), "{encoded}");
         let url_safe = encoded.replace('+', "-").replace('/', "_");
         prop_assert!(redaction.finds(url_safe.as_bytes()), "{url_safe}");

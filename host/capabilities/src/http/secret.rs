@@ -1,4 +1,4 @@
-//! Secrets that the host puts into requests, each for one audience.
+//! Secrets that the host puts into requests, each restricted to one audience.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_kept_out_of_answers_is_not_sent() {
+    fn a_value_that_redaction_could_not_find_is_not_sent() {
         let audience: Site = "https://api.example.org/".parse().unwrap();
         let of = |value: Option<&str>| Secret::new("k".into(), "K".into(), audience.clone(), value.map(str::to_owned));
         let long = "x".repeat(4097);

@@ -42,7 +42,7 @@ pub enum SiteError {
     Surplus {
         /// The text.
         text: String,
-        /// The part.
+        /// The surplus part.
         what: &'static str,
     },
     /// The star is at a wrong place.

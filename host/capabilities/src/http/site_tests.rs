@@ -9,7 +9,7 @@ fn site(text: &str) -> Site {
 }
 
 #[test]
-fn a_site_is_written_in_one_way() {
+fn a_site_has_one_canonical_form() {
     for (text, written) in [
         ("https://api.example.org", "https://api.example.org/"),
         ("https://API.Example.ORG:443/v1", "https://api.example.org/v1/"),
@@ -28,7 +28,7 @@ fn a_site_is_written_in_one_way() {
 }
 
 #[test]
-fn what_grants_more_than_it_says_is_no_site() {
+fn a_text_that_grants_more_than_it_says_is_not_a_site() {
     for text in [
         "",
         "example.org",
@@ -67,9 +67,9 @@ fn what_grants_more_than_it_says_is_no_site() {
     }
 }
 
-/// What a path, a host and a port may be dressed up as. The client sends by the same parser.
+/// Addresses that disguise their path, host or port. The client uses the same parser.
 #[test]
-fn an_address_lies_in_a_site_only_if_every_reading_of_it_does() {
+fn an_address_belongs_to_a_site_only_if_every_reading_of_it_does() {
     let grant = "https://api.example.org/v1/";
     for (text, admitted) in [
         ("https://api.example.org/v1", true),
@@ -140,7 +140,7 @@ fn an_address_lies_in_a_site_only_if_every_reading_of_it_does() {
 }
 
 #[test]
-fn an_address_by_its_numbers_is_the_same_in_every_notation() {
+fn a_numeric_address_is_the_same_in_every_notation() {
     let grant = site("http://127.0.0.1:8080/");
     for (text, admitted) in [
         ("http://127.0.0.1:8080/x", true),
@@ -160,7 +160,7 @@ fn an_address_by_its_numbers_is_the_same_in_every_notation() {
 }
 
 #[test]
-fn a_star_stands_for_what_is_below_a_domain_and_not_for_it() {
+fn a_star_matches_hosts_below_a_domain_but_not_the_domain() {
     let grant = site("https://*.example.org/");
     for (text, admitted) in [
         ("https://a.example.org/", true),
@@ -207,14 +207,14 @@ fn addresses() -> impl Strategy<Value = Url> {
 
 proptest! {
     #[test]
-    fn to_cover_is_to_admit_all_that_the_other_admits(one in sites(), other in sites(), url in addresses()) {
+    fn a_covering_site_admits_everything_that_the_covered_one_admits(one in sites(), other in sites(), url in addresses()) {
         if one.covers(&other) && other.admits(&url) {
             prop_assert!(one.admits(&url), "{one} covers {other}, which admits {url}");
         }
     }
 
     #[test]
-    fn what_two_sites_share_is_what_both_admit(one in sites(), other in sites(), url in addresses()) {
+    fn the_intersection_admits_exactly_what_both_sites_admit(one in sites(), other in sites(), url in addresses()) {
         let both = one.admits(&url) && other.admits(&url);
         prop_assert_eq!(one.meet(&other).is_some_and(|meet| meet.admits(&url)), both, "{} and {}: {}", one, other, url);
         if let Some(meet) = one.meet(&other) {
@@ -223,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_admitted_is_below_the_path_however_it_is_decoded(one in sites(), url in addresses()) {
+    fn an_admitted_address_is_below_the_path_in_every_decoding(one in sites(), url in addresses()) {
         if one.admits(&url) && !one.path.is_empty() {
             let mut path = url.path().to_owned();
             for _ in 0..6 {
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parser_panic(text in "\\PC{0,40}", url in "https?://[a-z.*%0-9\\\\/@:;]{0,30}") {
+    fn the_parser_never_panics(text in "\\PC{0,40}", url in "https?://[a-z.*%0-9\\\\/@:;]{0,30}") {
         for text in [text, url] {
             if let Ok(site) = text.parse::<Site>() {
                 prop_assert_eq!(site.to_string().parse::<Site>(), Ok(site));

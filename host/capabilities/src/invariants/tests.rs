@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What grants and addresses are put together from: what is harmless, and what was ever used to dress one up as another.
+/// The parts of grants and addresses: harmless ones, and known tricks to disguise one address as another.
 fn host() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
@@ -48,9 +48,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn whatever_a_grant_admits_is_what_its_text_names(grant in grant(), other in grant(), address in address()) {
+    fn a_grant_admits_only_addresses_that_its_text_names(grant in grant(), other in grant(), address in address()) {
         granted(&grant, &other, &address);
-        // Itself with something behind it is what is most often asked for.
+        // The most common address is the grant itself with a suffix.
         granted(&grant, &other, &format!("{grant}/{}", address.rsplit('/').next().unwrap_or_default()));
     }
 
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_somebodys_own_is_public_in_no_notation(bits: u128, block in 0..6usize) {
+    fn private_addresses_are_not_public_in_any_notation(bits: u128, block in 0..6usize) {
         let block = [0, 0x0a00_0000, 0x7f00_0000, 0xa9fe_0000, 0xac10_0000, 0xc0a8_0000][block];
         public(bits);
         public(block | (bits & 0xffff));

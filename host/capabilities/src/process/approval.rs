@@ -8,7 +8,7 @@ use crate::fault::Fault;
 /// Why a granted action was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The user said no.
+    /// The user refused.
     User,
     /// The configuration forbids it.
     Configuration,
@@ -27,7 +27,7 @@ impl Refusal {
     }
 }
 
-/// Asks whether a plugin may run a program.
+/// Decides whether a plugin may run a program.
 #[async_trait]
 pub trait Approval: Send + Sync {
     /// Waits for the user's answer, if one is needed and `attended` allows a question. An error has the kind `denied` and the

@@ -10,19 +10,19 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::group::Group;
-use super::kept::Kept;
+use super::kept::Captured;
 use super::{End, Exit, GRACE, Run, shown};
 use crate::fault::{Fault, FaultKind};
 
 /// Runs a program for at most `time`. When the future is dropped, the program and its group are ended.
 pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
     let (reply, answer) = oneshot::channel();
-    tokio::spawn(async move { attend(run, time, reply).await });
+    tokio::spawn(async move { run_to_end(run, time, reply).await });
     let lost = || Fault::new(FaultKind::Failed, "io", "the program was lost: this process is about to end");
     answer.await.unwrap_or_else(|_| Err(lost()))
 }
 
-async fn attend(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
+async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
     let mut child = match start(&run) {
         Ok(child) => child,
         Err(error) => {
@@ -74,7 +74,7 @@ fn start(run: &Run) -> std::io::Result<Child> {
 
 fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
     let status = status.map_err(|error| {
-        Fault::new(FaultKind::Failed, "io", format!("it cannot be told how the program ended: {error}"))
+        Fault::new(FaultKind::Failed, "io", format!("the exit status of the program is unknown: {error}"))
     })?;
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -96,14 +96,14 @@ fn feed(child: &mut Child, input: Vec<u8>) -> JoinHandle<()> {
 
 /// An output. It is read at once, so that the program never waits for a reader.
 struct Capture {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Captured>>,
     reading: JoinHandle<()>,
     ended: tokio::sync::watch::Receiver<bool>,
 }
 
 impl Capture {
     fn of(pipe: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
-        let kept = Arc::<Mutex<Kept>>::default();
+        let kept = Arc::<Mutex<Captured>>::default();
         let (end, ended) = tokio::sync::watch::channel(false);
         let into = Arc::clone(&kept);
         let reading = tokio::spawn(async move {

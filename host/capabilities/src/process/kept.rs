@@ -8,18 +8,18 @@ const HALF: usize = MAX_OUTPUT / 2;
 
 /// Adds the next bytes.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Captured {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
 }
 
-impl Kept {
+impl Captured {
     pub(super) fn take_in(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(HALF - self.head.len()));
         self.head.extend_from_slice(head);
-        // Of a piece that is longer than what is kept, only its end matters.
+        // Of a very long piece, only the end matters.
         let rest = &rest[rest.len().saturating_sub(HALF)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(HALF);
         self.tail.drain(..excess);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     fn kept(pieces: &[Vec<u8>]) -> (Vec<u8>, bool) {
-        let mut kept = Kept::default();
+        let mut kept = Captured::default();
         for piece in pieces {
             kept.take_in(piece);
             assert!(kept.head.len() <= HALF && kept.tail.len() <= HALF);
@@ -58,7 +58,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn what_is_kept_is_the_beginning_and_the_end_however_it_is_cut(
+        fn beginning_and_end_are_kept_however_the_output_is_split(
             pieces in prop::collection::vec((0_u8..255, 0_usize..400_000), 0..12)
         ) {
             let pieces: Vec<Vec<u8>> = pieces.into_iter().map(|(byte, count)| vec![byte; count]).collect();

@@ -15,7 +15,7 @@ pub(super) fn program(program: &str, host: &Host<'_>) -> Result<PathBuf, Fault> 
             Err(not_found(program, "nothing there can be run"))
         };
     }
-    // `./x`, `../x` and `x/y` would depend on the folder, and so on what a plugin may write there.
+    // `./x`, `../x` and `x/y` depend on the working directory, where a plugin might write.
     let plain = path.components().eq([Component::Normal(program.as_ref())]);
     if !plain || program.contains(['/', '\\', '\0']) {
         return Err(not_found(program, "a program is a plain name or an absolute path"));
@@ -40,7 +40,7 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
-/// A directory below one of the folders, links included.
+/// A directory below one of the granted folders, with links resolved.
 pub(super) fn folder(folders: &[Folder], root: &str, relative: &str) -> Result<PathBuf, Fault> {
     let Some(granted) = folders.iter().find(|folder| folder.name == root) else {
         let names: Vec<&str> = folders.iter().map(|folder| folder.name.as_str()).collect();

@@ -18,13 +18,13 @@ impl Approval for Yes {
     }
 }
 
-/// A workspace with a folder `sub`, a folder of programs, and a key in the host's environment.
-struct Ground {
+/// A workspace with a folder `sub`, a folder of programs, and an API key in the host's environment.
+struct Fixture {
     folder: tempfile::TempDir,
     variables: HashMap<&'static str, OsString>,
 }
 
-impl Ground {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["work/sub", "work/home", "bin", "outside"] {
@@ -41,7 +41,7 @@ impl Ground {
         .unwrap();
         let variables = HashMap::from([
             ("PATH", path),
-            ("HOME", "/home/somebody".into()),
+            ("HOME", "/home/user".into()),
             ("EXAMPLE_API_KEY", "sk-not-to-be-seen".into()),
             ("EDITOR", "vi".into()),
             ("TERM", "xterm".into()),
@@ -76,7 +76,7 @@ impl Ground {
         }
     }
 
-    /// What a shell does with a script.
+    /// Runs a shell script.
     async fn shell(&self, script: &str, input: &[u8], time: Duration) -> Exit {
         let order = Order { input: input.to_vec(), ..order("sh", &["-c", script]) };
         run(self.find(self.grant(&["sh"]), order).unwrap(), time).await.unwrap()
@@ -96,32 +96,33 @@ fn order(program: &str, arguments: &[&str]) -> Order {
 const LONG: Duration = Duration::from_secs(60);
 
 fn is_alive(pid: &str) -> bool {
-    // A process that nobody has waited for yet is dead all the same.
+    // A zombie process is dead.
     let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Waits until the process is gone; a test that waits in vain fails.
+/// Waits until the process is gone, and fails if it stays alive.
 fn dies(pid: &str) {
     let until = Instant::now() + LONG;
     while is_alive(pid) {
-        assert!(Instant::now() < until, "{pid} lives on");
+        assert!(Instant::now() < until, "{pid} is still alive");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn only_what_was_granted_by_that_very_name_is_found() {
-    let ground = Ground::new();
-    ground.script("bin/tool", "true");
-    ground.script("work/planted", "true");
-    ground.script("work/tool", "true");
-    fs::write(ground.at("bin/data"), "not a program").unwrap();
-    fs::create_dir(ground.at("bin/folder")).unwrap();
-    let absolute = ground.at("bin/tool").display().to_string();
-    let grant = || ground.grant(&["tool", "planted", "./tool", "../bin/tool", "data", "folder", "", ".", "..", "a\0b"]);
-    // Not the one in the workspace, which an empty, a `.` or any relative entry of PATH would find.
-    assert_eq!(ground.find(grant(), order("tool", &[])).unwrap().path, ground.at("bin/tool"));
+fn only_a_granted_name_is_found() {
+    let fixture = Fixture::new();
+    fixture.script("bin/tool", "true");
+    fixture.script("work/planted", "true");
+    fixture.script("work/tool", "true");
+    fs::write(fixture.at("bin/data"), "not a program").unwrap();
+    fs::create_dir(fixture.at("bin/folder")).unwrap();
+    let absolute = fixture.at("bin/tool").display().to_string();
+    let grant =
+        || fixture.grant(&["tool", "planted", "./tool", "../bin/tool", "data", "folder", "", ".", "..", "a\0b"]);
+    // Not the file in the workspace, which an empty, a `.` or a relative entry of PATH would find.
+    assert_eq!(fixture.find(grant(), order("tool", &[])).unwrap().path, fixture.at("bin/tool"));
     for (program, code) in [
         (absolute.as_str(), "not-granted"),
         ("sh", "not-granted"),
@@ -138,35 +139,35 @@ fn only_what_was_granted_by_that_very_name_is_found() {
         ("..", "not-found"),
         ("a\0b", "not-found"),
     ] {
-        assert_eq!(ground.find(grant(), order(program, &[])).unwrap_err().code, code, "{program:?}");
+        assert_eq!(fixture.find(grant(), order(program, &[])).unwrap_err().code, code, "{program:?}");
     }
-    assert_eq!(ground.find(ground.grant(&[&absolute]), order(&absolute, &[])).unwrap().path, ground.at("bin/tool"));
+    assert_eq!(fixture.find(fixture.grant(&[&absolute]), order(&absolute, &[])).unwrap().path, fixture.at("bin/tool"));
 }
 
 #[test]
-fn a_link_is_told_with_what_it_leads_to() {
-    let ground = Ground::new();
-    symlink("/bin/sh", ground.at("bin/innocent")).unwrap();
-    symlink(ground.at("bin/nothing"), ground.at("bin/dangling")).unwrap();
-    let run = ground.find(ground.grant(&["innocent"]), order("innocent", &[])).unwrap();
-    assert_eq!(run.path, ground.at("bin/innocent"));
+fn a_linked_program_is_reported_with_its_target() {
+    let fixture = Fixture::new();
+    symlink("/bin/sh", fixture.at("bin/innocent")).unwrap();
+    symlink(fixture.at("bin/nothing"), fixture.at("bin/dangling")).unwrap();
+    let run = fixture.find(fixture.grant(&["innocent"]), order("innocent", &[])).unwrap();
+    assert_eq!(run.path, fixture.at("bin/innocent"));
     assert_eq!(run.real, Path::new("/bin/sh").canonicalize().unwrap());
-    let error = ground.find(ground.grant(&["dangling"]), order("dangling", &[])).unwrap_err();
+    let error = fixture.find(fixture.grant(&["dangling"]), order("dangling", &[])).unwrap_err();
     assert_eq!(error.code, "not-found");
 }
 
 #[test]
 fn a_folder_never_leaves_its_root() {
-    let ground = Ground::new();
-    symlink(ground.at("outside"), ground.at("work/escape")).unwrap();
-    symlink(ground.at("work/sub"), ground.at("work/inside")).unwrap();
-    symlink(ground.at("work/home"), ground.at("work/to-home")).unwrap();
-    fs::write(ground.at("work/file"), "").unwrap();
+    let fixture = Fixture::new();
+    symlink(fixture.at("outside"), fixture.at("work/escape")).unwrap();
+    symlink(fixture.at("work/sub"), fixture.at("work/inside")).unwrap();
+    symlink(fixture.at("work/home"), fixture.at("work/to-home")).unwrap();
+    fs::write(fixture.at("work/file"), "").unwrap();
     let find = |root: &str, folder: &str| {
         let order = Order { root: root.to_owned(), folder: folder.to_owned(), ..order("sh", &[]) };
-        ground.find(ground.grant(&["sh"]), order).map(|run| run.folder)
+        fixture.find(fixture.grant(&["sh"]), order).map(|run| run.folder)
     };
-    let work = ground.at("work").canonicalize().unwrap();
+    let work = fixture.at("work").canonicalize().unwrap();
     for (folder, found) in
         [("", work.clone()), (".", work.clone()), ("sub", work.join("sub")), ("inside", work.join("sub"))]
     {
@@ -179,8 +180,8 @@ fn a_folder_never_leaves_its_root() {
 }
 
 #[test]
-fn what_no_program_can_be_given_is_refused_before_anybody_is_asked() {
-    let ground = Ground::new();
+fn invalid_arguments_and_input_are_refused_before_the_user_is_asked() {
+    let fixture = Fixture::new();
     let long = "x".repeat(MAX_ARGUMENT_BYTES);
     for (arguments, input, code) in [
         (vec!["a\0b"], 0, "nul"),
@@ -189,76 +190,76 @@ fn what_no_program_can_be_given_is_refused_before_anybody_is_asked() {
         (vec![], MAX_INPUT + 1, "too-long"),
     ] {
         let order = Order { input: vec![0; input], ..order("sh", &arguments) };
-        assert_eq!(ground.find(ground.grant(&["sh"]), order).unwrap_err().code, code);
+        assert_eq!(fixture.find(fixture.grant(&["sh"]), order).unwrap_err().code, code);
     }
 }
 
 #[tokio::test]
-async fn arguments_and_input_arrive_as_they_are() {
-    let ground = Ground::new();
+async fn arguments_and_input_arrive_unchanged() {
+    let fixture = Fixture::new();
     let arguments = ["a\nb", "; touch evil", "$(touch evil)", "*", "", "-rf", "ü"];
-    ground.script("bin/tool", "for each; do printf '<%s>' \"$each\"; done; cat; echo oops >&2; exit 7");
+    fixture.script("bin/tool", "for each; do printf '<%s>' \"$each\"; done; cat; echo oops >&2; exit 7");
     let order = Order { input: b"said\0so".to_vec(), ..order("tool", &arguments) };
-    let exit = run(ground.find(ground.grant(&["tool"]), order).unwrap(), LONG).await.unwrap();
+    let exit = run(fixture.find(fixture.grant(&["tool"]), order).unwrap(), LONG).await.unwrap();
     let expected = "<a\nb><; touch evil><$(touch evil)><*><><-rf><ü>said\0so";
     assert_eq!(String::from_utf8(exit.output).unwrap(), expected);
     assert_eq!((exit.end, exit.errors.as_slice(), exit.truncated), (End::Exited(7), b"oops\n".as_slice(), false));
-    assert!(!ground.at("work/evil").exists());
+    assert!(!fixture.at("work/evil").exists());
 }
 
 #[tokio::test]
 async fn the_environment_is_small_and_has_no_key() {
-    let ground = Ground::new();
-    let mut run_ = ground.find(ground.grant(&["env"]), order("env", &[])).unwrap();
+    let fixture = Fixture::new();
+    let mut run_ = fixture.find(fixture.grant(&["env"]), order("env", &[])).unwrap();
     let exit = run(run_.clone(), LONG).await.unwrap();
     let text = String::from_utf8(exit.output).unwrap();
     let mut names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
     names.sort_unstable();
     assert_eq!(names, ["EDITOR", "HOME", "PATH", "TERM"], "{text}");
     assert!(text.contains("TERM=dumb") && !text.contains("sk-"), "{text}");
-    // PATH has no entry that depends on the folder.
+    // PATH has no entry that depends on the working directory.
     let path = text.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
     assert!(std::env::split_paths(path).all(|folder| folder.is_absolute()), "{path}");
     run_.environment.clear();
-    assert_eq!(run(run_, LONG).await.unwrap().output, b"", "the host's own environment came through");
+    assert_eq!(run(run_, LONG).await.unwrap().output, b"", "the program got the host's environment");
 }
 
 #[tokio::test]
-async fn a_flood_is_read_and_its_beginning_and_end_kept() {
-    let ground = Ground::new();
+async fn a_flood_of_output_is_cut_to_its_beginning_and_end() {
+    let fixture = Fixture::new();
     let script = "echo begin; head -c 30000000 /dev/zero; echo end; head -c 5000000 /dev/zero >&2";
-    let exit = ground.shell(script, b"", LONG).await;
+    let exit = fixture.shell(script, b"", LONG).await;
     assert_eq!((exit.end, exit.truncated), (End::Exited(0), true));
     assert!(exit.output.starts_with(b"begin\n") && exit.output.ends_with(b"end\n"));
     assert!(exit.output.len() < MAX_OUTPUT + 100 && exit.errors.len() < MAX_OUTPUT + 100);
 }
 
 #[tokio::test]
-async fn input_that_nobody_reads_holds_nothing_up() {
-    let ground = Ground::new();
-    let exit = ground.shell("echo done", &vec![b'x'; MAX_INPUT], LONG).await;
+async fn unread_input_blocks_nothing() {
+    let fixture = Fixture::new();
+    let exit = fixture.shell("echo done", &vec![b'x'; MAX_INPUT], LONG).await;
     assert_eq!((exit.end, exit.output.as_slice()), (End::Exited(0), b"done\n".as_slice()));
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_program_that_ended_is_ended_too() {
-    let ground = Ground::new();
-    let exit = ground.shell("sleep 600 & echo $!", b"", LONG).await;
+async fn processes_that_outlive_their_program_are_ended_too() {
+    let fixture = Fixture::new();
+    let exit = fixture.shell("sleep 600 & echo $!", b"", LONG).await;
     assert_eq!(exit.end, End::Exited(0));
     dies(&String::from_utf8(exit.output).unwrap());
 }
 
 #[tokio::test]
-async fn a_program_that_takes_too_long_is_asked_to_end_and_then_made_to() {
-    let ground = Ground::new();
+async fn a_program_that_takes_too_long_is_terminated_and_then_killed() {
+    let fixture = Fixture::new();
     let polite =
-        ground.shell("trap 'echo bye; exit 0' TERM; echo $$; sleep 600 & wait", b"", Duration::from_millis(300));
+        fixture.shell("trap 'echo bye; exit 0' TERM; echo $$; sleep 600 & wait", b"", Duration::from_millis(300));
     let polite = polite.await;
     assert_eq!(polite.end, End::TimedOut);
     assert!(String::from_utf8(polite.output).unwrap().ends_with("bye\n"));
-    // This one does not listen, and neither does its child, which holds the outputs open.
+    // This one ignores the signal, and so does its child, which holds the outputs open.
     let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$; while :; do sleep 600; done' & echo $$; while :; do sleep 600; done";
-    let deaf = ground.shell(script, b"", Duration::from_millis(300)).await;
+    let deaf = fixture.shell(script, b"", Duration::from_millis(300)).await;
     assert_eq!(deaf.end, End::TimedOut);
     let output = String::from_utf8(deaf.output).unwrap();
     assert_eq!(output.lines().count(), 2, "{output}");
@@ -266,19 +267,19 @@ async fn a_program_that_takes_too_long_is_asked_to_end_and_then_made_to() {
 }
 
 #[tokio::test]
-async fn a_signal_of_somebody_else_is_told() {
-    let ground = Ground::new();
-    assert_eq!(ground.shell("kill -9 $$", b"", LONG).await.end, End::Killed(9));
+async fn a_foreign_signal_is_reported() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.shell("kill -9 $$", b"", LONG).await.end, End::Killed(9));
 }
 
 #[tokio::test]
-async fn a_program_ends_when_nobody_waits_for_it_any_more() {
-    let ground = Ground::new();
+async fn a_program_ends_when_its_caller_goes_away() {
+    let fixture = Fixture::new();
     let script = "trap '' TERM; echo $$ > pid.part; mv pid.part pid; while :; do sleep 600; done";
     let pid = {
-        let waiting = ground.shell(script, b"", LONG);
+        let waiting = fixture.shell(script, b"", LONG);
         tokio::pin!(waiting);
-        let file = ground.at("work/pid");
+        let file = fixture.at("work/pid");
         loop {
             tokio::select! {
                 exit = &mut waiting => panic!("it ended: {exit:?}"),
@@ -291,17 +292,17 @@ async fn a_program_ends_when_nobody_waits_for_it_any_more() {
     };
     let until = Instant::now() + LONG;
     while is_alive(&pid) {
-        assert!(Instant::now() < until, "{pid} lives on");
+        assert!(Instant::now() < until, "{pid} is still alive");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_program_after_all_is_told() {
-    let ground = Ground::new();
-    fs::write(ground.at("bin/broken"), "#!/nowhere/at/all\n").unwrap();
-    fs::set_permissions(ground.at("bin/broken"), fs::Permissions::from_mode(0o755)).unwrap();
-    let found = ground.find(ground.grant(&["broken"]), order("broken", &[])).unwrap();
+async fn a_file_that_cannot_be_executed_is_reported() {
+    let fixture = Fixture::new();
+    fs::write(fixture.at("bin/broken"), "#!/nowhere/at/all\n").unwrap();
+    fs::set_permissions(fixture.at("bin/broken"), fs::Permissions::from_mode(0o755)).unwrap();
+    let found = fixture.find(fixture.grant(&["broken"]), order("broken", &[])).unwrap();
     let error = run(found, LONG).await.unwrap_err();
     assert_eq!((error.kind, error.code.as_str()), (FaultKind::Unavailable, "not-started"));
 }

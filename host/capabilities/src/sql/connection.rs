@@ -19,11 +19,11 @@ use super::{Budget, MAX_VALUE, Quota, SqlError};
 const SLICE: Duration = Duration::from_millis(50);
 /// Number of compiled statements that a connection caches.
 const STATEMENTS: usize = 64;
-/// Bytes of the write-ahead log that are left when it was read back into the database.
+/// The size in bytes to which the write-ahead log is truncated after a checkpoint.
 const LOG: i64 = 16 << 20;
 
-/// What the parser and the machine may take, each enough for what people write and far from where the stack ends or one
-/// step takes seconds.
+/// Limits of the parser and the virtual machine. Each is high enough for usual statements, and low enough that the stack
+/// does not overflow and no single step takes seconds.
 const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE as i32),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_VALUE as i32),
@@ -33,7 +33,7 @@ const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
     (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
-    // A pattern of many stars takes time by the square of its length, in one step.
+    // A pattern with many wildcards takes quadratic time in a single step.
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
     (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 10_000),
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 32),
@@ -45,7 +45,7 @@ pub(super) struct Guarded {
     pub(super) connection: Connection,
     pub(super) gate: Arc<Gate>,
     pub(super) watch: Arc<Watch>,
-    /// The pool's, when it was opened.
+    /// The generation of the pool when it was opened.
     pub(super) generation: u64,
 }
 
@@ -57,7 +57,7 @@ impl Guarded {
         budget: &Budget,
         generation: u64,
     ) -> Result<Self, Failure> {
-        patiently(budget, || settle(&connection, quota))?;
+        retry_while_busy(budget, || settle(&connection, quota))?;
         let (gate, watch) = (Arc::<Gate>::default(), Arc::<Watch>::default());
         let own = Arc::clone(&gate);
         connection.authorizer(Some(move |context: AuthContext<'_>| own.judge(&context)))?;
@@ -86,8 +86,8 @@ impl Guarded {
 
 /// Creates a missing file that only its owner can open.
 ///
-/// A file that is there is never opened but by SQLite: closing it would release the locks that SQLite has on it in this
-/// process. So while this makes one, nobody else in this process may be opening it.
+/// An existing file is only opened by SQLite: opening and closing it here would release SQLite's locks on it in this
+/// process. Therefore no other thread may be opening the file while this function creates one.
 pub(super) fn create(path: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::File(path.to_owned(), error);
     if let Some(folder) = path.parent() {
@@ -97,8 +97,8 @@ pub(super) fn create(path: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made.map(drop).map_err(failed),
     }
-    // Neither a link, since that leads to a file that is somebody else's, nor what is no file at all. A folder above it may
-    // be one: people keep their data where there is room.
+    // A link is refused, because it may point to a file of another user; so is anything that is not a regular file. A parent
+    // folder may be a link: people move their data to where they have space.
     match path.symlink_metadata().map_err(failed)?.file_type() {
         kind if kind.is_file() => Ok(()),
         kind if kind.is_symlink() => Err(failed(io::Error::other("it is a link; put the file itself there"))),
@@ -106,7 +106,7 @@ pub(super) fn create(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Opens the file, in the mode in which readers and a writer do not wait for each other.
+/// Opens the file in WAL mode, in which readers and a writer do not wait for each other.
 pub(super) fn open(path: &Path) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -116,7 +116,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Failure> {
         // On a file system without support for such a log, the default mode works too.
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }
-    // A process that ends loses nothing; a power cut may take the last transactions, each as a whole.
+    // A crash of the process loses nothing; a power failure may lose the last transactions, each completely.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", LOG)?;
     Ok(connection)
@@ -130,7 +130,7 @@ pub(super) fn open_in_memory() -> Result<Connection, Failure> {
 fn settle(connection: &Connection, quota: &Quota) -> Result<(), Failure> {
     for (config, on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
-        // The schema is not ours either: what it calls must be harmless by SQLite's own word.
+        // The plugin also wrote the schema, so it may only call functions that SQLite marks as innocuous.
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
         // A misspelled column is an error, not a string.
@@ -152,7 +152,7 @@ fn settle(connection: &Connection, quota: &Quota) -> Result<(), Failure> {
 }
 
 /// Tries again while other connections block the work, as long as the caller waits.
-pub(super) fn patiently<T>(budget: &Budget, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn retry_while_busy<T>(budget: &Budget, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     loop {
         match work() {
             Err(failure) if failure.is_busy() => {

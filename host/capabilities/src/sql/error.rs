@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 use super::{MAX_VALUE, Quota};
 use crate::fault::{Fault, FaultKind};
 
-/// How long a caller should wait before it tries a busy database again, in milliseconds.
+/// The suggested wait before a busy database is tried again, in milliseconds.
 const BUSY: u32 = 100;
 
 /// Why a call had no effect. Kind and code are those of the contract.
@@ -19,10 +19,10 @@ pub enum SqlError {
     /// Plugins may not do this.
     #[error("{0} is not open to plugins")]
     Refused(String),
-    /// `query` was given a statement that writes.
+    /// `query` got a statement that writes.
     #[error("the statement writes: `query` only reads; give it to `execute`")]
     Writes,
-    /// More than one statement in one text.
+    /// The text contains more than one statement.
     #[error("there is more than one statement in the text: give each to `execute` by itself")]
     Several,
     /// The text contains no statement.
@@ -43,7 +43,7 @@ pub enum SqlError {
         /// The limit in bytes.
         most: usize,
     },
-    /// No room is left.
+    /// The database is full.
     #[error("the database cannot grow: it may have {} MiB, and the disk must have room; delete what is not needed any more", bytes >> 20)]
     Full {
         /// The limit in bytes.
@@ -59,7 +59,7 @@ pub enum SqlError {
     #[error("the user no longer waits for this")]
     Cancelled,
     /// Other processes are using the database.
-    #[error("others were at work on the database all the time: try again in a moment")]
+    #[error("the database was in use by others all the time: try again in a moment")]
     Busy,
     /// The file is damaged.
     #[error(
@@ -69,7 +69,7 @@ pub enum SqlError {
     Damaged {
         /// Its path.
         place: String,
-        /// What was found.
+        /// What is wrong.
         detail: String,
     },
     /// The file cannot be used.
@@ -79,7 +79,7 @@ pub enum SqlError {
     File {
         /// Its path.
         place: String,
-        /// What the system said.
+        /// The system's error.
         detail: String,
     },
 }
@@ -101,7 +101,7 @@ impl SqlError {
         }
     }
 
-    /// The finer `code` of the contract.
+    /// The more specific `code` of the contract.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Statement(_) | Self::Refused(_) | Self::Writes | Self::Several | Self::Empty => "sql",
@@ -126,14 +126,14 @@ impl From<SqlError> for Fault {
 /// An error before the path of the database is known.
 #[derive(Debug)]
 pub(super) enum Failure {
-    Told(SqlError),
+    Known(SqlError),
     Sqlite(rusqlite::Error),
     File(PathBuf, std::io::Error),
 }
 
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
-        Self::Told(error)
+        Self::Known(error)
     }
 }
 
@@ -159,11 +159,11 @@ impl Failure {
         matches!(self.code(), Some(DatabaseCorrupt | NotADatabase | SystemIoFailure | CannotOpen | ReadOnly))
     }
 
-    pub(super) fn told(self, path: Option<&Path>, quota: &Quota) -> SqlError {
+    pub(super) fn into_sql_error(self, path: Option<&Path>, quota: &Quota) -> SqlError {
         let place =
             |path: Option<&Path>| path.map_or_else(|| "in memory".to_owned(), |path| path.display().to_string());
         let error = match self {
-            Self::Told(error) => return error,
+            Self::Known(error) => return error,
             Self::File(path, source) => {
                 return SqlError::File { place: place(Some(&path)), detail: source.to_string() };
             }
@@ -192,11 +192,11 @@ impl Failure {
 }
 
 /// Most characters of a message of SQLite, which may repeat a name of any length.
-const TOLD: usize = 1_000;
+const MAX_DETAIL: usize = 1_000;
 
 /// The message of SQLite, without the statement.
 fn detail(error: &rusqlite::Error) -> String {
-    let bounded = |text: &str| match text.char_indices().nth(TOLD) {
+    let bounded = |text: &str| match text.char_indices().nth(MAX_DETAIL) {
         Some((end, _)) => format!("{} …", &text[..end]),
         None => text.to_owned(),
     };

@@ -47,14 +47,14 @@ impl Gate {
     }
 }
 
-/// Of a connection, and which one serves a call is not the plugin's to know.
+/// Temporary objects belong to one connection, and a plugin cannot know which connection serves a call.
 const TEMPORARY: &str = "a temporary table, index, trigger or view";
 
 /// Some of these actions differ from allowed ones only by the schema.
 fn in_temporary(context: &AuthContext<'_>) -> Option<String> {
     use AuthAction::{Function, Read, Select, Update};
     let reads = matches!(context.action, Read { .. } | Select | Function { .. });
-    // Renaming a table looks whether something temporary names it.
+    // Renaming a table checks whether a temporary object names it.
     let renames = matches!(context.action, Update { table_name, .. } if table_name.starts_with("sqlite_temp_"));
     (context.database_name == Some("temp") && !reads && !renames).then(|| TEMPORARY.to_owned())
 }
@@ -67,14 +67,14 @@ fn refusal(action: AuthAction<'_>) -> Option<String> {
         Unknown, Update,
     };
     match action {
-        // `VACUUM` and `VACUUM INTO` attach a file too.
+        // `VACUUM` and `VACUUM INTO` also attach a file.
         Attach { .. } | Detach { .. } => Some("another database file".to_owned()),
         Transaction { .. } | Savepoint { .. } => {
             Some("a statement about transactions (all statements of one `execute` are one)".to_owned())
         }
         Pragma { pragma_name, pragma_value } => match pragma_name.to_ascii_lowercase().as_str() {
             "user_version" => None,
-            // FTS5 asks it on its own, to see whether its index has changed.
+            // FTS5 queries it by itself, to see whether its index has changed.
             "data_version" if pragma_value.is_none() => None,
             // So does `ALTER TABLE`, which checks existing rows; it only reads.
             "quick_check" => None,
@@ -84,7 +84,7 @@ fn refusal(action: AuthAction<'_>) -> Option<String> {
             let name = function_name.to_ascii_lowercase();
             match name.as_str() {
                 "load_extension" | "fts3_tokenizer" => Some(format!("the function `{name}`")),
-                // Its marks, of any length and as often as there are hits, go into one text that grows past every limit here.
+                // Its markers can have any length and are inserted at every hit, so the result could exceed every limit here.
                 "highlight" => Some("the function `highlight` (`snippet` is)".to_owned()),
                 _ => None,
             }
@@ -112,8 +112,8 @@ fn refusal(action: AuthAction<'_>) -> Option<String> {
     }
 }
 
-/// Tables of SQLite's own. The schema itself is left to SQLite, since whatever changes it comes by here: of what plugins
-/// write, it lets nothing pass that names that table.
+/// SQLite's own tables. The schema tables are excluded, because every change of the schema is reported here; SQLite itself
+/// refuses a plugin's statement that names them.
 fn protected(table: &str) -> Option<String> {
     let name = table.to_ascii_lowercase();
     let is_schema =

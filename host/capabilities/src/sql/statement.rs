@@ -6,7 +6,7 @@ use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, CachedStatement, Connection, params_from_iter};
 
-use super::connection::{Guarded, patiently};
+use super::connection::{Guarded, retry_while_busy};
 use super::error::Failure;
 use super::{Budget, MAX_VALUE, Quota, Rows, SqlError, Statement, Value};
 
@@ -18,14 +18,14 @@ const VALUE: usize = 16;
 impl Guarded {
     /// Runs one statement that only reads.
     pub(super) fn query(&mut self, statement: &Statement, budget: &Budget, quota: &Quota) -> Result<Rows, Failure> {
-        self.watched(budget, |connection| patiently(budget, || query(connection, statement, quota)))
+        self.watched(budget, |connection| retry_while_busy(budget, || query(connection, statement, quota)))
     }
 
     /// Runs all statements in one transaction.
     pub(super) fn execute(&mut self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, Failure> {
         let (gate, watch) = (&self.gate, &self.watch);
         let done = self.watched(budget, |connection| {
-            patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("BEGIN IMMEDIATE"))?))?;
+            retry_while_busy(budget, || Ok(gate.open_for(|| connection.execute_batch("BEGIN IMMEDIATE"))?))?;
             let mut changes = Vec::with_capacity(statements.len());
             for statement in statements {
                 // Small statements end before SQLite calls the progress handler, each of them and all together.
@@ -34,7 +34,7 @@ impl Guarded {
                 }
                 changes.push(execute(connection, statement)?);
             }
-            patiently(budget, || Ok(gate.open_for(|| connection.execute_batch("COMMIT"))?))?;
+            retry_while_busy(budget, || Ok(gate.open_for(|| connection.execute_batch("COMMIT"))?))?;
             Ok(changes)
         });
         if done.is_err() {
@@ -94,8 +94,8 @@ fn execute(connection: &Connection, statement: &Statement) -> Result<u64, Failur
     let mut rows = prepared.query(params_from_iter(&statement.params))?;
     while rows.next()?.is_some() {}
     drop(rows);
-    // Of a statement that changes no rows, SQLite has the number of the one before; and a full-text index that is made
-    // writes rows of its own.
+    // For a statement that changes no rows, SQLite reports the count of the previous one; and creating a full-text index
+    // writes internal rows.
     let changed = connection.total_changes() != before && !is_about_the_schema(&statement.sql);
     Ok(if changed { connection.changes() } else { 0 })
 }
@@ -143,13 +143,13 @@ fn prepare<'a>(connection: &'a Connection, sql: &'a str) -> Result<Prepared<'a>,
     let text = sql.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == ';');
     if !text.contains(';') && text.len() <= KEPT {
         let statement = connection.prepare_cached(text)?;
-        // Comments alone make a statement that does nothing, as do a few real ones; only those have a text.
+        // A text with only comments gives an empty statement. A few real statements look the same, but have a text.
         if statement.column_count() == 0 && statement.readonly() && statement.expanded_sql().is_none() {
             return Err(SqlError::Empty.into());
         }
         return Ok(Prepared::Kept(statement));
     }
-    // One after the other: compiling all that follow, to see that nothing does, takes a stack frame for each.
+    // One after the other: compiling all further statements to see whether there are any needs a stack frame for each.
     let mut batch = Batch::new(connection, text);
     let statement = batch.next()?.ok_or(SqlError::Empty)?;
     match batch.next() {

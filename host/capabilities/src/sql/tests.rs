@@ -31,7 +31,7 @@ fn number(database: &Database, sql: &str) -> i64 {
     }
 }
 
-/// A file of its own, with a table that has one row.
+/// A database in a temporary file, with a table of one row.
 fn with_a_row() -> (tempfile::TempDir, Arc<Database>) {
     let home = tempfile::tempdir().unwrap();
     let database = Database::at(home.path().join("data/mine/plugin.db"));
@@ -44,7 +44,7 @@ fn with_a_row() -> (tempfile::TempDir, Arc<Database>) {
 }
 
 #[test]
-fn values_of_every_kind_come_back_as_they_were_given() {
+fn values_of_every_kind_are_returned_unchanged() {
     let database = Database::in_memory();
     execute(&database, &["CREATE TABLE kept (a, b, c, d, e)"]).unwrap();
     let values = [
@@ -62,7 +62,7 @@ fn values_of_every_kind_come_back_as_they_were_given() {
 }
 
 #[test]
-fn each_statement_says_how_many_rows_it_changed() {
+fn each_statement_reports_how_many_rows_it_changed() {
     let database = Database::in_memory();
     let changed = execute(
         &database,
@@ -80,7 +80,7 @@ fn each_statement_says_how_many_rows_it_changed() {
 }
 
 #[test]
-fn statements_take_effect_together_or_not_at_all() {
+fn statements_take_effect_all_or_none() {
     let (_home, database) = with_a_row();
     for bad in ["INSERT INTO kept VALUES (2, 'a'), (2, 'b')", "INSERT INTO missing VALUES (1)", "nonsense", ""] {
         let error = execute(&database, &["CREATE TABLE half (id)", "DELETE FROM kept", bad]).unwrap_err();
@@ -91,7 +91,7 @@ fn statements_take_effect_together_or_not_at_all() {
 }
 
 #[test]
-fn a_full_text_index_works_with_all_that_belongs_to_it() {
+fn a_full_text_index_works_with_its_vocabulary_and_triggers() {
     let (_home, database) = with_a_row();
     execute(
         &database,
@@ -122,7 +122,7 @@ fn a_full_text_index_works_with_all_that_belongs_to_it() {
 }
 
 #[test]
-fn schemas_change_as_they_do_elsewhere() {
+fn schema_changes_work() {
     let database = Database::in_memory();
     let statements = [
         "CREATE TABLE a (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, more TEXT DEFAULT 'x') STRICT",
@@ -149,7 +149,7 @@ fn schemas_change_as_they_do_elsewhere() {
     assert_eq!(number(&database, "SELECT count(*) FROM b"), 0);
 }
 
-/// What no plugin may say, and what the message must name.
+/// Statements that plugins may not run, and what the message must name.
 const REFUSED: &[(&str, &str)] = &[
     ("ATTACH '/etc/passwd' AS other", "another database"),
     ("ATTACH ':memory:' AS other", "another database"),
@@ -194,7 +194,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_plugins_may_not_say_is_refused_and_changes_nothing() {
+fn forbidden_statements_are_refused_and_change_nothing() {
     let (_home, database) = with_a_row();
     execute(&database, &["CREATE VIRTUAL TABLE words USING fts5 (text)", "INSERT INTO words VALUES ('tea')"]).unwrap();
     for (sql, part) in REFUSED {
@@ -208,11 +208,15 @@ fn what_plugins_may_not_say_is_refused_and_changes_nothing() {
         assert_eq!(number(&database, "SELECT count(*) FROM kept"), 1, "{sql}");
         assert_eq!(number(&database, "SELECT count(*) FROM words WHERE words MATCH 'tea'"), 1, "{sql}");
     }
-    assert_eq!(fs::read_dir(database.path().unwrap().parent().unwrap()).unwrap().count(), 3, "it, its log, its index");
+    assert_eq!(
+        fs::read_dir(database.path().unwrap().parent().unwrap()).unwrap().count(),
+        3,
+        "the database, its log and its index"
+    );
 }
 
 #[test]
-fn tables_of_sqlites_own_cannot_be_written_to_mislead_it() {
+fn sqlites_own_tables_cannot_be_falsified() {
     let database = Database::in_memory();
     execute(
         &database,
@@ -256,7 +260,7 @@ fn a_query_reads_and_is_one_statement() {
 }
 
 #[test]
-fn a_statement_at_fault_is_told_by_what_is_wrong_with_it() {
+fn an_invalid_statement_gives_the_reason() {
     let (_home, database) = with_a_row();
     for (sql, part) in [
         ("SELEC 1", "near \"SELEC\""),
@@ -268,7 +272,7 @@ fn a_statement_at_fault_is_told_by_what_is_wrong_with_it() {
         let error = query(&database, sql).unwrap_err();
         assert!(error.code() == "sql" && error.to_string().contains(part), "{sql}: {error}");
     }
-    // However long the word is that is wrong.
+    // The message stays short, however long the wrong name is.
     let error = query(&database, &format!("SELECT {} FROM kept", "é".repeat(100_000))).unwrap_err().to_string();
     assert!(error.starts_with("no such column: éé") && error.len() < 3_000, "{}", error.len());
     let one_too_many = Statement::new("SELECT 1", [Value::Null]);
@@ -276,7 +280,7 @@ fn a_statement_at_fault_is_told_by_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_text_of_very_many_statements_is_one_error() {
+fn a_text_with_very_many_statements_is_one_error() {
     let database = Database::in_memory();
     for sql in ["SELECT 1;".repeat(100_000), ";".repeat(1_000_000), "SELECT 1;;".repeat(90_000), "(".repeat(1_000_000)]
     {
@@ -288,7 +292,7 @@ fn a_text_of_very_many_statements_is_one_error() {
 
 type IsExpected = fn(&SqlError) -> bool;
 
-/// What takes too much, in a database that may have 4 MiB, and what the error is.
+/// Statements that take too much, in a database of 4 MiB, with the expected error.
 const GREEDY: &[(&str, IsExpected)] = &[
     ("SELECT zeroblob(2147483648)", |error| *error == SqlError::TooLong),
     ("SELECT zeroblob(1 << 40)", |error| *error == SqlError::TooLong),
@@ -311,7 +315,7 @@ const GREEDY: &[(&str, IsExpected)] = &[
 ];
 
 #[test]
-fn what_takes_too_much_is_stopped_and_the_next_call_works() {
+fn an_excessive_statement_is_stopped_and_the_next_call_works() {
     let database = Database::in_memory_with(Quota { bytes: 4 << 20, ..Quota::standard() });
     execute(&database, &["CREATE TABLE kept (x)"]).unwrap();
     for (sql, expected) in GREEDY {
@@ -328,7 +332,7 @@ fn what_takes_too_much_is_stopped_and_the_next_call_works() {
 }
 
 #[test]
-fn a_file_grows_to_its_quota_and_can_be_emptied_then() {
+fn a_file_grows_to_its_quota_and_can_then_be_emptied() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("plugin.db");
     let database = Database::new(Place::File(path.clone()), Quota { bytes: 2 << 20, ..Quota::standard() });
@@ -339,7 +343,7 @@ fn a_file_grows_to_its_quota_and_can_be_emptied_then() {
             Ok(_) => stored += 1,
             Err(error) => break error,
         }
-        assert!(stored < 30, "there is no end to it");
+        assert!(stored < 30, "the quota has no effect");
     };
     assert!(matches!(error, SqlError::Full { .. }) && stored > 10, "{stored}: {error}");
     assert!(path.metadata().unwrap().len() <= 2 << 20);
@@ -348,7 +352,7 @@ fn a_file_grows_to_its_quota_and_can_be_emptied_then() {
 }
 
 #[test]
-fn a_statement_without_end_ends_with_its_time_or_its_user() {
+fn an_endless_statement_stops_at_its_deadline_or_when_it_is_cancelled() {
     let (_home, database) = with_a_row();
     let endless = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n";
     let short = Budget::of(Duration::from_millis(100));
@@ -369,7 +373,7 @@ fn a_statement_without_end_ends_with_its_time_or_its_user() {
 }
 
 #[test]
-fn readers_go_on_while_somebody_writes_and_writers_wait_as_long_as_they_may() {
+fn readers_continue_during_a_write_and_writers_wait_for_their_turn() {
     let (_home, database) = with_a_row();
     let other = rusqlite::Connection::open(database.path().unwrap()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE; DELETE FROM kept").unwrap();
@@ -406,7 +410,7 @@ fn many_threads_share_one_database_and_lose_nothing() {
 }
 
 #[test]
-fn whoever_names_a_file_shares_what_is_open() {
+fn databases_with_the_same_path_share_their_connections() {
     let (home, database) = with_a_row();
     let path = database.path().unwrap().to_owned();
     assert!(Arc::ptr_eq(&database, &Database::at(&path)));
@@ -416,7 +420,7 @@ fn whoever_names_a_file_shares_what_is_open() {
 }
 
 #[test]
-fn nothing_is_made_before_it_is_used_and_then_for_the_user_alone() {
+fn nothing_is_created_before_use_and_then_it_is_private() {
     let home = tempfile::tempdir().unwrap();
     let database = Database::at(home.path().join("data/mine/plugin.db"));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
@@ -431,10 +435,10 @@ fn nothing_is_made_before_it_is_used_and_then_for_the_user_alone() {
 }
 
 #[test]
-fn a_damaged_file_is_told_and_works_again_once_it_is_moved_away() {
+fn a_damaged_file_is_reported_and_works_again_once_it_is_moved_away() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("plugin.db");
-    fs::write(&path, "this is no database. ".repeat(1000)).unwrap();
+    fs::write(&path, "this is not a database. ".repeat(1000)).unwrap();
     let database = Database::at(&path);
     for error in [query(&database, "SELECT 1").unwrap_err(), execute(&database, &["CREATE TABLE a (b)"]).unwrap_err()] {
         assert_eq!((error.kind(), error.code()), (FaultKind::Failed, "damaged"));
@@ -444,7 +448,7 @@ fn a_damaged_file_is_told_and_works_again_once_it_is_moved_away() {
     execute(&database, &["CREATE TABLE a (b)", "INSERT INTO a VALUES (zeroblob(500000))"]).unwrap();
     drop(database);
 
-    // Its first page stays as it is, so that it can be opened.
+    // The first page stays intact, so that the file can be opened.
     let mut bytes = fs::read(&path).unwrap();
     bytes[4096..].fill(0x5a);
     fs::write(&path, bytes).unwrap();
@@ -456,7 +460,7 @@ fn a_damaged_file_is_told_and_works_again_once_it_is_moved_away() {
 }
 
 #[test]
-fn a_place_that_cannot_be_used_is_told() {
+fn an_unusable_path_is_reported() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("file"), "").unwrap();
     fs::create_dir(home.path().join("folder")).unwrap();
@@ -470,7 +474,7 @@ fn a_place_that_cannot_be_used_is_told() {
 const CHILD: &str = "HERMES_TEST_DATABASE";
 const ROWS: i64 = 3_000;
 
-/// Runs this test program again, with only the test of this name.
+/// Runs this test program again, with only this test.
 fn child(name: &str, path: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", &format!("sql::tests::{name}"), "--nocapture"]).env(CHILD, path);
@@ -478,7 +482,7 @@ fn child(name: &str, path: &Path) -> Command {
     command
 }
 
-/// Fills the table again and again: all rows of one round in one call.
+/// Fills the table endlessly; each call inserts all rows of one round.
 fn fill(database: &Database) -> ! {
     for round in 0_i64.. {
         let put = |row| {
@@ -491,7 +495,7 @@ fn fill(database: &Database) -> ! {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_whole_calls() {
+fn a_killed_process_leaves_only_whole_calls() {
     if let Ok(path) = env::var(CHILD) {
         fill(&Database::at(path));
     }
@@ -500,7 +504,7 @@ fn a_process_that_is_killed_leaves_whole_calls() {
         let path = home.path().join("plugin.db");
         let database = Database::at(&path);
         execute(&database, &["CREATE TABLE kept (round, row, filler)"]).unwrap();
-        let mut child = child("a_process_that_is_killed_leaves_whole_calls", &path).spawn().unwrap();
+        let mut child = child("a_killed_process_leaves_only_whole_calls", &path).spawn().unwrap();
         while number(&database, "SELECT count(*) FROM kept") == 0 {
             thread::sleep(Duration::from_millis(2));
         }
@@ -527,7 +531,7 @@ fn processes_share_one_database_and_lose_nothing() {
         return count(Path::new(&path));
     }
     let home = tempfile::tempdir().unwrap();
-    // None of them finds a file.
+    // The file does not exist yet.
     let path = home.path().join("data/plugin.db");
     let mut children: Vec<_> =
         (0..4).map(|_| child("processes_share_one_database_and_lose_nothing", &path).spawn().unwrap()).collect();
@@ -538,7 +542,7 @@ fn processes_share_one_database_and_lose_nothing() {
     assert_eq!(number(&Database::at(&path), "SELECT max(n) FROM count"), 5 * STEPS);
 }
 
-/// What a call costs. Run with `--ignored --nocapture`.
+/// Measures the cost of a call. Run it with `--ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn measured() {
@@ -562,21 +566,21 @@ fn measured() {
 }
 
 #[test]
-fn many_small_statements_end_with_their_time_and_change_nothing() {
+fn many_small_statements_stop_at_their_deadline_and_change_nothing() {
     let (_home, database) = with_a_row();
-    // Each of them is another text, and done before SQLite would ask whether anybody waits.
+    // Every text is different, and done before SQLite would call the progress handler.
     let statements: Vec<Statement> =
         (0..100_000).map(|at| Statement::new(format!("UPDATE kept SET text = '{at}'"), [])).collect();
     let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let asked = Arc::clone(&calls);
-    let budget = Budget { cancelled: Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) > 50), ..long() };
+    let counter = Arc::clone(&calls);
+    let budget = Budget { cancelled: Arc::new(move || counter.fetch_add(1, Ordering::Relaxed) > 50), ..long() };
     assert_eq!(database.execute(&statements, &budget).unwrap_err(), SqlError::Cancelled);
     assert!(calls.load(Ordering::Relaxed) < 200);
     assert_eq!(query(&database, "SELECT text FROM kept").unwrap().rows, [[Value::Text("one".into())]]);
 }
 
 #[test]
-fn names_of_columns_count_for_the_answer() {
+fn column_names_count_towards_the_result_size() {
     let database = Database::in_memory();
     let view = format!("CREATE VIEW named AS SELECT 1 AS \"{}\"", "x".repeat(900_000));
     execute(&database, &[&view]).unwrap();
@@ -586,7 +590,7 @@ fn names_of_columns_count_for_the_answer() {
 }
 
 #[test]
-fn views_made_of_views_do_not_grow_without_end() {
+fn nested_views_do_not_grow_without_limit() {
     let database = Database::in_memory();
     let views = (1..=60).map(|at| {
         let of = at - 1;
@@ -600,7 +604,7 @@ fn views_made_of_views_do_not_grow_without_end() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_file_is_not_followed() {
+fn a_link_instead_of_the_file_is_not_followed() {
     let home = tempfile::tempdir().unwrap();
     let (_other, others) = with_a_row();
     let path = home.path().join("plugin.db");
@@ -612,7 +616,7 @@ fn a_link_in_the_place_of_the_file_is_not_followed() {
         assert!(!home.path().join("nowhere").exists());
         fs::remove_file(&path).unwrap();
     }
-    // The folder may lie elsewhere.
+    // The folder may be a link.
     std::os::unix::fs::symlink(others.path().unwrap().parent().unwrap(), home.path().join("mine")).unwrap();
     assert_eq!(number(&Database::at(home.path().join("mine/plugin.db")), "SELECT count(*) FROM kept"), 1);
 }

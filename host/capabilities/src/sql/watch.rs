@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::{Budget, SqlError, lock};
 
-/// Steps of SQLite's machine between two looks: few, since one step may copy a value of [`super::MAX_VALUE`].
+/// Steps of SQLite's virtual machine between two checks: few, because one step may copy a value of [`super::MAX_VALUE`].
 pub(super) const STEPS: std::ffi::c_int = 250;
 /// Time between two checks of the memory.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Bytes by which the process may grow while one statement runs. What is sorted and grouped is kept in memory, and SQLite
-/// counts it for the process as a whole only.
+/// How many bytes the process may grow while a statement runs. Sorting and grouping use memory that SQLite only counts for
+/// the whole process.
 const GROWTH: u64 = 512 << 20;
 
-/// Watches one connection.
+/// Watches the statements of one connection.
 #[derive(Default)]
 pub(super) struct Watch {
     running: Mutex<Option<Running>>,

@@ -1,4 +1,4 @@
-//! Requests of plugins against servers, names and redirects that mean harm.
+//! Requests of plugins to malicious servers, host names and redirects.
 #![allow(clippy::unwrap_used)]
 
 mod server;
@@ -15,28 +15,28 @@ use server::{HANG, Server, answer, redirect};
 
 const KEY: &str = "sk-0123456789abcdef";
 
-/// Answers what is next in its script, and the last of it ever after; keeps who was asked for.
+/// A resolver that returns the next answer of its script, and then the last one for ever. Records the queried names.
 #[derive(Default)]
-struct Scripted {
+struct ScriptedResolver {
     script: Mutex<Vec<Vec<IpAddr>>>,
-    asked: Mutex<Vec<String>>,
+    queries: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl Resolver for Scripted {
+impl Resolver for ScriptedResolver {
     async fn resolve(&self, host: &str) -> std::io::Result<Vec<IpAddr>> {
-        self.asked.lock().unwrap().push(host.to_owned());
+        self.queries.lock().unwrap().push(host.to_owned());
         let mut script = self.script.lock().unwrap();
         if script.len() > 1 {
             return Ok(script.remove(0));
         }
-        script.first().cloned().ok_or_else(|| std::io::Error::other("nobody has this name"))
+        script.first().cloned().ok_or_else(|| std::io::Error::other("there is no such host"))
     }
 }
 
-fn names(script: &[&[&str]]) -> Arc<Scripted> {
+fn names(script: &[&[&str]]) -> Arc<ScriptedResolver> {
     let addresses = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
-    Arc::new(Scripted { script: Mutex::new(script.iter().map(addresses).collect()), asked: Mutex::default() })
+    Arc::new(ScriptedResolver { script: Mutex::new(script.iter().map(addresses).collect()), queries: Mutex::default() })
 }
 
 fn rights(grants: &[(&str, &[&str])], audiences: &[&str]) -> Rights {
@@ -80,14 +80,14 @@ fn text(response: &Response) -> String {
     String::from_utf8(response.body.clone()).unwrap()
 }
 
-/// All requests of a plugin that may do everything on one server.
+/// All methods that the tests use.
 const ALL: &[&str] = &["GET", "POST", "PUT"];
 
 #[tokio::test]
-async fn any_status_is_an_answer_and_what_was_sent_is_counted() {
-    let server = Server::new(|asked| match asked.path() {
+async fn any_status_is_a_response_and_the_traffic_is_counted() {
+    let server = Server::new(|received| match received.path() {
         "/missing" => answer(404, &[], "nothing here"),
-        _ => answer(200, &[("X-Kind", "tea"), ("X-Kind", "green")], &asked.body),
+        _ => answer(200, &[("X-Kind", "tea"), ("X-Kind", "green")], &received.body),
     })
     .await;
     let http = http(&[(&server.url("/"), ALL)], &[]);
@@ -104,8 +104,8 @@ async fn any_status_is_an_answer_and_what_was_sent_is_counted() {
     let kinds = echo.headers.iter().filter(|(name, _)| name == "x-kind").map(|(_, value)| value.as_str());
     assert_eq!(kinds.collect::<Vec<_>>(), ["tea", "green"]);
     assert_eq!(server.paths(), ["/missing", "/echo?q=1"]);
-    let asked = &server.asked()[1];
-    assert_eq!((asked.header("x-a"), asked.header("accept-encoding")), (Some("b"), Some("identity")));
+    let received = &server.received()[1];
+    assert_eq!((received.header("x-a"), received.header("accept-encoding")), (Some("b"), Some("identity")));
     let Traffic { requests, sent, received } = http.traffic();
     assert_eq!((requests, received), (2, 12 + 5));
     assert!(sent >= (server.url("/missing").len() + server.url("/echo?q=1").len() + 4 + 5) as u64, "{sent}");
@@ -143,7 +143,7 @@ async fn nothing_is_sent_outside_the_grant() {
         let request = Request { method: method.into(), ..get(url.clone()) };
         assert_eq!(class(http.send(request).await.unwrap_err()).1, code, "{method} {url}");
     }
-    assert!(server.asked().is_empty() && http.traffic() == Traffic::default());
+    assert!(server.received().is_empty() && http.traffic() == Traffic::default());
     for method in ["GET", "HEAD"] {
         let request = Request { method: method.into(), ..get(server.url("/v1/a")) };
         assert_eq!(http.send(request).await.unwrap().status, 200);
@@ -151,7 +151,7 @@ async fn nothing_is_sent_outside_the_grant() {
 }
 
 #[tokio::test]
-async fn no_header_says_anything_but_itself() {
+async fn headers_cannot_be_smuggled() {
     let server = Server::new(|_| answer(200, &[], "")).await;
     let http = http(&[(&server.url("/"), ALL)], &[&server.url("/")]);
     let secret = |name: &str, prefix: &str| {
@@ -183,27 +183,33 @@ async fn no_header_says_anything_but_itself() {
         vec![header("x-a", &"b".repeat(33 << 10))],
         many,
     ] {
-        let told = format!("{headers:?}");
+        let shown = format!("{headers:?}");
         let error = http.send(Request { headers, ..get(server.url("/")) }).await.unwrap_err();
         assert!(!error.to_string().contains(['\r', '\n']), "{error}");
-        assert_eq!(class(error).1, "header", "{told}");
+        assert_eq!(class(error).1, "header", "{shown}");
     }
     let body = vec![0; (8 << 20) + 1];
     let error = http.send(Request { method: "POST".into(), body, ..get(server.url("/")) }).await.unwrap_err();
     assert_eq!(class(error).1, "body");
-    assert!(server.asked().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
-async fn redirects_inside_the_grant_are_followed_as_browsers_do() {
-    let server = Server::new(|asked| match asked.path() {
+async fn redirects_inside_the_grant_are_followed_like_in_browsers() {
+    let server = Server::new(|received| match received.path() {
         "/see-other" => redirect(303, "/end"),
         "/found" => redirect(302, "end"),
-        "/temporary" => redirect(307, "//127.0.0.1:PORT/end".replace("PORT", asked.header("x-port").unwrap()).as_str()),
+        "/temporary" => {
+            redirect(307, "//127.0.0.1:PORT/end".replace("PORT", received.header("x-port").unwrap()).as_str())
+        }
         "/not-modified" => redirect(304, "/end"),
         "/loop" => redirect(302, "/loop"),
         "/nowhere" => redirect(302, "http://"),
-        _ => answer(200, &[], asked.line.split(' ').next().unwrap().to_owned() + &String::from_utf8_lossy(&asked.body)),
+        _ => answer(
+            200,
+            &[],
+            received.line.split(' ').next().unwrap().to_owned() + &String::from_utf8_lossy(&received.body),
+        ),
     })
     .await;
     let http = http(&[(&server.url("/"), ALL)], &[]);
@@ -221,9 +227,9 @@ async fn redirects_inside_the_grant_are_followed_as_browsers_do() {
         assert_eq!((text(&response), response.url), (expected.to_owned(), server.url("/end")), "{method} {path}");
     }
     assert_eq!(http.send(get(server.url("/not-modified"))).await.unwrap().status, 304);
-    let before = server.asked().len();
+    let before = server.received().len();
     assert_eq!(class(http.send(get(server.url("/loop"))).await.unwrap_err()).1, "redirect");
-    assert_eq!(server.asked().len() - before, 6);
+    assert_eq!(server.received().len() - before, 6);
     assert_eq!(class(http.send(get(server.url("/nowhere"))).await.unwrap_err()).1, "redirect");
 }
 
@@ -256,13 +262,13 @@ async fn no_redirect_leads_out_of_the_grant() {
         let http = http(&[(&server.url("/"), &["GET"])], &[]);
         assert_eq!(class(http.send(get(server.url("/"))).await.unwrap_err()).1, "url", "{target}");
     }
-    assert!(other.asked().is_empty());
+    assert!(other.received().is_empty());
 }
 
 #[tokio::test]
 async fn a_redirect_that_keeps_its_method_needs_a_grant_for_it() {
     let server =
-        Server::new(|asked| if asked.path() == "/a" { redirect(307, "/b") } else { answer(200, &[], "") }).await;
+        Server::new(|received| if received.path() == "/a" { redirect(307, "/b") } else { answer(200, &[], "") }).await;
     let http = http(&[(&server.url("/a"), &["POST"]), (&server.url("/b"), &["GET"])], &[]);
     let request = Request { method: "POST".into(), ..get(server.url("/a")) };
     assert_eq!(class(http.send(request).await.unwrap_err()).1, "grant");
@@ -270,7 +276,7 @@ async fn a_redirect_that_keeps_its_method_needs_a_grant_for_it() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_home_is_refused() {
+async fn a_name_that_resolves_to_a_private_address_is_refused() {
     let server = Server::new(|_| answer(200, &[], "private")).await;
     let site = format!("http://*.example.org:{}/", server.port);
     for addresses in [
@@ -291,13 +297,13 @@ async fn a_name_that_leads_home_is_refused() {
         let http = Http::new(rights(&[(&site, &["GET"])], &[]), names.clone());
         let error = http.send(get(format!("http://a.example.org:{}/", server.port))).await.unwrap_err();
         assert_eq!(class(error), (FaultKind::Denied, "address".to_owned()), "{addresses:?}");
-        assert_eq!(*names.asked.lock().unwrap(), ["a.example.org"], "{addresses:?}");
+        assert_eq!(*names.queries.lock().unwrap(), ["a.example.org"], "{addresses:?}");
     }
-    assert!(server.asked().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_granted_name_that_leads_home_is_refused() {
+async fn a_redirect_to_a_granted_name_with_a_private_address_is_refused() {
     let inner = Server::new(|_| answer(200, &[], "private")).await;
     let to = format!("http://inner.example.org:{}/", inner.port);
     let outer = {
@@ -307,37 +313,37 @@ async fn a_redirect_to_a_granted_name_that_leads_home_is_refused() {
     let grants: &[(&str, &[&str])] = &[(&outer.url("/"), &["GET"]), (&to, &["GET"])];
     let http = Http::new(rights(grants, &[]), names(&[&["127.0.0.1"]]));
     assert_eq!(class(http.send(get(outer.url("/"))).await.unwrap_err()).1, "address");
-    assert_eq!((outer.asked().len(), inner.asked().len()), (1, 0));
+    assert_eq!((outer.received().len(), inner.received().len()), (1, 0));
 }
 
-/// The first address is public by its block, and nobody has it.
+/// The first address is in a public block, but not in use.
 #[tokio::test]
-async fn a_name_that_is_bound_anew_reaches_nothing_but_what_was_checked() {
+async fn a_rebound_name_is_checked_again() {
     let server = Server::new(|_| answer(200, &[], "private")).await;
     let names = names(&[&["3ffe::1"], &["127.0.0.1"]]);
     let url = format!("http://rebind.example.org:{}/", server.port);
     let http = Http::new(rights(&[(&url, &["GET"])], &[]), names.clone());
     let first = http.send(Request { timeout_ms: Some(2_000), ..get(&url) }).await.unwrap_err();
     assert!(matches!(first, HttpError::Network { .. } | HttpError::Timeout(_)), "{first:?}");
-    assert_eq!(names.asked.lock().unwrap().len(), 1);
+    assert_eq!(names.queries.lock().unwrap().len(), 1);
     let second = http.send(get(&url)).await.unwrap_err();
     assert_eq!(class(second).1, "address");
-    assert_eq!(names.asked.lock().unwrap().len(), 2);
-    assert!(server.asked().is_empty());
+    assert_eq!(names.queries.lock().unwrap().len(), 2);
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
-async fn this_machine_is_reached_where_the_grant_names_it_and_nobody_is_asked_where_it_is() {
+async fn localhost_is_reached_if_the_grant_names_it_and_without_a_lookup() {
     let server = Server::new(|_| answer(200, &[], "home")).await;
     let names = names(&[&["3ffe::1"]]);
     let url = format!("http://localhost:{}/", server.port);
     let http = Http::new(rights(&[(&url, &["GET"])], &[]), names.clone());
     assert_eq!(text(&http.send(get(&url)).await.unwrap()), "home");
-    assert!(names.asked.lock().unwrap().is_empty());
+    assert!(names.queries.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_secret_goes_to_its_audience_and_to_nobody_else() {
+async fn a_secret_is_sent_only_to_its_audience() {
     let server = Server::new(|_| answer(200, &[], "")).await;
     let mut of_server = rights(&[(&server.url("/"), ALL)], &[&server.url("/v1/")]);
     let audience = server.url("/").parse().unwrap();
@@ -346,7 +352,7 @@ async fn a_secret_goes_to_its_audience_and_to_nobody_else() {
     assert!(http.has_secret("api_key") && !http.has_secret("empty") && !http.has_secret("other"));
     let with = |name: &str| vec![("x-key".to_owned(), Value::Secret { name: name.into(), prefix: String::new() })];
     let ok = http.send(Request { headers: with("api_key"), ..get(server.url("/v1/a")) }).await.unwrap();
-    assert_eq!((ok.status, server.asked()[0].header("x-key")), (200, Some(KEY)));
+    assert_eq!((ok.status, server.received()[0].header("x-key")), (200, Some(KEY)));
     for (name, path, kind, code) in [
         ("api_key", "/v2/a", FaultKind::Denied, "secret"),
         ("api_key", "/v1/..%2fv2", FaultKind::Denied, "secret"),
@@ -356,18 +362,18 @@ async fn a_secret_goes_to_its_audience_and_to_nobody_else() {
         let error = http.send(Request { headers: with(name), ..get(server.url(path)) }).await.unwrap_err();
         assert_eq!(class(error), (kind, code.to_owned()), "{name} {path}");
     }
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 #[tokio::test]
-async fn a_redirect_takes_a_secret_along_only_inside_its_audience() {
+async fn a_redirect_keeps_a_secret_only_inside_its_audience() {
     let elsewhere = {
         let back = Arc::new(Mutex::new(String::new()));
         let to = Arc::clone(&back);
         (Server::at("127.0.0.2", move |_| redirect(302, &to.lock().unwrap())).await, back)
     };
     let out = elsewhere.0.url("/between");
-    let server = Server::new(move |asked| match asked.path() {
+    let server = Server::new(move |received| match received.path() {
         "/v1/start" => redirect(302, "/v1/next"),
         "/v1/next" => redirect(302, &out),
         "/v2/back" => redirect(302, "/v1/end"),
@@ -382,20 +388,22 @@ async fn a_redirect_takes_a_secret_along_only_inside_its_audience() {
     let headers = vec![secret, own, header("authorization", "Basic YTpi"), header("x-plain", "1")];
     let response = http.send(Request { headers, ..get(server.url("/v1/start")) }).await.unwrap();
     assert_eq!((text(&response), response.url), ("end".to_owned(), server.url("/v1/end")));
-    let keys = |server: &Server| server.asked().iter().map(|asked| asked.header("x-key").is_some()).collect::<Vec<_>>();
+    let keys = |server: &Server| {
+        server.received().iter().map(|received| received.header("x-key").is_some()).collect::<Vec<_>>()
+    };
     assert_eq!(server.paths(), ["/v1/start", "/v1/next", "/v2/back", "/v1/end"]);
     assert_eq!((keys(&server), keys(&elsewhere.0)), (vec![true, true, false, true], vec![false]));
-    let between = &elsewhere.0.asked()[0];
+    let between = &elsewhere.0.received()[0];
     assert_eq!((between.header("cookie"), between.header("authorization")), (None, None));
     assert_eq!(between.header("x-plain"), Some("1"));
 }
 
 #[tokio::test]
-async fn a_secret_that_the_server_quotes_never_reaches_the_plugin() {
-    let server = Server::new(|asked| {
-        let key = asked.header("authorization").unwrap_or("Bearer nothing").trim_start_matches("Bearer ").to_owned();
+async fn a_secret_that_the_server_repeats_never_reaches_the_plugin() {
+    let server = Server::new(|received| {
+        let key = received.header("authorization").unwrap_or("Bearer nothing").trim_start_matches("Bearer ").to_owned();
         let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
-        match asked.path() {
+        match received.path() {
             "/body" => answer(401, &[("x-echo", &key), (&format!("x-{key}"), "1")], format!("bad key {key} ({hex})")),
             "/binary" => answer(200, &[], [&[0xff, 0xfe][..], key.as_bytes(), &[0x00]].concat()),
             "/encoding" => answer(200, &[("content-encoding", &key)], ""),
@@ -424,9 +432,9 @@ async fn a_secret_that_the_server_quotes_never_reaches_the_plugin() {
 }
 
 #[tokio::test]
-async fn an_answer_has_a_size_and_an_end() {
+async fn a_response_is_limited_in_size_and_must_be_complete() {
     const MOST: usize = 8 << 20;
-    let server = Server::new(|asked| match asked.path() {
+    let server = Server::new(|received| match received.path() {
         "/whole" => answer(200, &[], vec![b'a'; MOST]),
         "/claims" => [b"HTTP/1.1 200 x\r\ncontent-length: 8388609\r\n\r\n".as_slice(), HANG].concat(),
         "/endless" => {
@@ -458,8 +466,8 @@ async fn an_answer_has_a_size_and_an_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_dawdles_is_not_waited_for() {
-    let server = Server::new(|asked| match asked.path() {
+async fn a_slow_server_runs_into_the_timeout() {
+    let server = Server::new(|received| match received.path() {
         "/silent" => HANG.to_vec(),
         "/head" => [b"HTTP/1.1 200 x\r\ncontent-le".as_slice(), HANG].concat(),
         "/body" => [b"HTTP/1.1 200 x\r\ncontent-length: 100\r\n\r\nabc".as_slice(), HANG].concat(),

@@ -1,4 +1,4 @@
-//! A server on loopback that answers bytes by a closure and keeps what it was asked, byte for byte.
+//! A server on loopback. A closure gives the raw response, and every request is recorded.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-type Answer = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
+type Answer = Arc<dyn Fn(&Received) -> Vec<u8> + Send + Sync>;
 
-/// A request as it came over the wire.
+/// A request as it was received.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Received {
     /// `GET /path HTTP/1.1`
     pub(crate) line: String,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Asked {
+impl Received {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -30,42 +30,42 @@ impl Asked {
 pub(crate) struct Server {
     pub(crate) port: u16,
     host: IpAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    received: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Server {
-    pub(crate) async fn new(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(answer: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::at("127.0.0.1", answer).await
     }
 
-    pub(crate) async fn at(host: &str, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn at(host: &str, answer: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let host: IpAddr = host.parse().unwrap();
         let listener = TcpListener::bind((host, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (answer, log): (Answer, _) = (Arc::new(answer), Arc::clone(&asked));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (answer, log): (Answer, _) = (Arc::new(answer), Arc::clone(&received));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, Arc::clone(&answer), Arc::clone(&log)));
             }
         });
-        Self { port, host, asked }
+        Self { port, host, received }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}:{}{path}", self.host, self.port)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn paths(&self) -> Vec<String> {
-        self.asked().iter().map(|asked| asked.path().to_owned()).collect()
+        self.received().iter().map(|received| received.path().to_owned()).collect()
     }
 }
 
-async fn serve(mut stream: TcpStream, answer: Answer, log: Arc<Mutex<Vec<Asked>>>) {
+async fn serve(mut stream: TcpStream, answer: Answer, log: Arc<Mutex<Vec<Received>>>) {
     let mut received = Vec::new();
     let head = loop {
         if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -82,17 +82,17 @@ async fn serve(mut stream: TcpStream, answer: Answer, log: Arc<Mutex<Vec<Asked>>
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
         .collect();
-    let mut asked = Asked { line, headers, body: received[head + 4..].to_vec() };
-    let length = asked.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    while asked.body.len() < length {
-        if stream.read_buf(&mut asked.body).await.unwrap_or(0) == 0 {
+    let mut received = Received { line, headers, body: received[head + 4..].to_vec() };
+    let length = received.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    while received.body.len() < length {
+        if stream.read_buf(&mut received.body).await.unwrap_or(0) == 0 {
             return;
         }
     }
-    let bytes = answer(&asked);
-    log.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+    let bytes = answer(&received);
+    log.lock().unwrap_or_else(PoisonError::into_inner).push(received);
     let hangs = bytes.ends_with(HANG);
-    // Who goes away in the middle of an answer has had enough.
+    // The client may close the connection in the middle of a response.
     let _ = stream.write_all(bytes.strip_suffix(HANG).unwrap_or(&bytes)).await;
     let _ = stream.flush().await;
     if hangs {
@@ -100,10 +100,10 @@ async fn serve(mut stream: TcpStream, answer: Answer, log: Arc<Mutex<Vec<Asked>>
     }
 }
 
-/// At the end of an answer, and not sent: the connection stays open and silent.
+/// The end marker of a response that leaves the connection open and silent. It is not sent.
 pub(crate) const HANG: &[u8] = b"<hang>";
 
-/// A whole answer.
+/// A complete response.
 pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

@@ -1,15 +1,15 @@
-//! What a search finds, what it leaves out and when it stops.
+//! What a search finds and skips, and when it stops.
 
 use std::cell::Cell;
 use std::fs;
 
 use super::super::*;
-use super::Ground;
+use super::Fixture;
 use crate::FaultKind;
 
-/// A tree with ignore files, hidden files and things that no search should show.
-fn tree() -> Ground {
-    let ground = Ground::new();
+/// A tree with ignore files, hidden files and files that no search should find.
+fn tree() -> Fixture {
+    let fixture = Fixture::new();
     for (path, content) in [
         (".gitignore", "target/\n*.log\n!keep.log\n/only-here.txt\n[\n"),
         (".ignore", "vendor/\n"),
@@ -27,16 +27,16 @@ fn tree() -> Ground {
         ("target/out.rs", "needle"),
         ("vendor/dep.rs", "needle"),
     ] {
-        ground.roots.write("workspace", path, content.as_bytes(), None).unwrap();
+        fixture.roots.write("workspace", path, content.as_bytes(), None).unwrap();
     }
-    fs::write(ground.at("root/binary.rs"), b"needle\0").unwrap();
-    fs::write(ground.at("root/latin.rs"), b"caf\xe9 needle\n").unwrap();
-    ground
+    fs::write(fixture.at("root/binary.rs"), b"needle\0").unwrap();
+    fs::write(fixture.at("root/latin.rs"), b"caf\xe9 needle\n").unwrap();
+    fixture
 }
 
 #[test]
 fn globs_find_what_users_expect() {
-    let ground = tree();
+    let fixture = tree();
     let rust = ["binary.rs", "latin.rs", "src/deep/lib.rs", "src/main.rs"];
     for (glob, expected) in [
         ("*.rs", &rust[..]),
@@ -55,17 +55,17 @@ fn globs_find_what_users_expect() {
         ("target/**", &[]),
         ("home/*", &[]),
     ] {
-        assert_eq!(ground.globbed(glob), expected, "{glob}");
+        assert_eq!(fixture.globbed(glob), expected, "{glob}");
     }
-    let files = ground.search("README.md", None).unwrap();
+    let files = fixture.search("README.md", None).unwrap();
     assert_eq!(files, [Found { path: "README.md".to_owned(), line: 0, text: String::new() }]);
 }
 
 #[test]
 fn lines_are_found_in_text_files_with_their_numbers() {
-    let ground = tree();
+    let fixture = tree();
     let lines = |pattern: &str| -> Vec<String> {
-        let found = ground.search("**", Some(pattern)).unwrap();
+        let found = fixture.search("**", Some(pattern)).unwrap();
         found.into_iter().map(|found| format!("{}:{}:{}", found.path, found.line, found.text)).collect()
     };
     let expected = [
@@ -83,7 +83,7 @@ fn lines_are_found_in_text_files_with_their_numbers() {
 
     let pattern = Pattern { regex: "NEEDLE".to_owned(), ignore_case: true };
     let page =
-        |offset, limit| ground.roots.search("workspace", "**", Some(&pattern), offset, limit, &|| false).unwrap();
+        |offset, limit| fixture.roots.search("workspace", "**", Some(&pattern), offset, limit, &|| false).unwrap();
     let all = page(0, u32::MAX);
     assert_eq!((all.found.len(), all.more), (7, false));
     for size in 1..=8 {
@@ -99,44 +99,44 @@ fn lines_are_found_in_text_files_with_their_numbers() {
     }
     assert_eq!(page(0, 0), Findings { found: Vec::new(), more: true });
 
-    fs::File::create(ground.at("root/large.txt")).unwrap().set_len(MAX_HASHED + 1).unwrap();
+    fs::File::create(fixture.at("root/large.txt")).unwrap().set_len(MAX_HASHED + 1).unwrap();
     assert_eq!(lines("needle"), expected);
 }
 
 #[test]
-fn a_search_that_nobody_waits_for_stops() {
-    let ground = Ground::new();
-    ground.write("long", &"hay\n".repeat(100_000), None).unwrap();
-    let asked = Cell::new(0);
+fn a_cancelled_search_stops() {
+    let fixture = Fixture::new();
+    fixture.write("long", &"hay\n".repeat(100_000), None).unwrap();
+    let checks = Cell::new(0);
     let pattern = Pattern { regex: "needle".to_owned(), ignore_case: false };
     let search = |stop_at| {
-        asked.set(0);
-        ground.roots.search("workspace", "long", Some(&pattern), 0, 10, &|| {
-            asked.set(asked.get() + 1);
-            asked.get() == stop_at
+        checks.set(0);
+        fixture.roots.search("workspace", "long", Some(&pattern), 0, 10, &|| {
+            checks.set(checks.get() + 1);
+            checks.get() == stop_at
         })
     };
     assert_eq!(search(usize::MAX).unwrap().found, []);
-    assert!(asked.get() >= 6, "{}", asked.get());
-    for stop_at in 1..=asked.get() {
+    assert!(checks.get() >= 6, "{}", checks.get());
+    for stop_at in 1..=checks.get() {
         assert_eq!(search(stop_at).unwrap_err().kind(), FaultKind::Cancelled);
-        assert_eq!(asked.get(), stop_at);
+        assert_eq!(checks.get(), stop_at);
     }
 }
 
 #[test]
-fn patterns_that_are_wrong_or_too_large_are_refused_with_a_reason() {
-    let ground = Ground::new();
+fn invalid_or_oversized_patterns_are_refused_with_a_reason() {
+    let fixture = Fixture::new();
     let long = "a".repeat(9000);
     let nested = format!("{}a{}", "(".repeat(200), ")".repeat(200));
     for regex in ["(", "a{1000}{1000}", "(((a{100}){100}){100}){100}", r"\w{5000}", r"(a)\1", "(?=a)", &long, &nested] {
-        let error = ground.search("**", Some(regex)).unwrap_err();
+        let error = fixture.search("**", Some(regex)).unwrap_err();
         assert_eq!((error.kind(), error.code()), (FaultKind::InvalidInput, "bad-pattern"), "{regex}");
         assert!(error.to_string().len() < 700 && !error.to_string().contains('\n'), "{error}");
     }
     for glob in ["", "/etc/*", "../*", "src/../../*", "[a", "{a", &long] {
-        assert_eq!(ground.search(glob, None).unwrap_err().code(), "bad-pattern", "{glob}");
+        assert_eq!(fixture.search(glob, None).unwrap_err().code(), "bad-pattern", "{glob}");
     }
-    let page = ground.roots.search("workspace", "*.{rs,md}", None, 0, 10, &|| false).unwrap();
+    let page = fixture.roots.search("workspace", "*.{rs,md}", None, 0, 10, &|| false).unwrap();
     assert_eq!(page.found.len(), 1);
 }
