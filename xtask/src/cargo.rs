@@ -1,4 +1,4 @@
-//! The repository and the cargos that are run in it.
+//! The repository, and the cargo commands that run in it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Where the bundled plugins are staged, below the repository: the build script of the binary looks there.
+/// The folder of the staged bundled plugins, relative to the repository. The binary's build script looks there.
 pub(crate) const BUNDLED: &str = "target/bundled";
 
-/// How the host is built. Guests have one profile only.
+/// The profile of a host build. Guests have only one profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     Dev,
     Release,
 }
 
-/// A checkout.
+/// A checkout of the repository.
 #[derive(Debug)]
 pub(crate) struct Repository {
     root: PathBuf,
@@ -43,12 +43,12 @@ impl Repository {
         Ok(manifest)
     }
 
-    /// Where the guests are built: never the host's own target folder.
+    /// The guests' target folder, separate from that of the host.
     pub(crate) fn guests_target(&self) -> PathBuf {
         self.target().join("guests")
     }
 
-    /// Where what only a fuzzer runs is built.
+    /// The target folder of fuzz targets.
     pub(crate) fn fuzz_target(&self) -> PathBuf {
         self.target().join("fuzz")
     }
@@ -64,7 +64,8 @@ impl Repository {
         }
     }
 
-    /// A cargo for the host's workspace: the user's settings hold, what the outer cargo told xtask of itself does not.
+    /// A cargo command for the host's workspace. It keeps the user's settings and drops the variables that the outer cargo
+    /// set for xtask.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new(program());
         command.current_dir(&self.root);
@@ -76,7 +77,7 @@ impl Repository {
         command
     }
 
-    /// A cargo for the guests' workspace, with its own target folder and without flags that are meant for the host.
+    /// A cargo command for the guests' workspace, with its own target folder and without flags for the host.
     pub(crate) fn guests_cargo(&self) -> Command {
         let mut command = Command::new(program());
         command.current_dir(&self.root);
@@ -90,7 +91,7 @@ impl Repository {
         command
     }
 
-    /// Flags that keep this machine's folders out of the texts of panics: the same sources give the same component.
+    /// Flags that keep this machine's paths out of panic messages, so that the same sources give the same component.
     fn without_local_paths(&self) -> OsString {
         let registry =
             std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -103,7 +104,7 @@ impl Repository {
         };
         let mut flags = remap(&self.root, "hermes");
         if let Some(registry) = registry {
-            // Between flags stands what can be in no path.
+            // The separator cannot occur in a path.
             flags.push("\u{1f}");
             flags.push(remap(&registry.join("registry/src"), "crates"));
         }
@@ -138,7 +139,7 @@ impl Repository {
     }
 }
 
-/// A thing that cargo built, or found to be fresh.
+/// A target that cargo built, or found up to date.
 #[derive(Debug)]
 pub(crate) struct Artifact {
     pub(crate) name: String,
@@ -172,7 +173,7 @@ fn artifact(line: &str) -> Option<Artifact> {
     })
 }
 
-/// Runs a command with the terminal's own input and output; an error unless it succeeds.
+/// Runs a command with the terminal's input and output. Returns an error if the command fails.
 pub(crate) fn must(mut command: Command) -> Result<()> {
     let shown = shown(&command);
     eprintln!("$ {shown}");
@@ -183,7 +184,7 @@ pub(crate) fn must(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// True if it runs and succeeds; what it says is dropped.
+/// Whether a command runs and succeeds. Its output is dropped.
 pub(crate) fn succeeds(mut command: Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
@@ -203,18 +204,18 @@ fn program() -> OsString {
 }
 
 fn environment() -> impl Iterator<Item = String> {
-    // A name that is not UTF-8 is none of cargo's.
+    // Cargo has no variable whose name is not UTF-8.
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
 }
 
-/// What `cargo run` says of the package it runs.
+/// Whether `cargo run` sets this variable for the package that it runs.
 fn is_of_a_package(name: &str) -> bool {
     const PREFIXES: [&str; 4] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
     name == "CARGO_PRIMARY_PACKAGE" || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// All settings by variable but those for the registry, the screen and the number of jobs: flags, wrappers, targets
-/// and profiles that suit the host break a build for wasm, or rebuild it every time.
+/// Whether a variable must not reach the guests' build. Only settings for the registry, the terminal and the number of jobs
+/// are kept: flags, wrappers, targets and profiles for the host break a wasm build, or rebuild it every time.
 fn disturbs_guests(name: &str) -> bool {
     const FLAGS: [&str; 4] = ["RUSTFLAGS", "RUSTDOCFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
     const KEPT: [&str; 2] = ["CARGO_HOME", "CARGO_BUILD_JOBS"];
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guests_keep_the_registry_and_lose_what_is_meant_for_the_host() {
+    fn guests_keep_the_registry_and_lose_settings_for_the_host() {
         for kept in [
             "CARGO_HOME",
             "CARGO_NET_OFFLINE",
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_keeps_every_setting_of_the_users() {
+    fn the_host_keeps_every_setting_of_the_user() {
         for kept in ["CARGO_TARGET_DIR", "RUSTFLAGS", "CARGO_INCREMENTAL", "RUSTC_WRAPPER", "CARGO_HOME"] {
             assert!(!is_of_a_package(kept), "{kept}");
         }
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_other_than_artifacts_are_passed_over() {
+    fn only_artifacts_are_read_from_the_reports() {
         assert!(artifact("not json").is_none());
         assert!(artifact(r#"{"reason":"build-finished","success":true}"#).is_none());
         let built = artifact(

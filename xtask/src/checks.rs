@@ -1,4 +1,4 @@
-//! `test` and `lint`: what a change has to pass.
+//! `test`, `lint` and the longer checks of a change.
 
 use std::process::Command;
 
@@ -48,12 +48,12 @@ pub(crate) fn migration(repository: &Repository, options: &[&str]) -> Result<()>
 /// The bundled engines.
 const ENGINES: [&str; 2] = ["lossless", "compressor"];
 
-/// Tries each engine on so many generated conversations, with the binary that people use.
+/// Runs this many generated conversations through each engine, with the release binary.
 pub(crate) fn verify(repository: &Repository, conversations: &str) -> Result<()> {
-    conversations.parse::<u64>().with_context(|| format!("`{conversations}` is no number of conversations"))?;
+    conversations.parse::<u64>().with_context(|| format!("`{conversations}` is not a number of conversations"))?;
     print!("{}", guests::build(repository)?);
     let binary = repository.build_hermes(Profile::Release)?;
-    let home = tempfile::tempdir().context("no folder can be made for the trial's home")?;
+    let home = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut failed = Vec::new();
     for engine in ENGINES {
         println!("\n$ hermes lab verify {engine} --conversations {conversations}");
@@ -65,7 +65,7 @@ pub(crate) fn verify(repository: &Repository, conversations: &str) -> Result<()>
         }
     }
     if !failed.is_empty() {
-        bail!("something was lost or could not be tried: {}", failed.join(", "));
+        bail!("an engine lost something or could not run: {}", failed.join(", "));
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     };
     step("host", must(host));
 
-    // Arguments choose among the host's tests; with them, that is all that was asked for.
+    // Arguments select tests of the host, so they exclude the other steps.
     if passed_on.is_empty() {
         if nextest {
             let mut examples = repository.cargo();
@@ -139,7 +139,7 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Formatting and clippy for both workspaces.
+/// Checks formatting and runs clippy in both workspaces.
 pub(crate) fn lint(repository: &Repository) -> Result<()> {
     let guests_manifest = repository.guests_manifest()?;
 
@@ -154,7 +154,7 @@ pub(crate) fn lint(repository: &Repository) -> Result<()> {
     format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
     must(format)?;
 
-    // Without staged plugins the binary's build script warns, and rightly so. The tests need them next in any case.
+    // The binary's build script warns if no plugins are staged. The tests need them in any case.
     print!("{}", guests::build(repository)?);
     let mut clippy = repository.guests_cargo();
     clippy.args(["clippy", "--workspace", "--target", guests::TARGET, "--manifest-path"]);

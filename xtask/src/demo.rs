@@ -1,5 +1,5 @@
-//! `demo`: the main job, done by the real binary in a home and a workspace of its own, each step shown as the command that
-//! a user would type. The model is the built-in offline partner, so it needs neither key nor network.
+//! `demo`: demonstrates a typical session with the real binary, in a temporary home and workspace. Each step is shown as the
+//! command that a user would type. The model is the built-in offline partner, which needs neither a key nor a network.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use anyhow::{Context, Result, bail};
 use crate::cargo::{Profile, Repository};
 use crate::guests;
 
-/// Small enough to be full after a few turns.
+/// A window that is full after a few turns, in tokens.
 const WINDOW: u32 = 8_000;
-/// More turns than a window of that size holds.
+/// More turns than that window holds.
 const MOST_FILLING_TURNS: usize = 12;
 
-/// Builds what is needed and shows it.
+/// Builds the binary and runs the demonstration.
 pub(crate) fn run(repository: &Repository) -> Result<()> {
     eprint!("{}", guests::build(repository)?);
     let binary = repository.build_hermes(Profile::Dev)?;
@@ -49,7 +49,7 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// A home and a workspace, gone at the end.
+/// A temporary home and workspace.
 struct Stage {
     binary: PathBuf,
     root: tempfile::TempDir,
@@ -96,7 +96,7 @@ impl Stage {
         Ok(self.command(&line, &output))
     }
 
-    /// Both streams, as a terminal would show them, and the command line.
+    /// Runs the binary. Returns both output streams, as a terminal would show them, and the command line.
     fn run(&self, arguments: &[&str]) -> Result<(String, String)> {
         let line = command_line(arguments);
         let mut command = Command::new(&self.binary);
@@ -116,7 +116,7 @@ impl Stage {
         Ok((text, line))
     }
 
-    /// Turns until one of them says that the conversation was compacted.
+    /// Runs turns until one of them reports a compaction.
     fn fill(&self) -> Result<()> {
         for _ in 0..MOST_FILLING_TURNS {
             let turn = self.hermes(&["-z", "fill 1500", "--continue"])?;
@@ -135,7 +135,7 @@ impl Stage {
     }
 }
 
-/// A command that was shown.
+/// A command and its output.
 struct Shown {
     line: String,
     output: String,
@@ -150,7 +150,7 @@ impl Shown {
     }
 }
 
-/// As it would be typed.
+/// The command line as a user would type it.
 fn command_line(arguments: &[&str]) -> String {
     let plain = |argument: &str| argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=".contains(c));
     let typed = arguments.iter().map(|argument| {
@@ -163,7 +163,7 @@ fn command_line(arguments: &[&str]) -> String {
     std::iter::once("hermes".to_owned()).chain(typed).collect::<Vec<_>>().join(" ")
 }
 
-/// The first lines, none of them longer than a screen is wide.
+/// The first lines of an output, cut to the width of a screen.
 fn shortened(output: &str) -> String {
     const LINES: usize = 24;
     const COLUMNS: usize = 160;

@@ -1,4 +1,4 @@
-//! `fuzz`: looks for bytes that break what holds at a boundary, by the targets in `fuzz/`.
+//! `fuzz`: runs the targets in `fuzz/`, which check the rules at the boundaries with untrusted input.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -8,16 +8,16 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::cargo::{Repository, succeeds};
 
-/// Bytes of memory, and of one allocation: what a stranger's few bytes may come to.
+/// Limits of memory in MiB, in total and for one allocation: a small input must not use more.
 const MEMORY: &str = "-rss_limit_mb=2048";
 const ALLOCATION: &str = "-malloc_limit_mb=512";
-/// Seconds for one input. All of them take milliseconds, and instrumented code on a busy machine some more.
-const PATIENCE: &str = "-timeout=30";
+/// Time limit for one input in seconds. Every input takes milliseconds, or somewhat more on a busy machine.
+const TIMEOUT: &str = "-timeout=30";
 
-/// Weighing inputs by how rare what they reach is takes longer than all else where a compiler is behind the target.
+/// Turns off entropic scheduling, which takes most of the time for targets that run a compiler.
 const SCHEDULE: &str = "-entropic=0";
 
-/// Which targets, and how long each.
+/// The targets, and the duration for each.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options<'a> {
     targets: Vec<&'a str>,
@@ -31,9 +31,9 @@ impl<'a> Options<'a> {
         while let Some(argument) = arguments.next() {
             match *argument {
                 "--seconds" => {
-                    let number = arguments.next().context("--seconds wants a number behind it")?;
+                    let number = arguments.next().context("--seconds needs a number")?;
                     let seconds = number.parse().ok().filter(|seconds| *seconds > 0);
-                    options.seconds = seconds.with_context(|| format!("`{number}` is no number of seconds"))?;
+                    options.seconds = seconds.with_context(|| format!("`{number}` is not a number of seconds"))?;
                 }
                 option if option.starts_with('-') => bail!("no such option: `{option}`"),
                 target => options.targets.push(target),
@@ -43,7 +43,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What came of a target.
+/// The statistics of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     executions: String,
@@ -53,8 +53,8 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Takes in a line of the fuzzer's; the last word on each figure counts.
-    fn hear(&mut self, line: &str) {
+    /// Reads a line of the fuzzer's output. Later values replace earlier ones.
+    fn read_line(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         while let Some(word) = words.next() {
             let figure = match word {
@@ -71,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// Runs them one after the other and prints a row of `docs/measurements.md` for each.
+/// Runs the targets one after the other, and prints a row of `docs/measurements.md` for each.
 pub(crate) fn run(repository: &Repository, options: &Options<'_>) -> Result<()> {
     let mut version = repository.cargo();
     version.args(["fuzz", "--version"]);
@@ -105,7 +105,7 @@ pub(crate) fn run(repository: &Repository, options: &Options<'_>) -> Result<()> 
     );
     print!("{rows}");
     if !failed.is_empty() {
-        bail!("a promise was broken: {}; the inputs are in fuzz/artifacts", failed.join(", "));
+        bail!("a target failed: {}; the inputs are in fuzz/artifacts", failed.join(", "));
     }
     Ok(())
 }
@@ -121,12 +121,12 @@ fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// One target: what came of it, and whether nothing was found.
+/// Runs one target. Returns its statistics, and whether it found no failure.
 fn fuzz(repository: &Repository, target: &str, seconds: u64) -> Result<(Outcome, bool)> {
     let mut fuzzer = command(repository, target);
     let seeds = repository.root().join("fuzz/seeds").join(target);
     if seeds.is_dir() {
-        // What is found goes to the first folder, and seeds stay as they are.
+        // New inputs go to the first folder; the seeds stay unchanged.
         let corpus = repository.root().join("fuzz/corpus").join(target);
         std::fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
         fuzzer.arg(corpus).arg(seeds);
@@ -138,16 +138,16 @@ fn fuzz(repository: &Repository, target: &str, seconds: u64) -> Result<(Outcome,
         SCHEDULE,
         MEMORY,
         ALLOCATION,
-        PATIENCE,
+        TIMEOUT,
     ]);
     eprintln!("$ cargo fuzz run {target}: {seconds} s");
     let mut child = fuzzer.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().context("cannot run cargo fuzz")?;
     let mut outcome = Outcome::default();
-    if let Some(said) = child.stderr.take() {
-        for line in BufReader::new(said).split(b'\n') {
-            let line = line.context("cannot read what the fuzzer says")?;
+    if let Some(output) = child.stderr.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.context("cannot read the output of the fuzzer")?;
             let line = String::from_utf8_lossy(&line);
-            outcome.hear(&line);
+            outcome.read_line(&line);
             eprintln!("{line}");
         }
     }
@@ -161,7 +161,7 @@ fn fuzz(repository: &Repository, target: &str, seconds: u64) -> Result<(Outcome,
 fn command(repository: &Repository, target: &str) -> Command {
     let mut command = repository.cargo();
     command.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--target-dir"]).arg(repository.fuzz_target());
-    // The sanitizers are not stable; the compiler that builds everything else has them all the same.
+    // The sanitizers are unstable, but the stable compiler has them too.
     command.arg(target).env("RUSTC_BOOTSTRAP", "1");
     command
 }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_and_seconds_are_told_apart() {
+    fn targets_and_options_are_distinguished() {
         let all = Options { targets: Vec::new(), seconds: 600 };
         assert_eq!(Options::parse(&[]).expect("nothing is all"), all);
         let some = Options { targets: vec!["site", "lock"], seconds: 5 };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_figures_count() {
+    fn later_figures_replace_earlier_ones() {
         let mut outcome = Outcome::default();
         for line in [
             "#2\tINITED cov: 12 ft: 13 corp: 1/1b exec/s: 0 rss: 40Mb",
@@ -190,7 +190,7 @@ mod tests {
             "stat::number_of_executed_units: 900",
             "stat::peak_rss_mb:              61",
         ] {
-            outcome.hear(line);
+            outcome.read_line(line);
         }
         let [executions, coverage, features, peak] = ["900", "340", "1200", "61"].map(str::to_owned);
         assert_eq!(outcome, Outcome { executions, coverage, features, peak });

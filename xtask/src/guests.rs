@@ -1,7 +1,7 @@
-//! The guests: built for wasm, then staged where the host's build and the tests look for them.
+//! Builds the guests for wasm, and stages them where the host's build and the tests look for them.
 //!
-//! They are built in the release profile only. Unoptimised guests are ten times the size, so that every test that
-//! loads one would spend in the runtime's compiler what the build had saved; and one staged set serves all.
+//! Guests are built only in the release profile. Unoptimised guests are ten times as large, and every test that loads one
+//! would lose in the runtime's compiler the time that the build saved. Also, one staged set then serves all purposes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,13 +13,13 @@ use anyhow::{Context, Result, bail};
 use crate::cargo::{Artifact, BUNDLED, Repository, artifacts, must, rustc};
 use crate::natives;
 
-/// What guests are built for.
+/// The target of guests.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
-/// Folders of `plugins/` that hold plugins.
+/// The folders of `plugins/` that contain plugins.
 const KINDS: [&str; 5] = ["context_engine", "memory", "tools", "skills", "hooks"];
 pub(crate) const MANIFEST: &str = "plugin.yaml";
 
-/// What was staged.
+/// The counts of staged files.
 #[derive(Debug)]
 pub(crate) struct Staged {
     bundled: usize,
@@ -38,7 +38,7 @@ impl fmt::Display for Staged {
     }
 }
 
-/// Builds the guests' workspace and stages every plugin of it.
+/// Builds the guests' workspace and stages all of its plugins.
 pub(crate) fn build(repository: &Repository) -> Result<Staged> {
     need_target()?;
     let plugins = plugins(repository)?;
@@ -60,7 +60,7 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
     Ok(Staged { bundled: plugins.len(), test_guests: test_guests.len(), natives, written })
 }
 
-/// Makes sure that the standard library for guests is installed for the toolchain in use.
+/// Makes sure that the toolchain has the standard library for guests.
 fn need_target() -> Result<()> {
     if target_is_installed()? {
         return Ok(());
@@ -99,13 +99,13 @@ fn target_is_installed() -> Result<bool> {
 #[derive(Debug)]
 struct Source {
     folder: PathBuf,
-    /// Below the stage: `tools/files`, or `hostile` for a test guest.
+    /// The path below the stage: `tools/files`, or `hostile` for a test guest.
     place: PathBuf,
     name: String,
 }
 
 impl Source {
-    /// Copies manifest and component; says how many files changed.
+    /// Copies manifest and component. Returns how many files changed.
     fn stage(&self, stage: &Path, built: &[Artifact]) -> Result<usize> {
         let place = stage.join(&self.place);
         fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
@@ -113,7 +113,7 @@ impl Source {
         let staged = place.join(format!("{}.wasm", self.name));
         let component = replace(self.component(built)?, &staged)?;
         if component {
-            // Code of the component that was there before.
+            // The compiled code of the previous component.
             remove_file(&staged.with_extension("cwasm"))?;
         }
         Ok(usize::from(manifest) + usize::from(component))
@@ -149,7 +149,7 @@ fn test_guests(repository: &Repository) -> Result<Vec<Source>> {
     sources_in(&repository.root().join("tests/guests"), Path::new(""))
 }
 
-/// The folders that hold a plugin, by name; none if the folder is not there.
+/// The folders that contain a plugin, sorted by name; empty if the parent folder does not exist.
 fn sources_in(folder: &Path, place: &Path) -> Result<Vec<Source>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -170,7 +170,7 @@ fn sources_in(folder: &Path, place: &Path) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Copies a file if the content differs: the host is built anew when a staged file is newer than it.
+/// Copies a file if its content differs: a newer staged file would cause a rebuild of the host.
 pub(crate) fn replace(from: &Path, to: &Path) -> Result<bool> {
     let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|there| there == content) {
@@ -193,7 +193,7 @@ fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// A plugin whose source is gone must not be bundled any more.
+/// Removes staged plugins without a source, so that they are not bundled any more.
 fn remove_others(stage: &Path, sources: &[Source]) -> Result<()> {
     let kept: BTreeSet<PathBuf> =
         sources.iter().flat_map(|source| source.place.ancestors().map(|p| stage.join(p))).collect();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_not_written_again() {
+    fn unchanged_files_are_not_written_again() {
         let root = tempfile::tempdir().unwrap();
         let stage = root.path().join("stage");
         let files = source(root.path(), "tools/files");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_staged_plugin_goes_when_its_source_is_gone() {
+    fn a_staged_plugin_is_removed_when_its_source_is_gone() {
         let root = tempfile::tempdir().unwrap();
         let stage = root.path().join("stage");
         let sources =

@@ -1,7 +1,7 @@
 //! `cargo xtask COMMAND`: builds, tests, demonstrates and measures the project.
 //!
-//! Guests are a workspace of their own and are built by a cargo of their own, with a target folder of its own: two
-//! cargos that share one wait for each other for ever.
+//! Guests are a separate workspace. They are built by a separate cargo with its own target folder, because two cargos that
+//! share a target folder can wait for each other for ever.
 
 mod cargo;
 mod checks;
@@ -100,7 +100,7 @@ fn run(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Runs a measurement that is kept beside what it measures.
+/// Runs a benchmark of a package.
 fn measured(repository: &Repository, package: &str, name: &str, options: &[&str]) -> Result<()> {
     let mut bench = repository.cargo();
     bench.args(["bench", "--quiet", "--package", package, "--bench", name, "--"]).args(options);

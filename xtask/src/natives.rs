@@ -1,4 +1,4 @@
-//! Guests as native libraries: the same sources, staged for tests and measurements under names of their own.
+//! Guests as native libraries: the same sources, staged under other names for tests and measurements.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use anyhow::{Context, Result};
 use crate::cargo::{Repository, artifacts, rustc};
 use crate::guests::{MANIFEST, replace};
 
-/// Folder, package, library.
+/// The folder, the package and the library of each guest.
 const NATIVES: [(&str, &str, &str); 2] = [
     ("plugins/context_engine/compressor", "hermes-guest-compressor", "compressor"),
     ("tests/guests/hostile", "hermes-guest-hostile", "hostile"),
 ];
 const STAGE: &str = "target/test-natives";
 
-/// Builds and stages them; says how many there are.
+/// Builds and stages them. Returns their number.
 pub(crate) fn build(repository: &Repository) -> Result<usize> {
     let target = target()?;
     let mut command = repository.guests_cargo();
-    // In the profile of the components, so that macros and their dependencies are built once for both.
+    // The same profile as for components, so that macros and their dependencies are built only once.
     command.args(["build", "--release", "--manifest-path"]).arg(repository.guests_manifest()?);
     for (_, package, _) in NATIVES {
         command.args(["--package", package, "--features", &format!("{package}/native")]);
@@ -43,7 +43,7 @@ pub(crate) fn build(repository: &Repository) -> Result<usize> {
     Ok(NATIVES.len())
 }
 
-/// The manifest of the same plugin as a library only.
+/// The manifest of the same plugin, with only a library.
 fn manifest(component: &str, target: &str, file: &str) -> String {
     let mut text = String::new();
     for line in component.lines() {
@@ -56,7 +56,7 @@ fn manifest(component: &str, target: &str, file: &str) -> String {
     text + &format!("native:\n  {target}: {file}\n")
 }
 
-/// What the compiler builds for by itself.
+/// The default target of the compiler.
 fn target() -> Result<String> {
     let output = rustc().arg("-vV").output().context("cannot run rustc: is it on the PATH?")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

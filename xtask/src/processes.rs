@@ -1,4 +1,4 @@
-//! Child processes of which the kernel is asked what they took.
+//! Child processes, measured by the kernel.
 
 use std::io::{Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) wall: Duration,
-    /// Peak resident memory in bytes; none where the system does not tell.
+    /// Peak resident memory in bytes; `None` if the system does not report it.
     pub(crate) peak: Option<u64>,
 }
 
-/// Runs a command to its end; an error, with what it wrote to stderr, unless it succeeds.
+/// Runs a command to its end. If it fails, the error contains its stderr.
 pub(crate) fn measure(command: &mut Command) -> Result<Run> {
     run(command.stdout(Stdio::null()))
 }
 
-/// Does the same, and returns what the command wrote to stdout.
+/// Does the same, and returns the command's stdout.
 pub(crate) fn output(command: &mut Command) -> Result<(Run, String)> {
     let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
     let run = run(command.stdout(file.try_clone()?))?;
@@ -53,12 +53,12 @@ fn wait(child: Child) -> std::io::Result<(ExitStatus, Option<u64>)> {
 
     let id = libc::pid_t::try_from(child.id()).map_err(std::io::Error::other)?;
     let mut status = 0;
-    // The standard library waits without asking for the usage, and the usage of all children together only grows.
+    // The standard library's wait does not return the usage of the child.
     let usage = loop {
         // SAFETY: an rusage of zeros is a valid one.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: both pointers are to live locals of the right types; `id` is a child that nobody has waited for,
-        // and `child` is not used again, so that its number cannot be waited for twice.
+        // SAFETY: both pointers are to live locals of the right types. `id` is a child that has not been waited for, and
+        // `child` is not used again, so that its id cannot be waited for twice.
         if unsafe { libc::wait4(id, &raw mut status, 0, &raw mut usage) } == id {
             break usage;
         }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_takes_memory_is_seen_to_take_it() {
+    fn the_peak_memory_of_a_run_is_measured() {
         let small = measure(Command::new("sh").args(["-c", "true"])).unwrap().peak.unwrap();
         let filled = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); test ${#x} = 40000000";
         let large = measure(Command::new("sh").args(["-c", filled])).unwrap().peak.unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_fails_says_what_it_wrote() {
+    fn a_failed_run_returns_its_stderr() {
         let error = measure(Command::new("sh").args(["-c", "echo no such door >&2; exit 3"])).unwrap_err().to_string();
         assert!(error.contains("no such door") && error.contains('3'), "{error}");
     }

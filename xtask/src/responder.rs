@@ -1,4 +1,4 @@
-//! A model server on loopback that gives every request the same short answer at once.
+//! A model server on loopback that answers every request at once with the same short text.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 const ANSWER: &str = "Hello.";
 
-/// Serves until the process ends.
+/// A server that runs until the process ends.
 #[derive(Debug)]
 pub(crate) struct Responder {
     port: u16,
@@ -20,14 +20,14 @@ impl Responder {
         let port = listener.local_addr()?.port();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that goes away is the client's business.
+                // A client may close the connection early.
                 thread::spawn(move || drop(answer(stream)));
             }
         });
         Ok(Self { port })
     }
 
-    /// For `model.base_url`.
+    /// The value for `model.base_url`.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }

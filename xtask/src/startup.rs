@@ -1,4 +1,4 @@
-//! `bench startup`: what it costs to start, beside what it costs a peer.
+//! `bench startup`: measures the start of Hermes, and of a peer for comparison.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::guests;
 use crate::processes::{Run, measure};
 use crate::responder::Responder;
 
-/// What the peer took when it was measured: another day, so not to be divided by.
+/// When and how the peer was measured. Its figures are from another day, so no ratio is computed from them.
 const RECORDED: &str = "Hermes Agent 0.19.0, 2026-11-21, two busy cores";
 
-/// What is measured, with the aims and the recorded figures of the peer.
+/// A measured command, with its target and the recorded figures of the peer.
 struct Case {
     arguments: &'static [&'static str],
     aim_ms: f64,
@@ -28,7 +28,7 @@ const CASES: [Case; 2] = [
 ];
 const AIM_MIB: f64 = 40.0;
 
-/// What was asked for.
+/// The options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     peer: Option<String>,
@@ -45,7 +45,7 @@ impl Options {
                 "--peer" => options.peer = Some((*value?).to_owned()),
                 "--runs" => {
                     let value = value?;
-                    options.runs = value.parse().with_context(|| format!("`--runs {value}` is no number"))?;
+                    options.runs = value.parse().with_context(|| format!("`--runs {value}` is not a number"))?;
                 }
                 unknown => bail!("no such option: `{unknown}`; there are --peer COMMAND and --runs N"),
             }
@@ -57,7 +57,7 @@ impl Options {
     }
 }
 
-/// A program with a home of its own, so that neither finds what the other left.
+/// A program with its own home folder.
 pub(crate) struct Contender {
     name: &'static str,
     program: Vec<String>,
@@ -91,7 +91,7 @@ impl Contender {
     }
 }
 
-/// Builds the release binary, measures it, and the peer if there is one, and prints the table.
+/// Builds the release binary, measures it and the peer if there is one, and prints the table.
 pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
     print!("{}", guests::build(repository)?);
     let binary = repository.build_hermes(Profile::Release)?;
@@ -101,7 +101,7 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
         contenders.push(Contender::new("peer", peer.split_whitespace().map(str::to_owned).collect(), &server)?);
     }
 
-    // The first run of each makes the home and fills the caches: what follows is a warm start.
+    // The first run creates the home and fills the caches, so the later runs are warm starts.
     let mut measured = vec![vec![Vec::with_capacity(options.runs); CASES.len()]; contenders.len()];
     for round in 0..=options.runs {
         for (contender, measured) in contenders.iter().zip(&mut measured) {
@@ -156,7 +156,7 @@ fn size(binary: &Path) -> Result<u64> {
     Ok(fs::metadata(binary).with_context(|| format!("cannot read {}", binary.display()))?.len())
 }
 
-/// Milliseconds and MiB.
+/// Statistics in milliseconds and MiB.
 #[derive(Debug, PartialEq)]
 struct Figures {
     median: f64,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_the_middle_and_both_ends() {
+    fn figures_are_the_median_the_minimum_and_the_maximum() {
         let run = |ms, mib: u64| Run { wall: Duration::from_millis(ms), peak: Some(mib * 1024 * 1024) };
         let odd = Figures::of(&[run(30, 5), run(10, 9), run(20, 7)]);
         assert_eq!(odd, Figures { median: 20.0, min: 10.0, max: 30.0, peak: 9.0 });
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_in_any_order_and_refused_by_name() {
+    fn options_are_read_in_any_order_and_errors_name_them() {
         let options = Options::parse(&["--runs", "3", "--peer", "old --hermes"]).unwrap();
         assert_eq!(options, Options { peer: Some("old --hermes".into()), runs: 3 });
         for (wrong, named) in

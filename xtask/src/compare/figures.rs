@@ -1,11 +1,11 @@
-//! What a benchmark prints, read back as named figures.
+//! Parses the output of benchmarks into named figures.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Measured;
 
-/// A benchmark that both commits have: where it lies, with what arguments it runs, and how its lines are read.
+/// A benchmark of both commits: its package, its arguments and the parser of its output.
 pub(super) struct Bench {
     pub(super) package: &'static str,
     pub(super) name: &'static str,
@@ -56,7 +56,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// The values of each figure, one for a round.
+/// The values of each figure, one for each round.
 #[derive(Debug, Default)]
 pub(super) struct Table(BTreeMap<Figure, Vec<f64>>);
 
@@ -97,12 +97,12 @@ fn assembly(printed: &str) -> Vec<(String, f64)> {
     figures
 }
 
-/// A name, then the median, or a number of KiB.
+/// Parses a name, then the median or a number of KiB.
 fn plugins(printed: &str) -> Vec<(String, f64)> {
     printed.lines().skip(1).filter_map(|line| row(line, 52)).collect()
 }
 
-/// A name, then the figure; a line `N messages, …` heads the lines of a size.
+/// Parses a name, then the figure. A line `N messages, …` begins the lines of a size.
 fn store(printed: &str) -> Vec<(String, f64)> {
     let (mut figures, mut size) = (Vec::new(), String::new());
     for line in printed.lines() {
@@ -122,7 +122,7 @@ fn store(printed: &str) -> Vec<(String, f64)> {
     figures
 }
 
-/// Engine, messages, call, number of calls, median, p99, longest.
+/// Parses engine, messages, call, number of calls, median, p99 and longest call.
 fn engines(printed: &str) -> Vec<(String, f64)> {
     let figure = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -133,10 +133,10 @@ fn engines(printed: &str) -> Vec<(String, f64)> {
     printed.lines().filter_map(figure).collect()
 }
 
-/// A line whose name fills the first `width` characters, or more where it is longer.
+/// Parses a line whose name fills the first `width` characters, or more if it is longer.
 fn row(line: &str, width: usize) -> Option<(String, f64)> {
     let (at, _) = line.char_indices().nth(width)?;
-    // A name that is too long for its column pushes the figure to the right.
+    // A name that is longer than its column moves the figure to the right.
     let at = at.saturating_add(line.get(at..)?.find(' ')?);
     let (name, rest) = line.split_at(at);
     Some((name.trim().to_owned(), first_number(rest)?)).filter(|(name, _)| !name.is_empty())
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_every_benchmark_become_figures_and_headings_do_not() {
+    fn lines_of_every_benchmark_become_figures_and_headings_are_skipped() {
         let assembly = "milliseconds: median [least-most] of 31 runs\n\
             style                    messages   body bytes  first of a process         each later one            \n\
             chat, marked                 1000       612345  1.250 [1.1-1.9]            0.075 [0.07-0.10]         \n";

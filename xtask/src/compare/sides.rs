@@ -1,4 +1,4 @@
-//! A commit that is measured: its sources, its binary and its benchmarks.
+//! A measured commit: its sources, its binary and its benchmarks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::processes::{self, Run};
 use crate::responder::Responder;
 use crate::startup::Contender;
 
-/// Turns of a round in a home that is no longer new.
+/// How many turns a round measures after the first turn.
 const LATER_TURNS: usize = 5;
 
 pub(super) struct Side {
@@ -25,14 +25,14 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// This checkout, with what is not yet committed.
+    /// This checkout, including uncommitted changes.
     pub(super) fn here(repository: &Repository) -> Result<Self> {
         print!("{}", guests::build(repository)?);
         let binary = repository.build_hermes(Profile::Release)?;
         Ok(Self { name: "this checkout".into(), binary, benches: built(repository.cargo())? })
     }
 
-    /// Another commit, in a work tree and a target folder of its own below this checkout's. Both stay for the next run.
+    /// Another commit, in its own work tree and target folder below this checkout's. Both are kept for the next run.
     pub(super) fn checked_out(repository: &Repository, revision: &str) -> Result<Self> {
         let commit = commit(repository.root(), revision)?;
         let folder = repository.root().join("target/compare").join(&commit);
@@ -48,7 +48,7 @@ impl Side {
             cargo
         };
         let mut build = cargo();
-        // What it stages and builds is its own affair: its own xtask knows how.
+        // The commit's own xtask knows how to build and stage it.
         build.args(["xtask", "build"]);
         cargo::must(build)?;
         let binary = folder.join("target/release/hermes");
@@ -62,7 +62,7 @@ impl Side {
         &self.name
     }
 
-    /// Wall time and memory of `--version`, of the first turn in a new home, and of later ones.
+    /// Wall time and memory of `--version`, of the first turn in a new home, and of later turns.
     pub(super) fn starts(&self, server: &Responder) -> Result<Vec<Measured>> {
         let contender = Contender::new("", vec![self.binary.display().to_string()], server)?;
         let mut measured = figures("first turn in a new home", contender.run(&["-z", "hi"])?);
@@ -73,7 +73,7 @@ impl Side {
         Ok(measured)
     }
 
-    /// One run of a benchmark: its figures and its peak of memory.
+    /// Runs a benchmark once, and returns its figures and its peak memory.
     pub(super) fn bench(&self, bench: &Bench) -> Result<Vec<Measured>> {
         let (executable, package) =
             self.benches.get(bench.name).with_context(|| format!("{} has no benchmark {}", self.name, bench.name))?;
