@@ -16,7 +16,7 @@ use crate::error::InstallError;
 /// The limits of an archive.
 #[derive(Debug, Clone, Copy)]
 pub struct Caps {
-    /// Files and folders.
+    /// The number of files and folders.
     pub entries: usize,
     /// Bytes of one file.
     pub file: u64,
@@ -24,7 +24,7 @@ pub struct Caps {
     pub total: u64,
     /// How many times larger than the archive its contents may be, beyond a first [`Caps::FREE`] bytes.
     pub ratio: u64,
-    /// Folders within folders.
+    /// The nesting depth of folders.
     pub depth: usize,
 }
 
@@ -32,7 +32,7 @@ impl Caps {
     /// Bytes that any archive may have unpacked, whatever its ratio of compression.
     pub const FREE: u64 = 8 << 20;
 
-    /// A component of an interpreted language has 35 MiB; this leaves room for several.
+    /// The standard limits. A component of an interpreted language has 35 MiB; the limits leave room for several.
     pub fn standard() -> Self {
         Self { entries: 2_000, file: 128 << 20, total: 256 << 20, ratio: 100, depth: 16 }
     }

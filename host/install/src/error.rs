@@ -22,16 +22,16 @@ pub enum InstallError {
     Fetch {
         /// The address.
         from: String,
-        /// Why, with a way out where there is one.
+        /// The cause, with a remedy if there is one.
         why: String,
     },
     /// An address without encryption.
     #[error("{0} is not encrypted, so that anybody on the way can change what arrives")]
     Insecure(String),
-    /// The server answers an encrypted request without encryption.
+    /// The server answered an encrypted request without encryption.
     #[error("{0} cannot be fetched: the server does not speak TLS")]
     WithoutTls(String),
-    /// An archive that breaks a rule.
+    /// The archive breaks a rule.
     #[error("the archive is refused: {0}")]
     Archive(String),
     /// The source does not contain a plugin.
@@ -39,7 +39,7 @@ pub enum InstallError {
     NoPlugin {
         /// Where it came from.
         from: String,
-        /// What is missing, and how to put it right.
+        /// What is missing and how to correct it.
         why: String,
     },
     /// The manifest is not valid.
@@ -47,13 +47,13 @@ pub enum InstallError {
     Manifest {
         /// Where it came from.
         from: String,
-        /// Why.
+        /// The cause.
         source: ManifestError,
     },
     /// A signature that does not match.
     #[error("the signature is refused: {0}")]
     Signature(String),
-    /// The publisher's key is not the one that was pinned.
+    /// The publisher's key is not the pinned one.
     #[error(
         "`{name}` was signed with the key {pinned} when it was installed, and now {}",
         now.as_ref().map_or_else(|| "it is not signed".to_owned(), |key| format!("with {key}"))
@@ -61,7 +61,7 @@ pub enum InstallError {
     Key {
         /// The plugin.
         name: String,
-        /// The key of the first install.
+        /// The key that the plugin was signed with when it was first installed.
         pinned: String,
         /// The key of this version.
         now: Option<String>,
@@ -73,7 +73,7 @@ pub enum InstallError {
         name: String,
         /// Its version.
         version: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
     /// The plugin is a native library, and the user has not agreed to one.
@@ -100,7 +100,7 @@ pub enum InstallError {
     Unusable {
         /// The name that was given.
         name: String,
-        /// Why, and what to do.
+        /// The cause and the remedy.
         problem: Box<Diagnostic>,
     },
     /// No plugin of this name is installed.
@@ -111,7 +111,7 @@ pub enum InstallError {
         /// The installed plugins.
         there: Vec<String>,
     },
-    /// A bundled plugin is part of the program.
+    /// The plugin is bundled, so it is part of the program.
     #[error("`{0}` is part of Hermes and is neither installed nor removed")]
     Bundled(String),
     /// A folder of that name exists that is not in the lock.
@@ -132,15 +132,15 @@ pub enum InstallError {
         name: String,
         /// Where it came from.
         from: String,
-        /// What differs.
+        /// The difference.
         why: String,
     },
-    /// A right that the plugin does not ask for.
+    /// The plugin does not request this right.
     #[error("`{name}` does not ask for `{right}`; it asks for: {}", listed(asked))]
     NotAsked {
         /// The plugin.
         name: String,
-        /// The right.
+        /// The right that was named.
         right: String,
         /// The rights that it asks for.
         asked: Vec<String>,
@@ -154,9 +154,9 @@ pub enum InstallError {
     /// The system refused an operation.
     #[error("{path}: {source}")]
     File {
-        /// File or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

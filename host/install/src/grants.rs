@@ -19,7 +19,7 @@ const NATIVE: &str = "native";
 /// A plugin's folder that is about to be granted.
 #[derive(Debug)]
 pub struct Granting {
-    /// Its manifest.
+    /// The manifest of the plugin.
     pub manifest: Manifest,
     /// Its entry in the lock, with nothing granted.
     pub pin: Pin,
@@ -56,7 +56,7 @@ pub struct Finding {
     pub state: State,
     /// What is wrong. It is empty if nothing is.
     pub detail: String,
-    /// What to do about it.
+    /// How to correct the problem.
     pub fix: Fix,
 }
 

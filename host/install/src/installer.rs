@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::stage::{Places, Stage, Turn};
 use crate::transaction::{Rewrite, Steps, Transaction, commit, recover};
 
-/// Installs into one home.
+/// Installs plugins into one home folder.
 #[derive(Debug, Clone)]
 pub struct Installer {
     pub(crate) places: Places,
@@ -43,7 +43,7 @@ pub struct Wanted {
 pub struct Prepared {
     stage: Stage,
     source: Source,
-    /// Its manifest.
+    /// The manifest of the plugin.
     pub manifest: Manifest,
     /// Its entry in the lock, with nothing granted.
     pub pin: Pin,
@@ -222,12 +222,12 @@ impl Installer {
         Ok(())
     }
 
-    /// Whether a plugin keeps data in the home.
+    /// Whether a plugin stores data in the home folder.
     pub fn has_data(&self, name: &str) -> bool {
         self.places.data(name).exists()
     }
 
-    /// The entry of an installed plugin.
+    /// The lock entry of an installed plugin.
     pub fn entry(&self, name: &str) -> Result<Entry, InstallError> {
         let mut lock = Lock::read(&self.places.lock())?;
         // A plugin that replaced a bundled one can be removed whichever of the two is in use.
@@ -296,7 +296,7 @@ impl Prepared {
         Err(InstallError::Native(self.manifest.name.clone()))
     }
 
-    /// Whether the version before ran as a native library, and this one does not.
+    /// Whether the installed version runs as a native library and this one does not.
     pub fn leaves_native(&self) -> bool {
         !self.pin.native && self.before.as_ref().is_some_and(|before| before.pin.native)
     }
@@ -342,7 +342,7 @@ impl Prepared {
         self.before.as_ref().and_then(|before| before.pin.granted.as_ref())
     }
 
-    /// Refuses a key other than the pinned one.
+    /// Refuses a key that differs from the pinned one.
     pub fn same_key(&self) -> Result<(), InstallError> {
         match self.before.as_ref().and_then(|before| before.pin.signer.as_ref()) {
             Some(pinned) if self.pin.signer.as_ref() != Some(pinned) => Err(InstallError::Key {

@@ -1,4 +1,4 @@
-//! Fetches plugins, checks them, and puts them in their place in one step.
+//! Fetches plugins, checks them, and installs them in one step.
 //!
 //! Each command is prepared first: [`Installer::prepare`] puts a plugin on a stage beside the others, where it can be
 //! inspected, rehearsed and dropped. [`Installer::commit`] makes all changes in one step: it writes a journal, and after a

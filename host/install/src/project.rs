@@ -10,7 +10,7 @@ use hermes_plugin_host::{MANIFEST, Manifest};
 use crate::error::{At, InstallError};
 use crate::fetch::SIGNATURE;
 
-/// The file of a publisher's key.
+/// The file that contains the publisher's public key.
 pub(crate) const KEY: &str = "minisign.pub";
 /// The signature of a component that has another name.
 pub(crate) const PLUGIN_SIGNATURE: &str = "plugin.minisig";
@@ -20,9 +20,9 @@ const MOST_PAPERS: usize = 16;
 const MOST_PAPER: u64 = 1 << 20;
 /// Most bytes of a component or a library.
 const MOST_CODE: u64 = 128 << 20;
-/// Where cargo puts components.
+/// The folder in which cargo puts components.
 const BUILT: [&str; 2] = ["target/wasm32-wasip2/release", "target/wasm32-wasip2/debug"];
-/// Where it puts native libraries.
+/// The folder in which cargo puts native libraries.
 const BUILT_NATIVE: [&str; 2] = ["target/release", "target/debug"];
 
 /// The files of a plugin in a folder.
@@ -205,7 +205,7 @@ fn lone(folder: &Path, name: Option<&str>) -> Result<String, String> {
     Ok(format!("name: {}\nversion: 0.0.0\ncomponent: {}\n", quoted(&name), quoted(&file)))
 }
 
-/// The folder in an unpacked archive that holds the plugin: its top, or the only folder there.
+/// Finds the folder of the plugin in an unpacked archive: the top folder, or the only folder in it.
 pub(crate) fn root_of(folder: &Path) -> Result<PathBuf, InstallError> {
     let holds = |folder: &Path| folder.join(MANIFEST).is_file() || folder.join("Cargo.toml").is_file();
     if holds(folder) || !components(folder).is_empty() {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_makes_up_a_plugin_is_taken() {
+    fn only_the_parts_of_a_plugin_are_copied() {
         let files = [
             ("plugin.yaml", "name: mine\n"),
             ("mine.wasm", "x"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_found_where_cargo_puts_it() {
+    fn a_component_is_found_in_cargos_output_folder() {
         for built in ["target/wasm32-wasip2/release/my_tool.wasm", "target/wasm32-wasip2/debug/my_tool.wasm"] {
             for manifest in [
                 "name: my-tool\n",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_to_do() {
+    fn the_error_for_a_missing_part_says_what_to_do() {
         for (files, part) in [
             (&[("x", "")][..], "no plugin.yaml"),
             (&[("plugin.yaml", "name: a\n")], "no .wasm"),

@@ -13,7 +13,7 @@ use crate::project::{self, KEY};
 pub(crate) struct Evidence<'a> {
     /// The staged folder.
     pub(crate) folder: &'a Path,
-    /// The names of the files with code in it.
+    /// The names of the files that contain code.
     pub(crate) code: &'a [&'a str],
     /// The archive that contained it, if a signature is beside the archive.
     pub(crate) archive: Option<&'a Path>,
@@ -21,7 +21,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) named: Option<&'a str>,
     /// The key on the command line.
     pub(crate) given: Option<&'a str>,
-    /// The key of the first install.
+    /// The key of the first installation.
     pub(crate) pinned: Option<&'a str>,
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_fits_its_content_and_its_key_or_is_refused() {
+    fn a_signature_must_match_the_content_and_the_key() {
         let (pair, other) = (
             minisign::KeyPair::generate_unencrypted_keypair().unwrap(),
             minisign::KeyPair::generate_unencrypted_keypair().unwrap(),

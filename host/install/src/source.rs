@@ -12,13 +12,13 @@ use crate::error::InstallError;
 pub enum Source {
     /// A folder with a `plugin.yaml`, or a Rust project that was built.
     Folder(PathBuf),
-    /// A component.
+    /// A component file.
     Component(PathBuf),
-    /// A `.tar.gz`, `.tgz` or `.zip`.
+    /// A `.tar.gz`, `.tgz` or `.zip` file.
     Archive(PathBuf),
-    /// A component or an archive on a server.
+    /// The address of a component or an archive.
     Url(Url),
-    /// A repository, fetched by git.
+    /// A git repository.
     Git(Repository),
     /// An image of an OCI registry.
     Oci(Image),
@@ -31,7 +31,7 @@ pub struct Repository {
     pub url: String,
     /// A branch, a tag or a whole commit id. The default is the remote's default branch.
     pub reference: Option<String>,
-    /// The folder of the plugin in it.
+    /// The folder of the plugin in the repository.
     pub subfolder: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Repository {
 pub struct Image {
     /// Host and port.
     pub registry: String,
-    /// Its name there.
+    /// The repository's name in the registry.
     pub repository: String,
     /// A tag, or a digest `sha256:…`.
     pub reference: String,
@@ -180,13 +180,13 @@ fn shorthand(text: &str) -> Option<String> {
         .then(|| format!("https://github.com/{owner}/{}.git{}", repo.trim_end_matches(".git"), &text[end..]))
 }
 
-/// An address, the reference behind `@` in its path, and the folder behind `#`.
+/// Splits an address into the address itself, the reference after `@` in its path, and the folder after `#`.
 fn divided(text: &str) -> (String, Option<String>, Option<String>) {
     let (before, folder) = match text.split_once('#') {
         Some((before, folder)) => (before, Some(folder.to_owned())),
         None => (text, None),
     };
-    // An `@` before the path belongs to the user's name.
+    // An `@` before the path separates the user's name.
     let authority = before.find("://").map_or(0, |at| at + 3);
     let path = before[authority..].find(['/', ':']).map_or(before.len(), |at| authority + at);
     match before[path..].find('@') {
@@ -204,7 +204,7 @@ fn repository(text: &str) -> Result<Repository, String> {
         Some(("https" | "http" | "ssh" | "file", _)) => {
             let parsed = Url::parse(&url).map_err(|error| error.to_string())?;
             refuse_password(&parsed)?;
-            // Git hands the host to ssh as an argument.
+            // Git passes the host to ssh as an argument.
             if parsed.host_str().is_some_and(|host| host.starts_with('-')) || parsed.username().starts_with('-') {
                 return Err("a host does not begin with a hyphen".to_owned());
             }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_are_told_with_reference_and_folder() {
+    fn repositories_are_parsed_with_reference_and_folder() {
         for (text, url, reference, folder) in [
             ("owner/repo", "https://github.com/owner/repo.git", None, None),
             ("owner/repo@v1.2", "https://github.com/owner/repo.git", Some("v1.2"), None),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn files_on_servers_and_images_are_told() {
+    fn addresses_of_files_and_images_are_parsed() {
         assert!(matches!(read("https://github.com/a/b/releases/download/v1/x.tar.gz"), Ok(Source::Url(_))));
         assert!(matches!(read("http://127.0.0.1:8080/x.wasm"), Ok(Source::Url(_))));
         for (text, shown) in [
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_taken_for_an_option_or_leads_elsewhere_is_refused() {
+    fn options_and_unsafe_addresses_are_refused() {
         for text in [
             "",
             "--upload-pack=touch /x",
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_there_goes_before_a_repository() {
+    fn an_existing_path_takes_precedence_over_a_repository() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("owner/repo")).unwrap();
         std::fs::write(folder.path().join("x.tgz"), "").unwrap();

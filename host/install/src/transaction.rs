@@ -15,7 +15,7 @@ use crate::stage::{Places, Turn, private_folder, sweep};
 /// Receives the name of each step before it is taken, so that tests can end the process there.
 pub type Steps<'a> = &'a (dyn Fn(&str) + Sync);
 
-/// Everything that one command changes.
+/// All changes of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Transaction {
     /// The stage of the command.

@@ -1,5 +1,5 @@
-//! A process that ends at any step of a command leaves the old state or the new one, also when the process that clears
-//! up ends as well. Each step is tried: this test runs itself as a child that aborts there.
+//! Ends the process at each step of a command and checks that the old state or the new one results, also when the
+//! recovering process ends as well. The test starts itself as a child that aborts at the step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use hermes_plugin_host::{Catalog, Digest, LimitSet, Permissions};
 
 const CHILD: &str = "HERMES_TEST_INSTALL_CHILD";
 
-/// Every file below a folder; folders count too, by a slash, but for the two that may be left empty.
+/// Lists every file below a folder. Folders are listed with a slash, except the two that may be left empty.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn files(root: &Path) -> Files {
@@ -38,7 +38,7 @@ fn files(root: &Path) -> Files {
     found
 }
 
-/// A source whose version and bytes are those of a number.
+/// Creates a source whose version and bytes depend on a number.
 fn source(folder: &Path, version: u32) {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).unwrap();
@@ -69,7 +69,7 @@ fn remove(home: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError
     installer(home).remove("mine", Some(rewrite), true, steps)
 }
 
-/// What a home holds before each command, and the command.
+/// The state of a home before a command, and the command.
 fn before(command: &str, ground: &Path) {
     let (home, from) = (ground.join("home"), ground.join("source"));
     fs::create_dir_all(home.join("data/mine")).unwrap();
@@ -99,7 +99,7 @@ fn carry_out(command: &str, ground: &Path, steps: &(dyn Fn(&str) + Sync)) {
     }
 }
 
-/// The child of all tests here. Started as a test, it checks that its own child aborts at a step and only there.
+/// The child process of all tests here. Run as a test, it checks that its own child aborts exactly at the given step.
 #[test]
 fn a_child_aborts_at_the_step_that_it_was_given() {
     let Ok(given) = std::env::var(CHILD) else {
@@ -121,7 +121,7 @@ fn a_child_aborts_at_the_step_that_it_was_given() {
     carry_out(command, Path::new(ground), &steps);
 }
 
-/// Runs a command in a child that ends at a step; whether it got there.
+/// Runs a command in a child that aborts at a step. Returns whether the child reached the step.
 fn ended(command: &str, at: usize, ground: &Path) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "a_child_aborts_at_the_step_that_it_was_given", "--nocapture"]);
@@ -150,9 +150,9 @@ fn fresh(ground: &Path) {
 }
 
 #[test]
-fn at_every_step_it_is_the_old_state_or_the_new_one() {
+fn a_crash_at_any_step_leaves_the_old_state_or_the_new_one() {
     let place = tempfile::tempdir().unwrap();
-    // One place for all, since the lock names it.
+    // One folder for all, since the lock stores its path.
     let ground = place.path().join("ground");
     let home = ground.join("home");
     for command in ["install", "update", "update again", "rollback", "remove"] {
@@ -170,7 +170,7 @@ fn at_every_step_it_is_the_old_state_or_the_new_one() {
             if !ended(command, at, &ground) {
                 break;
             }
-            // Whoever clears up may end at any step as well.
+            // The recovering process may end at any step as well.
             for again in 0.. {
                 if !ended("recover", again, &ground) {
                     break;
@@ -189,12 +189,12 @@ fn at_every_step_it_is_the_old_state_or_the_new_one() {
 }
 
 #[test]
-fn what_was_edited_after_the_crash_is_not_written_over() {
+fn files_edited_after_the_crash_are_not_overwritten() {
     let place = tempfile::tempdir().unwrap();
     let ground = place.path().join("ground");
     let home = ground.join("home");
     before("remove", &ground);
-    // Past the note and the moves, before the configuration.
+    // After the journal and the moves, before the configuration.
     let at = (0..).find(|at| {
         fresh(&ground);
         before("remove", &ground);
@@ -209,7 +209,7 @@ fn what_was_edited_after_the_crash_is_not_written_over() {
 }
 
 #[test]
-fn after_install_and_remove_everything_is_as_it_was() {
+fn install_and_remove_restore_the_old_state() {
     let place = tempfile::tempdir().unwrap();
     let ground = place.path();
     before("install", ground);
@@ -223,7 +223,7 @@ fn after_install_and_remove_everything_is_as_it_was() {
 }
 
 #[test]
-fn what_changed_while_somebody_was_asked_is_not_overwritten() {
+fn changes_during_a_question_are_not_overwritten() {
     let place = tempfile::tempdir().unwrap();
     let (home, from) = (place.path().join("home"), place.path().join("source"));
     source(&from, 1);
@@ -238,7 +238,7 @@ fn what_changed_while_somebody_was_asked_is_not_overwritten() {
 }
 
 #[test]
-fn names_of_others_are_not_taken() {
+fn names_in_use_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let (home, from) = (place.path().join("home"), place.path().join("source"));
     source(&from, 1);

@@ -1,4 +1,4 @@
-//! What an update is asked about, and what becomes of rights that were not given.
+//! Tests which rights an update asks for, and what happens to rights that were denied.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,7 @@ fn rights(json: &str) -> Permissions {
 }
 
 #[test]
-fn only_what_widens_is_asked_and_what_was_denied_stays_denied() {
+fn an_update_asks_only_for_new_rights_and_denied_ones_stay_denied() {
     let place = tempfile::tempdir().unwrap();
     let (home, from) = (place.path().join("home"), place.path().join("source"));
     let installer = Installer::new(&home, []);
@@ -41,7 +41,7 @@ fn only_what_widens_is_asked_and_what_was_denied_stays_denied() {
     let third = prepare(&home, &from, "1.2.0", "permissions: {history: true, process: [git]}\nlimits: {memory: 1GiB}");
     assert_eq!(third.widening(), rights(r#"{"process": ["git"]}"#));
     assert_eq!(third.wider_limits(), LimitSet::default().and(Limit::Memory, 1 << 30));
-    // Neither what it does not ask for any more, nor what was denied.
+    // Neither rights that are no longer requested nor denied ones are granted.
     assert_eq!(third.granted(true).0, rights(r#"{"process": ["git"]}"#));
     assert!(third.granted(false).0.is_empty() && third.granted(false).1.is_empty());
     let (granted, limits) = third.granted(true);
@@ -51,7 +51,7 @@ fn only_what_widens_is_asked_and_what_was_denied_stays_denied() {
 }
 
 #[test]
-fn an_altered_folder_answers_for_nothing_and_is_brought_back() {
+fn an_altered_folder_has_no_rights_and_can_be_restored() {
     let place = tempfile::tempdir().unwrap();
     let (home, from) = (place.path().join("home"), place.path().join("source"));
     let installer = Installer::new(&home, []);
@@ -72,7 +72,7 @@ fn an_altered_folder_answers_for_nothing_and_is_brought_back() {
 }
 
 #[test]
-fn a_grant_by_hand_is_for_the_bytes_that_were_looked_at() {
+fn a_manual_grant_is_for_the_inspected_bytes() {
     let place = tempfile::tempdir().unwrap();
     let (home, folder) = (place.path().join("home"), place.path().join("home/plugins/tools/mine"));
     fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! One plugin by every kind of source, from servers of this machine; and what servers and repositories must not do.
+//! Installs one plugin from every kind of source, with local servers. Also tests hostile servers and repositories.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ const CODE: &[u8] = b"\0asm code";
 
 type Pages = Arc<Mutex<HashMap<String, (StatusCode, HeaderMap, Vec<u8>)>>>;
 
-/// A server that answers by path, and notes what it was asked.
+/// A server that answers by path and records its requests.
 struct Server {
     address: String,
     pages: Pages,
@@ -88,7 +88,7 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// What is prepared in a home of its own, which is looked at afterwards.
+/// Prepares a source in its own home folder and checks the home afterwards.
 async fn prepare(text: &str, insecure: bool) -> Result<(Prepared, tempfile::TempDir), InstallError> {
     let home = tempfile::tempdir().unwrap();
     let wanted = Wanted { source: Source::parse(text, Path::new("/"))?, name: None, insecure, key: None };
@@ -100,7 +100,7 @@ async fn prepare(text: &str, insecure: bool) -> Result<(Prepared, tempfile::Temp
     Ok((prepared?, home))
 }
 
-/// That it is the plugin that all these tests are about.
+/// Checks that the plugin is the one of these tests.
 async fn comes(text: &str, insecure: bool) -> Prepared {
     let (prepared, _home) = prepare(text, insecure).await.unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(prepared.manifest.name, "mine", "{text}");
@@ -117,7 +117,7 @@ async fn refused(text: &str, insecure: bool) -> String {
 }
 
 #[tokio::test]
-async fn the_same_plugin_comes_from_every_place_of_this_machine() {
+async fn every_kind_of_local_source_gives_the_same_plugin() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("plain")).unwrap();
@@ -135,7 +135,7 @@ async fn the_same_plugin_comes_from_every_place_of_this_machine() {
 }
 
 #[tokio::test]
-async fn servers_hand_out_archives_and_components() {
+async fn archives_and_components_are_downloaded() {
     let server = Server::start().await;
     let base = format!("http://{}", server.address);
     let files: [(&str, &[u8]); 2] = [("plugin.yaml", MANIFEST.as_bytes()), ("mine.wasm", CODE)];
@@ -172,7 +172,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A repository with the plugin in a folder, at two versions, the first of them tagged.
+/// A repository with the plugin in a folder, in two versions; the first one is tagged.
 fn repository(folder: &Path) -> PathBuf {
     let repository = folder.join("repo");
     fs::create_dir_all(repository.join("sub")).unwrap();
@@ -217,7 +217,7 @@ async fn repositories_are_fetched_at_a_branch_a_tag_and_a_commit() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_repository_comes_to_life() {
+async fn a_repository_runs_no_code_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let repository = repository(folder.path());
     let touched = folder.path().join("touched");
@@ -229,7 +229,7 @@ async fn nothing_of_a_repository_comes_to_life() {
         #[cfg(unix)]
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
-    // A filter by attributes, and a submodule whose address is a command.
+    // An attribute filter, and a submodule whose address is a command.
     fs::write(repository.join("sub/.gitattributes"), "*.wasm filter=evil diff=evil export-subst\n").unwrap();
     git(&repository, &["config", "filter.evil.smudge", &format!("touch {}", touched.display())]);
     fs::write(repository.join(".gitmodules"), "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch\n").unwrap();
@@ -254,7 +254,7 @@ fn sha(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// Puts an image into a registry under a tag; its layers by type, title and bytes.
+/// Puts an image into a registry under a tag. Layers consist of type, title and bytes.
 fn image(server: &Server, tag: &str, layers: &[(&str, Option<&str>, &[u8])]) -> String {
     let listed: Vec<_> = layers
         .iter()
@@ -275,7 +275,7 @@ fn image(server: &Server, tag: &str, layers: &[(&str, Option<&str>, &[u8])]) -> 
 }
 
 #[tokio::test]
-async fn registries_hand_out_files_and_archives_by_digest() {
+async fn files_and_archives_are_downloaded_from_registries_by_digest() {
     let server = Server::start().await;
     let base = format!("oci://{}/team/mine", server.address);
     let files = image(
@@ -295,7 +295,7 @@ async fn registries_hand_out_files_and_archives_by_digest() {
 
     let error = refused(&format!("{base}:none"), true).await;
     assert!(error.contains("no such image"), "{error}");
-    // A registry that hands out something else.
+    // A registry that serves other bytes.
     server.page(&format!("/v2/team/mine/blobs/{}", sha(CODE)), &[], b"\0asm evil");
     let error = refused(&format!("{base}:files"), true).await;
     assert!(error.contains("should be"), "{error}");
@@ -305,7 +305,7 @@ async fn registries_hand_out_files_and_archives_by_digest() {
 }
 
 #[tokio::test]
-async fn a_registry_that_wants_a_token_gives_one_to_anybody() {
+async fn an_anonymous_token_is_used_if_a_registry_requires_one() {
     let server = Server::start().await;
     let layers: [(&str, Option<&str>, &[u8]); 2] =
         [("application/yaml", Some("plugin.yaml"), MANIFEST.as_bytes()), ("application/wasm", Some("mine.wasm"), CODE)];

@@ -1,4 +1,4 @@
-//! What holds of an archive whatever its bytes, asked by property tests and by `fuzz/`.
+//! The invariants of unpacking, used by property tests and by `fuzz/`.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -8,17 +8,18 @@ use std::path::Path;
 use super::{Caps, folded, unfit, unpack, unpack_tar};
 use crate::error::InstallError;
 
-/// Less than any plugin has, so that a fuzzer meets them.
+/// Small limits, so that a fuzzer reaches them.
 fn tight() -> Caps {
     Caps { entries: 12, file: 32 << 10, total: 64 << 10, ratio: 100, depth: 4 }
 }
 
-/// Bytes as a file to unpack.
+/// Unpacks `bytes` as an archive file and checks the invariants.
 pub fn archive(bytes: &[u8]) {
     let _ = unpacked(bytes, tight());
 }
 
-/// Bytes as a tar stream: headers with a wrong sum, which are refused unread, are given the right one first.
+/// Unpacks `bytes` as a tar stream and checks the invariants. Wrong header checksums are corrected first, since such
+/// headers would be refused unread.
 pub fn tarball(bytes: &[u8]) {
     const BLOCK: usize = 512;
     let mut bytes = bytes.to_vec();
@@ -34,7 +35,7 @@ pub fn tarball(bytes: &[u8]) {
     let _ = held(tight(), bytes.len(), |_, into| unpack_tar(&bytes[..], bytes.len() as u64, into, tight()));
 }
 
-/// Unpacks it: the names of what is there then, and the answer.
+/// Unpacks an archive. Returns the names of the unpacked files and the result.
 pub(super) fn unpacked(bytes: &[u8], caps: Caps) -> (Vec<String>, Result<(), String>) {
     held(caps, bytes.len(), |archive, into| {
         fs::write(archive, bytes).unwrap();
@@ -42,8 +43,8 @@ pub(super) fn unpacked(bytes: &[u8], caps: Caps) -> (Vec<String>, Result<(), Str
     })
 }
 
-/// Whatever is unpacked, and however that ends: nothing lies beside the folder, nothing in it but files and folders
-/// of names that every system takes, and no more of them than the caps allow.
+/// Checks that nothing was written outside the folder. The folder may contain only files and folders with valid names,
+/// and no more of them than the limits allow.
 fn held(
     caps: Caps,
     packed: usize,

@@ -11,7 +11,7 @@ fn small() -> Caps {
     Caps { entries: 20, file: 1 << 20, total: 2 << 20, ratio: 100, depth: 4 }
 }
 
-/// A tar entry with a name as it stands: the crate's own writer refuses bad ones.
+/// A tar entry with an unchecked name: the crate's own writer refuses bad names.
 fn entry(kind: tar::EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(kind);
@@ -47,7 +47,7 @@ fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn files_and_folders_come_out() {
+fn files_and_folders_are_unpacked() {
     let long = "a-folder-with-a-long-name/".repeat(3) + &"n".repeat(90);
     let entries = [
         entry(
@@ -75,7 +75,7 @@ fn files_and_folders_come_out() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_or_mean_two_things_are_refused() {
+fn unsafe_and_ambiguous_names_are_refused() {
     for name in [
         "../evil",
         "a/../../evil",
@@ -123,7 +123,7 @@ fn pax(key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn names_that_are_one_where_case_is_ignored_are_refused() {
+fn names_that_differ_only_in_case_are_refused() {
     for pair in [
         ["plugin.yaml", "Plugin.yaml"],
         ["a/x", "A/y"],
@@ -166,7 +166,7 @@ fn links_and_devices_are_refused() {
 }
 
 #[test]
-fn bombs_are_stopped_by_what_arrives() {
+fn decompression_bombs_are_stopped_by_counting_bytes() {
     let zeros = vec![0; 3 << 20];
     let one = entry(tar::EntryType::Regular, b"bomb", &zeros);
     for (caps, word) in [
@@ -178,7 +178,7 @@ fn bombs_are_stopped_by_what_arrives() {
             assert!(answer.contains(word), "{answer}");
         }
     }
-    // Beyond what every archive may come to, the ratio counts.
+    // Above the free allowance, the ratio limits the size.
     let twenty = vec![0; 20 << 20];
     let caps = Caps { file: 64 << 20, total: 64 << 20, ..small() };
     let answer = unpacked(&zip_of(&[("bomb", &twenty)]), caps).1.unwrap_err();
@@ -190,9 +190,9 @@ fn bombs_are_stopped_by_what_arrives() {
 }
 
 #[test]
-fn a_zip_that_says_less_than_it_holds_is_not_believed() {
+fn a_zip_that_understates_its_sizes_is_refused() {
     let mut bytes = zip_of(&[("bomb", &vec![0; 3 << 20])]);
-    // The sizes of the local header and of the directory.
+    // The sizes in the local header and in the central directory.
     let whole = (3u32 << 20).to_le_bytes();
     while let Some(at) = bytes.windows(4).position(|window| window == whole) {
         bytes[at..at + 4].copy_from_slice(&16u32.to_le_bytes());
@@ -202,7 +202,7 @@ fn a_zip_that_says_less_than_it_holds_is_not_believed() {
 }
 
 #[test]
-fn what_is_no_archive_is_refused() {
+fn other_files_are_refused() {
     for bytes in [&b""[..], b"x", b"PK\x03\x04", b"\x1f\x8b\x08\0", b"\x7fELF"] {
         assert!(unpacked(bytes, small()).1.is_err(), "{bytes:?}");
     }
@@ -211,7 +211,7 @@ fn what_is_no_archive_is_refused() {
     assert!(unpacked(&cut[..cut.len() / 2], small()).1.is_err());
 }
 
-/// A header as it stands in nobody's writer: any kind, name, link and size, in either form.
+/// Generates arbitrary tar headers: any kind, name, link and size, in either format.
 fn header() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop::sample::select(b"000055\0 7123456xgLKSVMDAX".to_vec());
     let name = prop_oneof![

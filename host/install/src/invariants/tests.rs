@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn whatever_is_read_is_read_back_and_leads_nowhere_else(text in text()) {
+    fn every_valid_source_is_safe_and_survives_a_round_trip(text in text()) {
         source(&text);
     }
 
