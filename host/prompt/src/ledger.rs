@@ -180,7 +180,7 @@ pub struct Keeping {
 }
 
 /// Judges a request whose bytes are an extension of the previous one by the provider's report. `None` if the prefix was read
-/// from the cache, or if that cannot be told.
+/// from the cache, or if the report does not show it.
 pub fn missed(before: &Usage, now: &Usage, elapsed: Duration, keeping: Keeping) -> Option<(Cause, Option<String>)> {
     /// Providers do not cache shorter prefixes, and cache longer ones in steps.
     const LEAST: u32 = 2_048;

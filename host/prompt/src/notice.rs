@@ -14,7 +14,7 @@ pub enum Notice {
         reason: String,
     },
     /// The path is a folder, a pipe or a device instead of a file.
-    #[error("{source_name} is no regular file and is left out")]
+    #[error("{source_name} is not a regular file and is left out")]
     NotAFile {
         /// The file.
         source_name: String,
@@ -28,7 +28,7 @@ pub enum Notice {
         root: String,
     },
     /// The file is binary or in another encoding.
-    #[error("{source_name} is no UTF-8 text without NUL bytes and is left out; save it as UTF-8 text")]
+    #[error("{source_name} is not UTF-8 text without NUL bytes and is left out; save it as UTF-8 text")]
     NotText {
         /// The file.
         source_name: String,

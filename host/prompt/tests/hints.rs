@@ -110,8 +110,8 @@ fn a_resumed_session_does_not_repeat_hints() {
     assert_eq!(resumed.for_call(r#"{"path": "a"}"#), None);
     assert_eq!(resumed.for_call(r#"{"path": "c"}"#), Some(shown("c")));
 
-    let mut told = SubdirectoryHints::new(root.path(), ["a".into(), root.path().join("c")]).unwrap();
-    assert_eq!(told.for_call(r#"{"command": "ls a/b c/"}"#), Some(shown("a/b")));
+    let mut preloaded = SubdirectoryHints::new(root.path(), ["a".into(), root.path().join("c")]).unwrap();
+    assert_eq!(preloaded.for_call(r#"{"command": "ls a/b c/"}"#), Some(shown("a/b")));
 }
 
 #[test]
