@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every package of the host's workspace with the packages of it that it may depend on, in whatever way: dependencies
-/// of tests and build scripts are arrows too.
+/// Every package of the host's workspace, with the workspace packages that it may depend on. The dependencies of tests and
+/// build scripts count too.
 const ARROWS: &[(&str, &[&str])] = &[
-    // Its tests read stores, to look whether what lies in them is whole.
+    // Its tests read stores to check that they are intact.
     ("hermes-tests", &["hermes-zoo", "hermes-test-data", "hermes-store", "hermes-conversation"]),
     (
         "hermes-cli",
@@ -168,7 +168,7 @@ fn every_arrow_between_crates_points_down() {
 
 #[test]
 fn the_table_has_no_cycle() {
-    // A table in which every crate uses only those that stand below it cannot have one.
+    // The table has no cycle if every crate uses only crates below it.
     for (at, (name, allowed)) in ARROWS.iter().enumerate() {
         for on in *allowed {
             let below = ARROWS.iter().position(|(other, _)| other == on);

@@ -56,8 +56,8 @@ pub(crate) enum Counters {
     OfTheServer,
     /// Nothing.
     Missing,
-    /// These numbers, whatever the server's cache does.
-    Told { read: u64, written: u64 },
+    /// These numbers, independent of the state of the server's cache.
+    Fixed { read: u64, written: u64 },
 }
 
 #[derive(Debug, Clone)]
@@ -97,12 +97,12 @@ impl Reply {
         Self { kind: Kind::Error { status, message: message.to_owned() }, headers: Vec::new() }
     }
 
-    /// JSON, whatever the request asked for.
+    /// JSON, even for a streaming request.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::raw(status, "application/json", body.to_string())
     }
 
-    /// A text, whatever the request asked for.
+    /// A text, even for a streaming request.
     pub fn raw(status: u16, content_type: &'static str, body: impl Into<String>) -> Self {
         Self { kind: Kind::Raw { status, content_type, body: body.into() }, headers: Vec::new() }
     }
@@ -143,7 +143,7 @@ impl Reply {
 
     /// Sets the tokens read from a cache and written into it.
     pub fn cached(self, read: u64, written: u64) -> Self {
-        self.with(|completion| completion.counters = Counters::Told { read, written })
+        self.with(|completion| completion.counters = Counters::Fixed { read, written })
     }
 
     /// Reports usage like a server that knows nothing about caches.
@@ -190,8 +190,8 @@ impl Reply {
 impl Completion {
     /// Tokens of the reply: a quarter of its bytes unless the script sets them.
     pub(crate) fn tokens(&self) -> u64 {
-        let said: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
-        self.usage.map_or((said + self.text.len()) as u64 / 4 + 1, |(_, reply)| reply)
+        let call_bytes: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        self.usage.map_or((call_bytes + self.text.len()) as u64 / 4 + 1, |(_, reply)| reply)
     }
 
     /// Whether the script sets the usage.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::billing::Bill;
-use crate::wire::{self, Said, Wire};
+use crate::wire::{self, SentMessage, Wire};
 
 /// A request of the client, and its bill.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Request {
     }
 
     /// See [`wire::conversation`].
-    pub fn conversation(&self) -> Vec<Said> {
+    pub fn conversation(&self) -> Vec<SentMessage> {
         wire::conversation(&self.body)
     }
 

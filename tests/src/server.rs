@@ -289,25 +289,25 @@ fn record(wire: Wire, body: &[u8]) {
 /// Bills the request, and returns the usage to report. A script's own usage takes precedence.
 fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Value {
     let mut cache = shared.cache();
-    let mut told = Bill { prompt: completion.prompt_tokens(request.raw.len()), ..Bill::default() };
+    let mut counted = Bill { prompt: completion.prompt_tokens(request.raw.len()), ..Bill::default() };
     // Anthropic's messages always report usage; chat completions only if there is something to report.
     let mut reported = request.wire == Wire::AnthropicMessages;
     if let Some(cache) = cache.as_mut() {
         let bill = cache.bill(request);
         request.bill = Some(bill);
         if !completion.has_usage() {
-            told = bill;
+            counted = bill;
             reported |= cache.reports();
         }
     }
     match completion.counters {
         Counters::OfTheServer => {}
-        Counters::Missing => (told.read, told.written, reported) = (0, 0, false),
-        Counters::Told { read, written } => (told.read, told.written, reported) = (read, written, true),
+        Counters::Missing => (counted.read, counted.written, reported) = (0, 0, false),
+        Counters::Fixed { read, written } => (counted.read, counted.written, reported) = (read, written, true),
     }
     match request.wire {
-        Wire::ChatCompletions => told.chat_usage(completion.tokens(), reported),
-        Wire::AnthropicMessages => told.anthropic_usage(completion.tokens(), reported),
+        Wire::ChatCompletions => counted.chat_usage(completion.tokens(), reported),
+        Wire::AnthropicMessages => counted.anthropic_usage(completion.tokens(), reported),
     }
 }
 
@@ -444,11 +444,11 @@ mod tests {
         });
         for streaming in [true, false] {
             for path in ["/v1/chat/completions", "/v1/messages"] {
-                let (told, _) = post_to(&server, path, &ask(streaming));
-                assert!(told.contains("the same words"), "{told}");
+                let (response, _) = post_to(&server, path, &ask(streaming));
+                assert!(response.contains("the same words"), "{response}");
                 let events = ["event: message_start\ndata: {", "event: message_stop\ndata: {"];
                 let expected = streaming && path == "/v1/messages";
-                assert!(events.iter().all(|event| told.contains(event) == expected), "{told}");
+                assert!(events.iter().all(|event| response.contains(event) == expected), "{response}");
             }
         }
         let (refused, _) = post_to(&server, "/v1/messages", &ask(true));
@@ -468,13 +468,13 @@ mod tests {
         body["messages"][0]["content"] =
             json!([{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]);
         for read in [false, false, true] {
-            let (told, _) = post_to(&server, "/v1/messages", &body);
+            let (response, _) = post_to(&server, "/v1/messages", &body);
             let bill = server.requests().pop().unwrap().bill;
-            assert_eq!(bill.is_some_and(|bill| bill.read > 0), read, "{told}");
+            assert_eq!(bill.is_some_and(|bill| bill.read > 0), read, "{response}");
             if let Some(bill) = bill {
                 assert_eq!(bill.read + bill.written, bill.prompt);
-                assert!(told.contains(&format!("\"cache_read_input_tokens\":{}", bill.read)), "{told}");
-                assert!(told.contains("\"input_tokens\":0"), "{told}");
+                assert!(response.contains(&format!("\"cache_read_input_tokens\":{}", bill.read)), "{response}");
+                assert!(response.contains("\"input_tokens\":0"), "{response}");
             }
         }
         server.advance(Duration::from_secs(300));
@@ -496,15 +496,15 @@ mod tests {
             if number < 2 { reply.cached(80, 5) } else { reply.without_cache_counters() }
         });
         let server = server.with_cache(BreakpointCache::new());
-        let told = |path: &str| post_to(&server, path, &ask(false)).0;
-        let chat = told("/v1/chat/completions");
+        let body_of = |path: &str| post_to(&server, path, &ask(false)).0;
+        let chat = body_of("/v1/chat/completions");
         assert!(chat.contains("\"prompt_tokens\":100") && chat.contains("\"cached_tokens\":80"), "{chat}");
-        let anthropic = told("/v1/messages");
+        let anthropic = body_of("/v1/messages");
         for count in ["\"input_tokens\":15", "\"cache_read_input_tokens\":80", "\"cache_creation_input_tokens\":5"] {
             assert!(anthropic.contains(count), "{anthropic}");
         }
         for path in ["/v1/chat/completions", "/v1/messages"] {
-            let silent = told(path);
+            let silent = body_of(path);
             assert!(silent.contains("_tokens\":100") && !silent.contains("cache"), "{silent}");
         }
     }

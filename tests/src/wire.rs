@@ -34,7 +34,7 @@ impl Wire {
 
 /// A message in a form common to both APIs. A tool result is a message of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct SentMessage {
     /// `user`, `assistant` or `tool`.
     pub role: String,
     /// The text; that of several blocks is joined with line breaks.
@@ -87,13 +87,18 @@ pub fn tool_names(body: &Value) -> Vec<&str> {
 }
 
 /// The conversation without the system prompt.
-pub fn conversation(body: &Value) -> Vec<Said> {
-    let mut said = Vec::new();
+pub fn conversation(body: &Value) -> Vec<SentMessage> {
+    let mut sent = Vec::new();
     for message in list(&body["messages"]).iter().filter(|message| message["role"] != "system") {
         let content = &message["content"];
         for block in list(content).iter().filter(|block| block["type"] == "tool_result") {
             let (id, words) = result(block);
-            said.push(Said { role: "tool".into(), text: words.into(), calls: Vec::new(), answers: Some(id.into()) });
+            sent.push(SentMessage {
+                role: "tool".into(),
+                text: words.into(),
+                calls: Vec::new(),
+                answers: Some(id.into()),
+            });
         }
         let words = texts(content);
         let called = list(content).iter().filter(|block| block["type"] == "tool_use");
@@ -103,14 +108,14 @@ pub fn conversation(body: &Value) -> Vec<Said> {
             // Only results.
             continue;
         }
-        said.push(Said {
+        sent.push(SentMessage {
             role: text(&message["role"]).to_owned(),
             text: words.join("\n"),
             calls,
             answers: message["tool_call_id"].as_str().map(str::to_owned),
         });
     }
-    said
+    sent
 }
 
 /// A list; empty if the value is none.
@@ -197,11 +202,11 @@ mod tests {
             assert_eq!(trailing_results(body), [("a", "one"), ("b", "two")]);
             assert_eq!(tool_names(body), ["read_file"]);
         }
-        let said = conversation(&chat);
-        assert_eq!(said, conversation(&anthropic));
-        assert_eq!(said.iter().map(|one| one.role.as_str()).collect::<Vec<_>>(), ["user", "assistant", "tool", "tool"]);
-        assert_eq!((said[1].text.as_str(), said[1].calls.join(" ")), ("A moment.", "a b".to_owned()));
-        assert_eq!((said[3].text.as_str(), said[3].answers.as_deref()), ("two", Some("b")));
+        let sent = conversation(&chat);
+        assert_eq!(sent, conversation(&anthropic));
+        assert_eq!(sent.iter().map(|one| one.role.as_str()).collect::<Vec<_>>(), ["user", "assistant", "tool", "tool"]);
+        assert_eq!((sent[1].text.as_str(), sent[1].calls.join(" ")), ("A moment.", "a b".to_owned()));
+        assert_eq!((sent[3].text.as_str(), sent[3].answers.as_deref()), ("two", Some("b")));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The ledger's verdict on requests whose bytes stayed: the provider lost them, or nobody can tell.
+//! The causes that the ledger reports if the bytes of a request stayed the same: the provider lost them, or unknown.
 
 use std::time::Duration;
 
@@ -68,9 +68,9 @@ fn no_loss_is_reported_for_a_provider_without_cache_counters() {
     assert_causes("messages", Home::with_anthropic, vec![silent(0), silent(1), silent(20)], &[FIRST, None, None]);
 
     let other = |minute| (minute, "other-model", uncounted(10_000 + minute as u64 * 50));
-    let told = [turn(0, counted(10_000, 0, 0)), turn(1, counted(10_050, 9_984, 0))];
-    let turns = told.into_iter().chain([other(2), other(3), other(20)]).collect();
-    assert_causes("what another model told", Home::with, turns, &[FIRST, None, MODEL, None, None]);
+    let reported = [turn(0, counted(10_000, 0, 0)), turn(1, counted(10_050, 9_984, 0))];
+    let turns = reported.into_iter().chain([other(2), other(3), other(20)]).collect();
+    assert_causes("what another model reported", Home::with, turns, &[FIRST, None, MODEL, None, None]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_request_whose_reply_broke_off_has_its_row() {
     let ledger = Ledger::of(&home);
     ledger.assert_measured_as_by_the_server(&turns);
     assert_eq!(ledger.causes(), [FIRST, None, None]);
-    let told: Vec<bool> = ledger.requests.iter().map(|request| request["usage"].is_object()).collect();
-    assert_eq!(told, [true, false, true], "{:?}", ledger.requests);
+    let reported: Vec<bool> = ledger.requests.iter().map(|request| request["usage"].is_object()).collect();
+    assert_eq!(reported, [true, false, true], "{:?}", ledger.requests);
     assert!(ledger.requests[1]["usage"].is_null() && ledger.requests[1]["cost"].is_null());
 }

@@ -45,21 +45,21 @@ impl Dice {
 
 /// Calls two tools, then one, then answers, all in small frames.
 fn partner(body: &Value, number: usize) -> Reply {
-    let asked = last_user_text(body);
+    let prompt = last_user_text(body);
     let call = |name: &str, arguments: Value| Call::new(&format!("call_{name}_{number}"), name, &arguments);
     let reply = match trailing_results(body).len() {
         0 => Reply::calls([
-            call("write_file", json!({"path": "log.txt", "content": format!("{asked} {}", "x".repeat(200))})),
+            call("write_file", json!({"path": "log.txt", "content": format!("{prompt} {}", "x".repeat(200))})),
             call("read_file", json!({"path": "log.txt"})),
         ]),
         2 => Reply::calls([call("memory", json!({"action": "read", "target": "memory"}))]).saying("One moment."),
-        _ => Reply::text(answer(asked)),
+        _ => Reply::text(answer(prompt)),
     };
     reply.in_steps_of(4)
 }
 
-fn answer(asked: &str) -> String {
-    format!("This is the whole answer to `{asked}`.")
+fn answer(prompt: &str) -> String {
+    format!("This is the whole answer to `{prompt}`.")
 }
 
 /// A process that runs so many turns, starting with this number.
@@ -112,9 +112,9 @@ fn kill_a_session(dice: &mut Dice) -> usize {
         assert_valid_request(&request.body);
         assert_logged(&log, request);
     }
-    let said = texts(&log, "assistant");
+    let replies = texts(&log, "assistant");
     for answer in &answered {
-        assert!(said.contains(&answer.as_str()), "`{answer}` was printed and is gone");
+        assert!(replies.contains(&answer.as_str()), "`{answer}` was printed and is gone");
     }
     assert_eq!(home.sessions_json().len(), 1);
     let store = Connection::open(home.state_db()).unwrap();

@@ -42,14 +42,14 @@ fn home(session: &Server, section: Value) -> Home {
 
 /// Chats and compacts the given number of times in one process.
 fn converse(home: &Home, compactions: usize) -> Output {
-    let mut said = String::new();
+    let mut input = String::new();
     for compaction in 0..compactions {
         for turn in 0..TURNS {
-            said.push_str(&format!("{}\n", long_text("turn", compaction * TURNS + turn)));
+            input.push_str(&format!("{}\n", long_text("turn", compaction * TURNS + turn)));
         }
-        said.push_str("/compress\n");
+        input.push_str("/compress\n");
     }
-    let output = home.hermes(&["chat"]).stdin(&said).run().success();
+    let output = home.hermes(&["chat"]).stdin(&input).run().success();
     let shown = format!("{output}");
     assert!(!shown.contains(KEY) && !shown.contains(OWN_KEY), "a key is shown\n{output}");
     for log in std::fs::read_dir(home.path().join("logs")).into_iter().flatten().flatten() {
@@ -82,12 +82,12 @@ fn summaries_use_their_own_model_and_key() {
     let (session, own) = (partner("session"), partner("own"));
     let home = home(&session, json!({"base_url": own.url(), "model": "small", "api_key": OWN_KEY}));
     let output = converse(&home, 1);
-    let asked = summaries(&own);
-    assert!(!asked.is_empty(), "nothing was summed up\n{output}");
-    assert_eq!(own.requests().len(), asked.len(), "it was asked for more than summaries");
-    assert!(asked.iter().all(|request| request.body["model"] == "small"));
+    let summary_requests = summaries(&own);
+    assert!(!summary_requests.is_empty(), "nothing was summed up\n{output}");
+    assert_eq!(own.requests().len(), summary_requests.len(), "it was asked for more than summaries");
+    assert!(summary_requests.iter().all(|request| request.body["model"] == "small"));
     assert!(summaries(&session).is_empty());
-    assert_only_key(&asked, Some(OWN_KEY), KEY);
+    assert_only_key(&summary_requests, Some(OWN_KEY), KEY);
     assert_only_key(&session.requests(), Some(KEY), OWN_KEY);
     assert!(notices(&output).is_empty(), "{output}");
 }
@@ -113,9 +113,9 @@ fn a_summary_key_can_be_a_variable_and_use_another_wire_format() {
     let home = home(&session, section);
     home.write(".env", format!("SUMMARY_KEY={OWN_KEY}\n"));
     converse(&home, 1);
-    let asked = summaries(&own);
-    assert!(!asked.is_empty());
-    assert!(asked.iter().all(|request| request.header("x-api-key") == Some(OWN_KEY)));
+    let summary_requests = summaries(&own);
+    assert!(!summary_requests.is_empty());
+    assert!(summary_requests.iter().all(|request| request.header("x-api-key") == Some(OWN_KEY)));
     assert!(summaries(&session).is_empty());
 }
 
@@ -133,15 +133,18 @@ fn an_unreachable_summary_model_is_followed_by_its_fallback_with_one_notice() {
     let home = home(&session, section);
     home.set("auxiliary.transient_retries", json!(0));
     let output = converse(&home, 2);
-    let asked = summaries(&next);
-    assert!(asked.len() >= 2 && asked.iter().all(|request| request.body["model"] == "second"), "{output}");
+    let summary_requests = summaries(&next);
+    assert!(
+        summary_requests.len() >= 2 && summary_requests.iter().all(|request| request.body["model"] == "second"),
+        "{output}"
+    );
     assert!(summaries(&session).is_empty());
-    assert_only_key(&asked, Some(OWN_KEY), KEY);
-    let told = notices(&output);
-    assert_eq!(told.len(), 1, "{output}");
+    assert_only_key(&summary_requests, Some(OWN_KEY), KEY);
+    let reported = notices(&output);
+    assert_eq!(reported.len(), 1, "{output}");
     let address = down.trim_start_matches("http://").trim_end_matches("/v1");
     for words in ["second", address, "auxiliary.compression", "hermes doctor"] {
-        assert!(told[0].contains(words), "`{words}` is not told: {}", told[0]);
+        assert!(reported[0].contains(words), "`{words}` is not reported: {}", reported[0]);
     }
     output.says(&["auxiliary.compression.fallback_chain[0]", "GROQ_API_KEY"]);
 }
@@ -157,9 +160,12 @@ fn the_sessions_model_is_the_last_fallback() {
     let home = home(&session, section);
     home.set("auxiliary.transient_retries", json!(0));
     let output = converse(&home, 1);
-    let asked = summaries(&session);
-    assert_eq!(asked.len(), summaries(&next).len(), "{output}");
-    assert!(!asked.is_empty() && asked.iter().all(|request| request.body["model"] == "scripted-model"));
+    let summary_requests = summaries(&session);
+    assert_eq!(summary_requests.len(), summaries(&next).len(), "{output}");
+    assert!(
+        !summary_requests.is_empty()
+            && summary_requests.iter().all(|request| request.body["model"] == "scripted-model")
+    );
     assert_only_key(&next.requests(), Some(OWN_KEY), KEY);
     assert_only_key(&session.requests(), Some(KEY), OWN_KEY);
     assert_eq!(notices(&output).len(), 1, "{output}");
@@ -172,9 +178,9 @@ fn a_silent_summary_model_times_out() {
     let home = home(&session, json!({"base_url": silent.url(), "model": "small", "timeout": 1}));
     let output = converse(&home, 1);
     assert_eq!(silent.requests().len(), summaries(&session).len(), "a timeout was tried again\n{output}");
-    let told = notices(&output);
-    assert_eq!(told.len(), 1, "{output}");
-    assert!(told[0].contains("did not answer within 1 s"), "{}", told[0]);
+    let reported = notices(&output);
+    assert_eq!(reported.len(), 1, "{output}");
+    assert!(reported[0].contains("did not answer within 1 s"), "{}", reported[0]);
 }
 
 #[test]
@@ -184,7 +190,7 @@ fn a_provider_that_demands_payment_is_asked_once() {
     let home = home(&session, json!({"base_url": unpaid.url(), "model": "small"}));
     let output = converse(&home, 3);
     assert!(summaries(&session).len() >= 2, "{output}");
-    assert_eq!(unpaid.requests().len(), 1, "an empty account was asked again");
+    assert_eq!(unpaid.requests().len(), 1, "an empty account was called again");
     assert_eq!(notices(&output).len(), 1, "{output}");
 }
 
@@ -263,8 +269,8 @@ fn a_notice_at_the_end_of_a_single_turn_is_shown() {
     let session = partner("session");
     let home = home(&session, json!({}));
     home.set("compression.enabled", json!(false));
-    let said: Vec<String> = (0..TURNS).map(|turn| long_text("turn", turn)).collect();
-    home.hermes(&["chat"]).stdin(&said.join("\n")).run().success();
+    let input: Vec<String> = (0..TURNS).map(|turn| long_text("turn", turn)).collect();
+    home.hermes(&["chat"]).stdin(&input.join("\n")).run().success();
 
     // The answer arrives long before the summary request times out.
     let silent = summariser(|| Reply::text("never").hang_after(0));

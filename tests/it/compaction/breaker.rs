@@ -3,7 +3,7 @@
 use hermes_tests::oracle::assert_valid_request;
 use serde_json::json;
 
-use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, outcomes, said};
+use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, long_turn, outcomes};
 
 const OPEN: &str = "is not asked any more in this session";
 
@@ -11,7 +11,7 @@ const OPEN: &str = "is not asked any more in this session";
 fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {
     let server = planner::server();
     let home = planner::home(&server, json!({"timing": "now", "bad": 4}));
-    let texts: Vec<String> = (0..6).map(said).collect();
+    let texts: Vec<String> = (0..6).map(long_turn).collect();
     // The first turn has nothing to fold. In each of the next three, one plan is refused, however many requests the turn makes.
     let lines: Vec<&str> = texts[..6].iter().map(String::as_str).collect();
     let first = chat(&home, &lines).success();
@@ -48,7 +48,7 @@ fn a_breaker_belongs_to_one_engine() {
     let server = planner::server();
     let home = planner::home(&server, json!({"timing": "now", "bad": 3}));
     planner::install(&home, "other", json!({"timing": "now"}));
-    let texts: Vec<String> = (0..4).map(said).collect();
+    let texts: Vec<String> = (0..4).map(long_turn).collect();
     chat(&home, &texts.iter().map(String::as_str).collect::<Vec<_>>()).success();
     assert_eq!(outcomes(&home), ["refused"; 3]);
     let output = chat_with(&home, &["--continue", "--engine", "other"], &["go on"]).success();

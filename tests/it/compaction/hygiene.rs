@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hermes_tests::oracle::{assert_extends, assert_valid_request};
-use hermes_tests::wire::{Said, last_user_text};
+use hermes_tests::wire::{SentMessage, last_user_text};
 use hermes_tests::{Call, Home, Reply, Request, Server, is_auxiliary};
 use serde_json::{Value, json};
 
 use crate::fixtures::journal::{long_text, texts};
-use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, outcomes, said};
+use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, long_turn, outcomes};
 
 fn assert_all_valid(turns: &[Request]) {
     turns.iter().for_each(|request| assert_valid_request(&request.body));
@@ -71,7 +71,7 @@ fn a_late_plan_delays_no_turn_and_is_adopted_with_newer_messages() {
     // Far longer than a turn waits, and shorter than the answer to `three`.
     let home = planner::home(&server, json!({"timing": "boundary", "fold_turns": 1, "slow_ms": 1_500, "slow": 1}));
     home.write_workspace("notes.txt", "The harbour office closes at five.\n");
-    let long: Vec<String> = (0..6).map(said).collect();
+    let long: Vec<String> = (0..6).map(long_turn).collect();
     let output = chat(&home, &[&long.join(" "), "two", "three", "four"]).success();
     let turns = server.turns();
     assert_eq!(turns.len(), 8);
@@ -84,7 +84,7 @@ fn a_late_plan_delays_no_turn_and_is_adopted_with_newer_messages() {
     assert!(is_compacted(&turns[6]), "{output}");
     // The first turn was folded: question, call, result and answer. Everything since then follows verbatim.
     let (before, after) = (turns[5].conversation(), turns[6].conversation());
-    let texts_of = |said: &[Said]| said.iter().map(|said| said.text.clone()).collect::<Vec<_>>();
+    let texts_of = |messages: &[SentMessage]| messages.iter().map(|message| message.text.clone()).collect::<Vec<_>>();
     let kept = texts_of(&before[4..]);
     let shown = texts_of(&after);
     let begins = shown.iter().position(|text| *text == kept[0]);
@@ -103,9 +103,9 @@ fn a_plan_that_does_not_pay_waits_until_the_cache_is_cold() {
     let say = |text: &str, moment: &str, more: &[&str]| {
         home.hermes(&[&["-z", text], more].concat()).at(moment).run().success()
     };
-    say(&said(0), "2026-11-22T10:00:00Z", &[]);
+    say(&long_turn(0), "2026-11-22T10:00:00Z", &[]);
     for minute in 1..5 {
-        say(&said(minute), &format!("2026-11-22T10:0{minute}:00Z"), &["--continue"]);
+        say(&long_turn(minute), &format!("2026-11-22T10:0{minute}:00Z"), &["--continue"]);
     }
     let warm = outcomes(&home);
     assert_eq!(warm, ["deferred"; 4]);
@@ -124,14 +124,14 @@ fn the_memory_context_reaches_the_engine_before_it_folds() {
     let home = planner::home(&server, json!({}));
     home.install_guest("keeper", "keeper", json!({"keep": "the berth is number nine"}));
     home.set("memory.provider", json!("keeper"));
-    let [one, two, three] = [0, 1, 2].map(said);
+    let [one, two, three] = [0, 1, 2].map(long_turn);
     chat(&home, &[&one, &two, &three, "/compress", "go on"]).success();
     let log = home.messages();
     // The engine is asked about everything that may be folded: the visible messages except the last turn.
     let expected = format!("the berth is number nine (of {} to {})", log[0]["id"], log[3]["id"]);
     assert_eq!(home.read("data/planner/documents/prepared.txt"), expected);
     let sent = server.last_turn();
-    assert!(sent.conversation().iter().any(|said| said.text.contains(&format!("kept: {expected}"))), "{sent:?}");
+    assert!(sent.conversation().iter().any(|message| message.text.contains(&format!("kept: {expected}"))), "{sent:?}");
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn preparation_receives_the_memory_context() {
     home.install_guest("keeper", "keeper", json!({"keep": "the tide turns at six"}));
     home.set("memory.provider", json!("keeper"));
     // One-shot processes let background work finish.
-    home.hermes(&["-z", &said(0)]).run().success();
-    home.hermes(&["-z", &said(1), "--continue"]).run().success();
+    home.hermes(&["-z", &long_turn(0)]).run().success();
+    home.hermes(&["-z", &long_turn(1), "--continue"]).run().success();
     let prepared = home.read("data/planner/documents/prepared.txt");
     assert!(prepared.starts_with("the tide turns at six (of "), "{prepared}");
 }
@@ -157,8 +157,8 @@ fn folded_home(server: &Server, more: Value) -> Home {
     }
     let home = planner::home(server, config);
     home.write_workspace("notes.txt", "please recall the code\n");
-    home.hermes(&["-z", "Note this:"]).stdin(&format!("{}\n{MARKED}\n{}", said(0), said(1))).run().success();
-    let output = chat_with(&home, &["--continue"], &[&said(2), "/compress"]).success();
+    home.hermes(&["-z", "Note this:"]).stdin(&format!("{}\n{MARKED}\n{}", long_turn(0), long_turn(1))).run().success();
+    let output = chat_with(&home, &["--continue"], &[&long_turn(2), "/compress"]).success();
     assert_eq!(planner::lines(&output, "compacted by `planner`").len(), 1, "{output}");
     home
 }
@@ -187,7 +187,7 @@ fn passages_from_assist_are_appended_verbatim_and_stay() {
         let turns = server.turns();
         assert_all_valid(&turns);
         let holds = |request: &Request| {
-            request.conversation().iter().filter(|said| said.text.contains("<earlier-context>")).count()
+            request.conversation().iter().filter(|message| message.text.contains("<earlier-context>")).count()
         };
         let with: Vec<usize> = turns[begun..].iter().map(holds).collect();
         // After a tool result, the passage comes with the second request of the turn.
@@ -195,8 +195,8 @@ fn passages_from_assist_are_appended_verbatim_and_stay() {
         assert_eq!(with, expected, "{question}");
         turns[begun..].windows(2).for_each(|pair| assert_extends(&pair[0].body, &pair[1].body));
 
-        let said = turns.last().unwrap().conversation();
-        let message = said.iter().find(|said| said.text.contains("<earlier-context>")).unwrap();
+        let messages = turns.last().unwrap().conversation();
+        let message = messages.iter().find(|message| message.text.contains("<earlier-context>")).unwrap();
         assert_eq!(message.role, if question.starts_with("Look") { "tool" } else { "user" });
         assert!(message.text.contains(&format!("the user:\n{MARKED}\n")), "{}", message.text);
         assert!(!message.text.contains("On turn 0"), "more than the line was brought back: {}", message.text);
@@ -213,7 +213,8 @@ fn passages_from_assist_are_appended_verbatim_and_stay() {
 
 #[test]
 fn a_late_or_failing_assist_does_no_harm() {
-    for (wrong, told) in [(json!({"assist_ms": 900}), None), (json!({"assist_fails": true}), Some("no passages today"))]
+    for (wrong, expected) in
+        [(json!({"assist_ms": 900}), None), (json!({"assist_fails": true}), Some("no passages today"))]
     {
         let server = Server::answering(reader);
         let home = folded_home(&server, wrong);
@@ -221,11 +222,15 @@ fn a_late_or_failing_assist_does_no_harm() {
             chat_with(&home, &["--continue"], &["Do you recall it?", "Look into the notes.", "Thanks."]).success();
         let turns = server.turns();
         assert_all_valid(&turns);
-        let said: String = turns.last().unwrap().conversation().into_iter().map(|said| said.text).collect();
-        assert!(!said.contains("<earlier-context>"), "{output}");
-        assert_eq!(planner::lines(&output, "nothing was brought back").len(), usize::from(told.is_some()), "{output}");
-        if let Some(told) = told {
-            output.says(&["planner", told]);
+        let shown: String = turns.last().unwrap().conversation().into_iter().map(|message| message.text).collect();
+        assert!(!shown.contains("<earlier-context>"), "{output}");
+        assert_eq!(
+            planner::lines(&output, "nothing was brought back").len(),
+            usize::from(expected.is_some()),
+            "{output}"
+        );
+        if let Some(expected) = expected {
+            output.says(&["planner", expected]);
         }
         // This does not count as a failure of its plans.
         assert_eq!(context(&home)["faults"], json!([]));

@@ -17,8 +17,8 @@ fn partner(body: &Value, _: usize) -> Reply {
         );
     }
     let messages = body["messages"].as_array().unwrap();
-    let asked = messages.iter().rev().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap();
-    let number = turn_of(asked);
+    let prompt = messages.iter().rev().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap();
+    let number = turn_of(prompt);
     let answered_call = messages.last().unwrap()["role"] == "tool";
     if number % 5 == 4 && !answered_call {
         Reply::calls([Call::new(&format!("call_{number}"), "read_file", &json!({"path": "timetable.txt"}))])
@@ -28,10 +28,10 @@ fn partner(body: &Value, _: usize) -> Reply {
 }
 
 /// `On turn 7, line 0: …`
-fn turn_of(asked: &str) -> usize {
+fn turn_of(prompt: &str) -> usize {
     let digits =
-        asked.strip_prefix("On turn ").and_then(|rest| rest.split(',').next()).and_then(|digits| digits.parse().ok());
-    digits.unwrap_or_else(|| panic!("no turn of this test: {asked}"))
+        prompt.strip_prefix("On turn ").and_then(|rest| rest.split(',').next()).and_then(|digits| digits.parse().ok());
+    digits.unwrap_or_else(|| panic!("no turn of this test: {prompt}"))
 }
 
 fn converse(home: &Home) {

@@ -5,7 +5,7 @@ use hermes_tests::{Home, Request, Server};
 use serde_json::json;
 
 use crate::fixtures::journal::texts;
-use crate::fixtures::planner::{self, chat_with, context, said};
+use crate::fixtures::planner::{self, chat_with, context, long_turn};
 
 fn home(server: &Server) -> Home {
     let home = Home::with(server);
@@ -20,14 +20,14 @@ fn engine(home: &Home) -> String {
 }
 
 fn all_text(request: &Request) -> String {
-    request.conversation().into_iter().map(|said| said.text + "\n").collect()
+    request.conversation().into_iter().map(|message| message.text + "\n").collect()
 }
 
 #[test]
 fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     let server = planner::server();
     let home = home(&server);
-    let texts_said: Vec<String> = (0..8).map(said).collect();
+    let texts_said: Vec<String> = (0..8).map(long_turn).collect();
     let [a, b, c, d, e, f, g, h] = texts_said.iter().map(String::as_str).collect::<Vec<_>>()[..] else { panic!() };
 
     // First the configured engine, which is the compressor, then two others by flag.
@@ -37,10 +37,14 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     let begun = server.turns().len();
 
     let second = chat_with(&home, &["--continue", "--engine", "alpha"], &[d, e, "/compress", f]).success();
-    let told = planner::lines(&second, "was held with the context engine");
-    assert_eq!(told.len(), 1, "{second}");
-    assert!(told[0].contains("`compressor`") && told[0].contains("`alpha` goes on from here"), "{}", told[0]);
-    assert!(told[0].contains("--rebuild"), "{}", told[0]);
+    let reported = planner::lines(&second, "was held with the context engine");
+    assert_eq!(reported.len(), 1, "{second}");
+    assert!(
+        reported[0].contains("`compressor`") && reported[0].contains("`alpha` goes on from here"),
+        "{}",
+        reported[0]
+    );
+    assert!(reported[0].contains("--rebuild"), "{}", reported[0]);
     assert_eq!(engine(&home), "alpha");
 
     // Its tool arrives with the prompt of the next compaction, not earlier.

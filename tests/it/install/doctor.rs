@@ -28,7 +28,7 @@ fn cases(report: &Value, name: &str) -> Vec<String> {
 }
 
 /// Everything reported about a plugin.
-fn said(report: &Value, name: &str) -> String {
+fn findings_of(report: &Value, name: &str) -> String {
     block(report, name)["findings"].to_string()
 }
 
@@ -40,9 +40,9 @@ fn a_new_home_has_nothing_wrong_and_is_not_made() {
     assert!(block(&report, "files")["tools"].as_array().unwrap().contains(&json!("read_file")), "{report:#}");
     for (name, part) in [("audit", "plugins.enabled"), ("lossless", "context.engine is `compressor`")] {
         assert_eq!(cases(&report, name), ["note off"]);
-        assert!(said(&report, name).contains(part) && block(&report, name)["on"] == false, "{report:#}");
+        assert!(findings_of(&report, name).contains(part) && block(&report, name)["on"] == false, "{report:#}");
     }
-    assert!(said(&report, "lossless").contains("`outline`"), "tools that are off with it are named: {report:#}");
+    assert!(findings_of(&report, "lossless").contains("`outline`"), "tools that are off with it are named: {report:#}");
     assert!(!home.path().exists());
 }
 
@@ -111,8 +111,8 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
         ("compressor", &["note off"], &["context.engine is `compresor`"]),
     ] {
         assert_eq!(cases(&report, name), expected, "{name}: {:#}", block(&report, name));
-        let said = said(&report, name);
-        assert!(parts.iter().all(|part| said.contains(part)), "{name}: {parts:?} are not all in {said}");
+        let found = findings_of(&report, name);
+        assert!(parts.iter().all(|part| found.contains(part)), "{name}: {parts:?} are not all in {found}");
     }
     for finding in report["plugins"].as_array().unwrap().iter().flat_map(|block| block["findings"].as_array().unwrap())
     {
@@ -120,16 +120,16 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
         assert!(is_told, "{finding:#}");
     }
 
-    let told = home.hermes(&["plugins", "doctor"]).run().exits(1).stdout;
-    let count = |label: &str| told.lines().filter(|line| line.trim_start().starts_with(label)).count();
+    let stdout = home.hermes(&["plugins", "doctor"]).run().exits(1).stdout;
+    let count = |label: &str| stdout.lines().filter(|line| line.trim_start().starts_with(label)).count();
     let (problems, notes) = (count("problem:"), count("note:"));
-    assert_eq!((count("why:"), count("fix:")), (problems + notes, problems + notes), "{told}");
-    assert!(told.ends_with(&format!("{problems} problems, {notes} notes\n")), "{told}");
+    assert_eq!((count("why:"), count("fix:")), (problems + notes, problems + notes), "{stdout}");
+    assert!(stdout.ends_with(&format!("{problems} problems, {notes} notes\n")), "{stdout}");
 
     // The general doctor reports problems of plugins too.
-    let told = home.hermes(&["doctor"]).run().exits(1).stdout;
+    let stdout = home.hermes(&["doctor"]).run().exits(1).stdout;
     for part in ["no context engine `compresor`", "`handmade`: it may not run", "`adit`: it is not there", "`stray`"] {
-        assert!(told.contains(part), "`{part}` is not in\n{told}");
+        assert!(stdout.contains(part), "`{part}` is not in\n{stdout}");
     }
 }
 
@@ -145,7 +145,7 @@ fn a_missing_or_forbidden_tool_is_reported() {
     assert_eq!(code, Some(1));
     assert_eq!(block(&report, "one")["tools"].as_array().unwrap().len(), 4);
     assert_eq!(cases(&report, "one"), ["note denied"]);
-    assert!(said(&report, "one").contains("approvals.deny has `one/query`"), "{report:#}");
+    assert!(findings_of(&report, "one").contains("approvals.deny has `one/query`"), "{report:#}");
     assert_eq!(cases(&report, "two"), ["problem tool"; 4]);
     let search = block(&report, "two")["findings"].as_array().unwrap().iter().find(|found| found["tool"] == "search");
     assert!(search.unwrap().to_string().contains("`one` offers one of that name"), "{report:#}");
@@ -155,7 +155,7 @@ fn a_missing_or_forbidden_tool_is_reported() {
     let (report, code) = examined(&home);
     assert_eq!((code, cases(&report, "two")), (Some(0), vec!["note denied".to_owned()]), "{report:#}");
     assert_eq!(cases(&report, "one"), ["note off"]);
-    assert!(said(&report, "one").contains("`search`"), "{report:#}");
+    assert!(findings_of(&report, "one").contains("`search`"), "{report:#}");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     home.hermes(&["plugins", "revoke", "clerk", "sql"]).run().success();
     home.set("plugins.enabled", json!(["clerk"]));
     home.hermes(&["-z", "hi"]).run().success();
-    let told = home.hermes(&["plugins", "info", "clerk"]).run().success().stdout;
+    let stdout = home.hermes(&["plugins", "info", "clerk"]).run().success().stdout;
     for part in [
         "exports    tools\n",
         "tools      query, execute, repeat, search\n",
@@ -177,13 +177,13 @@ fn info_shows_kind_permissions_and_usage_of_a_plugin() {
         "at its peak; an instance may have 64MiB\n",
         "0 failures\n",
     ] {
-        assert!(told.contains(part), "`{part}` is not in\n{told}");
+        assert!(stdout.contains(part), "`{part}` is not in\n{stdout}");
     }
-    let told = home.hermes(&["plugins", "info", "clerk", "--json"]).run().success().stdout;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["exports"], told["tools"].as_array().unwrap().len()), (&json!(["tools"]), 4), "{told:#}");
-    assert_eq!(told["permissions"]["granted"], json!({"history": true}), "{told:#}");
-    assert!(told["load"]["ms"].is_number() && told["load"]["first_answer_ms"].is_number(), "{told:#}");
-    assert_eq!((&told["memory"]["limit"], &told["errors"]), (&json!(64 << 20), &json!([])), "{told:#}");
-    assert!(told["memory"]["peak"].as_u64().unwrap() > 0 && told["bytes"].as_u64().unwrap() > 0, "{told:#}");
+    let stdout = home.hermes(&["plugins", "info", "clerk", "--json"]).run().success().stdout;
+    let stdout: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stdout["exports"], stdout["tools"].as_array().unwrap().len()), (&json!(["tools"]), 4), "{stdout:#}");
+    assert_eq!(stdout["permissions"]["granted"], json!({"history": true}), "{stdout:#}");
+    assert!(stdout["load"]["ms"].is_number() && stdout["load"]["first_answer_ms"].is_number(), "{stdout:#}");
+    assert_eq!((&stdout["memory"]["limit"], &stdout["errors"]), (&json!(64 << 20), &json!([])), "{stdout:#}");
+    assert!(stdout["memory"]["peak"].as_u64().unwrap() > 0 && stdout["bytes"].as_u64().unwrap() > 0, "{stdout:#}");
 }

@@ -53,8 +53,8 @@ fn results(server: &Server) -> Vec<String> {
 /// The results of the programs of one call.
 #[track_caller]
 fn answers(result: &str) -> Vec<Value> {
-    let told: Value = serde_json::from_str(result).unwrap_or_else(|_| panic!("no JSON: {result}"));
-    told["answers"].as_array().unwrap().clone()
+    let result: Value = serde_json::from_str(result).unwrap_or_else(|_| panic!("no JSON: {result}"));
+    result["answers"].as_array().unwrap().clone()
 }
 
 /// A chat in which the user has sent a message.
@@ -131,8 +131,8 @@ fn a_program_gets_a_minimal_environment_without_keys() {
     let mut names: Vec<&str> = environment.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     names.sort_unstable();
     assert_eq!(names, ["HOME", "LANG", "PATH", "TERM"], "{environment}");
-    let told = answers(&result)[1]["output"].as_str().unwrap().to_owned();
-    assert!(told.starts_with(&home.workspace().canonicalize().unwrap().display().to_string()), "{told}");
+    let reported = answers(&result)[1]["output"].as_str().unwrap().to_owned();
+    assert!(reported.starts_with(&home.workspace().canonicalize().unwrap().display().to_string()), "{reported}");
 }
 
 #[test]

@@ -121,11 +121,11 @@ fn compile(component: &[u8], arguments: &[&str]) -> (Option<i32>, usize, String)
     let mut output = child.stdout.take().unwrap();
     let mut code = Vec::new();
     std::io::Read::read_to_end(&mut output, &mut code).unwrap();
-    let mut said = String::new();
-    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    let mut stderr = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut stderr).unwrap();
     let status = child.wait().unwrap();
     drop(feeding.join());
-    (status.code(), code.len(), said)
+    (status.code(), code.len(), stderr)
 }
 
 fn hostile() -> Vec<u8> {
@@ -137,16 +137,16 @@ fn hostile() -> Vec<u8> {
 fn the_compiler_stays_within_its_memory_and_reports_failure() {
     let (status, code, _) = compile(&hostile(), &[]);
     assert!(status == Some(0) && code > 100_000);
-    let (status, _, said) = compile(&hostile(), &["--memory=60000000"]);
+    let (status, _, stderr) = compile(&hostile(), &["--memory=60000000"]);
     assert_ne!(status, Some(0), "it went beyond its memory");
-    assert!(said.contains("memory") || said.contains("thread"), "{said}");
+    assert!(stderr.contains("memory") || stderr.contains("thread"), "{stderr}");
 }
 
 #[test]
 fn the_compiler_refuses_a_file_that_is_not_a_component() {
-    let (status, code, said) = compile(b"no component", &[]);
-    assert_eq!((status, code), (Some(65), 0), "{said}");
-    assert!(!said.trim().is_empty() && !said.contains("panicked"), "{said}");
+    let (status, code, stderr) = compile(b"no component", &[]);
+    assert_eq!((status, code), (Some(65), 0), "{stderr}");
+    assert!(!stderr.trim().is_empty() && !stderr.contains("panicked"), "{stderr}");
 }
 
 #[test]

@@ -126,8 +126,8 @@ fn a_plugin_is_configured_only_with_granted_variables() {
     });
     let config = json!({ "region": "${COURIER_REGION}", "token": "${COURIER_TOKEN}", "other": "${COURIER_OTHER}" });
     let (answer, output) = called(permissions, config, "config", json!({}));
-    let told: Value = serde_json::from_str(answer.as_str().unwrap_or_default()).expect("its configuration is JSON");
-    assert_eq!(told, json!({ "region": "eu-1", "token": "${COURIER_TOKEN}", "other": "${COURIER_OTHER}" }));
+    let config: Value = serde_json::from_str(answer.as_str().unwrap_or_default()).expect("its configuration is JSON");
+    assert_eq!(config, json!({ "region": "eu-1", "token": "${COURIER_TOKEN}", "other": "${COURIER_OTHER}" }));
     output.says(&["COURIER_TOKEN", "secret", "COURIER_OTHER", "grant the plugin `courier` its rights"]);
 }
 

@@ -35,11 +35,11 @@ fn poking() -> Server {
     Server::answering(|body, number| {
         let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
         if last["role"] == "tool" {
-            let told = last["content"].as_str().unwrap_or_default().to_owned();
-            return Reply::text(format!("It said: {told}."));
+            let result = last["content"].as_str().unwrap_or_default().to_owned();
+            return Reply::text(format!("It said: {result}."));
         }
-        let asked = last["content"].as_str().unwrap_or_default().to_owned();
-        let mode = if asked.contains("panic") { "panic" } else { "error" };
+        let prompt = last["content"].as_str().unwrap_or_default().to_owned();
+        let mode = if prompt.contains("panic") { "panic" } else { "error" };
         Reply::calls([Call::new(&format!("call_{number}"), "poke", &json!({ "mode": mode }))])
     })
 }
@@ -88,8 +88,8 @@ impl Chat {
         self.home.grant("hostile");
     }
 
-    /// Waits until so many changes were looked at of which that came.
-    fn looked_at(&self, outcome: &str, changes: usize) {
+    /// Waits until this number of changes was handled with this outcome.
+    fn wait_for_changes(&self, outcome: &str, changes: usize) {
         self.running.wait_for_stderr_times(&format!("change=\"{outcome}\""), changes);
     }
 
@@ -113,7 +113,7 @@ fn a_changed_component_serves_from_the_next_turn_and_keeps_the_prefix() {
     let mut chat = Chat::begin();
     assert!(chat.turn("one").contains(WORDS));
     chat.replace(&with(&staged(), WORDS, OTHER_WORDS));
-    chat.looked_at("ready", 1);
+    chat.wait_for_changes("ready", 1);
     assert!(chat.turn("two").contains(OTHER_WORDS));
     assert!(chat.turn("three").contains(OTHER_WORDS));
     let output = chat.end().says(&["hostile", "generation 2"]);
@@ -126,7 +126,7 @@ fn a_changed_tool_waits_for_the_next_session_and_is_announced_once() {
     chat.turn("one");
     let changed = with(&with(&staged(), WORDS, OTHER_WORDS), SCHEMA, OTHER_SCHEMA);
     chat.replace(&changed);
-    chat.looked_at("ready", 1);
+    chat.wait_for_changes("ready", 1);
     assert!(chat.turn("two").contains(WORDS), "the old one goes with the old tools");
     chat.turn("three");
     let before = chat.server.last_turn();
@@ -145,10 +145,10 @@ fn an_ungranted_change_is_reported_and_the_running_version_stays() {
     let mut chat = Chat::begin();
     chat.turn("one");
     chat.put(&with(&staged(), WORDS, OTHER_WORDS));
-    chat.looked_at("broken", 1);
+    chat.wait_for_changes("broken", 1);
     assert!(chat.turn("two").contains(WORDS));
     fs::write(chat.home.path().join("plugins/hostile/plugin.yaml"), "name: [").unwrap();
-    chat.looked_at("broken", 2);
+    chat.wait_for_changes("broken", 2);
     assert!(chat.turn("three").contains(WORDS));
     let output = chat.end().says(&["hostile", "changed since it was granted", "grant the plugin `hostile` its rights"]);
     assert_eq!(output.stderr.matches("goes on with what it has").count(), 2, "{output}");
@@ -163,7 +163,7 @@ fn a_generation_that_does_not_start_does_not_replace_the_running_one() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("{text}config: {{type: object, required: [never-set]}}\n")).unwrap();
     chat.home.grant("hostile");
-    chat.looked_at("broken", 1);
+    chat.wait_for_changes("broken", 1);
     assert!(chat.turn("two").contains(WORDS));
     chat.end().says(&["cannot be used", "never-set", "goes on with what it has"]);
 }
@@ -173,10 +173,10 @@ fn a_revoked_grant_ends_in_the_running_session_and_can_be_restored() {
     let mut chat = Chat::begin();
     chat.turn("one");
     chat.home.hermes(&["plugins", "revoke", "hostile"]).run().success();
-    chat.looked_at("revoked", 1);
+    chat.wait_for_changes("revoked", 1);
     assert!(chat.turn("two").contains(WORDS), "its code stays, its rights do not");
     chat.home.grant("hostile");
-    chat.looked_at("ready", 1);
+    chat.wait_for_changes("ready", 1);
     chat.turn("three");
     chat.end().says(&["was revoked, for this session and later ones", "its grant was revoked", "generation 3"]);
 }
@@ -186,7 +186,7 @@ fn a_removed_plugin_stays_until_the_session_ends() {
     let mut chat = Chat::begin();
     chat.turn("one");
     fs::remove_dir_all(chat.home.path().join("plugins/hostile")).unwrap();
-    chat.looked_at("removed", 1);
+    chat.wait_for_changes("removed", 1);
     assert!(chat.turn("two").contains(WORDS));
     assert!(chat.turn("three").contains(WORDS));
     chat.end().says(&["`hostile` was removed"]);
@@ -202,7 +202,7 @@ fn after_many_writes_the_last_one_counts() {
         chat.put(&old);
     }
     chat.replace(&new);
-    chat.looked_at("ready", 1);
+    chat.wait_for_changes("ready", 1);
     assert!(chat.turn("two").contains(OTHER_WORDS));
     let output = chat.end();
     assert!(!output.stderr.contains("cannot be used"), "{output}");
@@ -213,7 +213,7 @@ fn a_generation_that_crashes_at_its_first_call_is_rolled_back() {
     let mut chat = Chat::begin();
     chat.turn("one");
     chat.replace(&with(&staged(), WORDS, OTHER_WORDS));
-    chat.looked_at("ready", 1);
+    chat.wait_for_changes("ready", 1);
     let crashed = chat.turn("panic");
     assert!(crashed.contains("hostile by nature"), "{crashed}");
     assert!(chat.turn("three").contains(WORDS));
@@ -234,7 +234,7 @@ fn fifty_reloads_in_a_row_leave_nothing_behind() {
     let mut settled = 0;
     for number in 1..=50 {
         chat.replace(&generations[number % 2]);
-        chat.looked_at("ready", number);
+        chat.wait_for_changes("ready", number);
         let expected = [WORDS, OTHER_WORDS][number % 2];
         assert!(chat.turn("again").contains(expected), "{number}");
         if number == 10 {
@@ -263,20 +263,20 @@ fn plugins_dev_builds_and_serves_a_plugin_until_it_exits() {
     let arguments = ["plugins", "dev", &path, "--build", "cp ready/component hostile.wasm"];
     let developer = chat.home.hermes(&arguments).spawn();
     developer.wait_for_stdout("is ready after");
-    chat.looked_at("ready", 1);
+    chat.wait_for_changes("ready", 1);
     assert!(chat.turn("two").contains(OTHER_WORDS));
 
     fs::write(project.join("ready/component"), "broken").unwrap();
     developer.wait_for_stderr("cannot be used");
     assert!(chat.turn("three").contains(OTHER_WORDS));
     fs::write(project.join("ready/component"), with(&staged(), WORDS, "hostile on parades")).unwrap();
-    chat.looked_at("ready", 2);
+    chat.wait_for_changes("ready", 2);
     assert!(chat.turn("four").contains("hostile on parades"));
 
     developer.interrupt();
     developer.wait().success();
     assert!(!chat.home.path().join("plugins/.dev/hostile").exists());
-    chat.looked_at("ready", 3);
+    chat.wait_for_changes("ready", 3);
     assert!(chat.turn("five").contains(WORDS), "what is installed serves again");
     chat.end();
 }

@@ -49,8 +49,8 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     keep(&home, "beast", &hermes_zoo::crashing_tool());
     let output = home.hermes(&["-z", "Go."]).run().success();
     assert_eq!(output.stdout, "Done.\n");
-    let told = lines_with(&output, "is suspended for this session");
-    assert!(told.len() == 1 && told[0].contains("record of the plugin `beast`"), "{output}");
+    let reported = lines_with(&output, "is suspended for this session");
+    assert!(reported.len() == 1 && reported[0].contains("record of the plugin `beast`"), "{output}");
     let results = results(&server);
     assert_eq!(results[1], "good");
     for result in &results[2..5] {
@@ -122,7 +122,7 @@ fn without_a_user_a_hook_that_asks_blocks_every_tool() {
 
 #[test]
 fn a_flooding_or_silent_memory_provider_delays_no_turn() {
-    for (component, told) in [
+    for (component, reported) in [
         (hermes_zoo::flooding_memory(), None),
         (hermes_zoo::memory(LOOP), Some("`cpu`")),
         (hermes_zoo::memory("unreachable"), Some("unreachable")),
@@ -134,8 +134,8 @@ fn a_flooding_or_silent_memory_provider_delays_no_turn() {
         home.set("memory.provider", json!("beast"));
         let output = home.hermes(&["-z", "Anything?"]).run().success();
         assert_eq!(output.stdout, "Yes.\n");
-        if let Some(told) = told {
-            output.says(&["beast", told]);
+        if let Some(reported) = reported {
+            output.says(&["beast", reported]);
         }
         let request = server.last_turn();
         assert_valid_request(&request.body);
@@ -145,11 +145,11 @@ fn a_flooding_or_silent_memory_provider_delays_no_turn() {
 
 #[test]
 fn thousands_of_skills_leave_room_in_the_prompt() {
-    for (bytes, told) in [(512, "5000 skills"), (4_096, "`output`")] {
+    for (bytes, reported) in [(512, "5000 skills"), (4_096, "`output`")] {
         let server = Server::answering(|_, _| Reply::text("Yes."));
         let home = Home::with(&server);
         keep(&home, "beast", &hermes_zoo::flooding_skills(bytes));
-        home.hermes(&["-z", "Anything?"]).run().success().says(&["beast", told]);
+        home.hermes(&["-z", "Anything?"]).run().success().says(&["beast", reported]);
         let request = server.last_turn();
         assert_valid_request(&request.body);
         assert!(request.system_text().len() < 400 << 10, "{} bytes", request.system_text().len());
@@ -182,7 +182,7 @@ fn invalid_tools_of_a_catalog_are_skipped_and_reported() {
 
 #[test]
 fn a_plugin_that_does_not_start_is_reported_and_skipped() {
-    for (function, deed, told) in [
+    for (function, deed, reported) in [
         ("lifecycle/configure", LOOP, "`cpu`"),
         ("lifecycle/configure", "unreachable", "unreachable"),
         ("lifecycle/session-start", "unreachable", "unreachable"),
@@ -193,7 +193,7 @@ fn a_plugin_that_does_not_start_is_reported_and_skipped() {
         keep(&home, "beast", &Shell::with_tool("nop").body(function, deed).build());
         let output = home.hermes(&["-z", "hi"]).run().success();
         assert_eq!(output.stdout, "Fine.\n");
-        output.says(&["beast", told]);
+        output.says(&["beast", reported]);
         assert!(!server.last_turn().tool_names().contains(&"good"));
     }
 }

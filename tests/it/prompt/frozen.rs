@@ -16,7 +16,7 @@ fn begun(server: &Server) -> Home {
 }
 
 /// The lines that report a drift.
-fn told(output: &Output) -> Vec<&str> {
+fn reported(output: &Output) -> Vec<&str> {
     output.stderr.lines().filter(|line| line.contains(REBUILD)).collect()
 }
 
@@ -42,12 +42,12 @@ fn changed_inputs_do_not_change_a_sent_prompt() {
             assert_eq!(request.raw_member("tools"), turns[0].raw_member("tools"), "{layer}: the tools changed");
             assert_eq!(request.messages()[0], turns[0].messages()[0], "{layer}: the prompt changed");
         }
-        let told = told(&output);
-        assert_eq!(told.len(), 1, "{layer}: a drift is told in one line\n{output}");
-        assert!(told[0].to_lowercase().contains(&layer.to_lowercase()), "{layer} is not named in: {}", told[0]);
-        let (_, id) = told[0].split_once(REBUILD).unwrap();
+        let reported = reported(&output);
+        assert_eq!(reported.len(), 1, "{layer}: a drift is reported in one line\n{output}");
+        assert!(reported[0].to_lowercase().contains(&layer.to_lowercase()), "{layer} is not named in: {}", reported[0]);
+        let (_, id) = reported[0].split_once(REBUILD).unwrap();
         let id = id.split(|character: char| !character.is_alphanumeric() && !"-_".contains(character)).next().unwrap();
-        assert!(!id.is_empty() && home.newest_session().starts_with(id), "no session is `{id}` in: {}", told[0]);
+        assert!(!id.is_empty() && home.newest_session().starts_with(id), "no session is `{id}` in: {}", reported[0]);
     }
 }
 
@@ -56,7 +56,7 @@ fn a_changed_date_alone_is_not_reported() {
     let server = Server::answering(workday::partner);
     let home = begun(&server);
     let output = workday::turn(&home, 30, &[]).run().success();
-    assert_eq!(told(&output), [""; 0], "{output}");
+    assert_eq!(reported(&output), [""; 0], "{output}");
     let turns = server.turns();
     assert_eq!(turns.last().unwrap().messages()[0], turns[0].messages()[0]);
     assert!(turns[0].system_text().contains("21 November 2026"), "{}", turns[0].system_text());
@@ -72,7 +72,7 @@ fn a_rebuild_adopts_changes_and_ends_the_drift() {
     assert!(shown.stdout.contains("skills") && shown.stdout.contains("How to tie a bowline."), "{shown}");
     home.hermes(&["prompt", "--rebuild", &id]).run().success();
     let output = workday::turn(&home, 2, &[]).run().success();
-    assert_eq!(told(&output), [""; 0], "{output}");
+    assert_eq!(reported(&output), [""; 0], "{output}");
     let turns = server.turns();
     assert!(!turns[0].system_text().contains("How to tie a bowline."));
     assert!(turns[2].system_text().contains("How to tie a bowline."), "{}", turns[2].system_text());

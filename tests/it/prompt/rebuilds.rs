@@ -89,7 +89,7 @@ fn a_rebuild_keeps_unreadable_layers_and_says_so() {
     let output = home.hermes(&["prompt", "--rebuild", &id]).run().success();
     let (changed, other): (Vec<&str>, Vec<&str>) = output.stderr.lines().partition(|line| line.contains("changed:"));
     assert!(changed.len() == 1 && changed[0].contains("skills") && !changed[0].contains("memory"), "{output}");
-    assert!(other.iter().any(|line| line.contains("MEMORY.md") || line.contains("builtin")), "not told\n{output}");
+    assert!(other.iter().any(|line| line.contains("MEMORY.md") || line.contains("builtin")), "not reported\n{output}");
     home.hermes(&["-z", "Go on.", "--continue"]).run().success();
     let prompt = server.last_turn().system_text();
     assert!(prompt.contains(MEMORY) && prompt.contains("How to tie a bowline."), "{prompt}");
@@ -128,9 +128,13 @@ fn a_compaction_does_not_adopt_a_prompt_that_would_not_fit() {
     assert!(!compacted.is_empty() && compacted[0] > 2, "compacted in {compacted:?}");
     assert!(turns.iter().all(|request| request.system_text() == turns[0].system_text()), "the prompt was rebuilt");
     assert!(compacted.windows(2).all(|pair| pair[1] - pair[0] > 2), "one after the other: {compacted:?}\n{output}");
-    let told: Vec<&str> = output.stderr.lines().filter(|line| line.contains("AGENTS.md")).collect();
-    assert!(!told.is_empty() && told.len() <= compacted.len(), "told in {} lines\n{output}", told.len());
-    assert!(told[0].contains("room"), "it does not say why: {}", told[0]);
+    let reported: Vec<&str> = output.stderr.lines().filter(|line| line.contains("AGENTS.md")).collect();
+    assert!(
+        !reported.is_empty() && reported.len() <= compacted.len(),
+        "reported in {} lines\n{output}",
+        reported.len()
+    );
+    assert!(reported[0].contains("room"), "it does not say why: {}", reported[0]);
 }
 
 #[test]

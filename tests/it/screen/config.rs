@@ -23,8 +23,8 @@ fn broken_yaml_is_refused_with_file_line_and_reason() {
     home.config("model:\n  provider: offline\n\tdefault: x\n");
     let before = home.snapshot();
     let output = home.hermes(&["-z", "hi"]).run().refused().exits(CONFIGURATION).says(&["config.yaml"]);
-    let said = output.stderr.to_lowercase();
-    assert!(said.contains("config.yaml:3:"), "the line is not named\n{output}");
+    let stderr = output.stderr.to_lowercase();
+    assert!(stderr.contains("config.yaml:3:"), "the line is not named\n{output}");
     assert_eq!(home.read("config.yaml").as_bytes(), before[std::path::Path::new("config.yaml")]);
 }
 

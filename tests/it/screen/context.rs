@@ -5,7 +5,7 @@ use hermes_tests::{Home, Reply, Server, is_auxiliary};
 use serde_json::{Value, json};
 
 use crate::fixtures::journal::{long_text, texts};
-use crate::fixtures::planner::{self, chat, context, is_compacted, said};
+use crate::fixtures::planner::{self, chat, context, is_compacted, long_turn};
 
 fn tokens(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no count: {value}"))
@@ -15,7 +15,7 @@ fn tokens(value: &Value) -> u64 {
 fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
-    let [one, two, three] = [0, 1, 2].map(said);
+    let [one, two, three] = [0, 1, 2].map(long_turn);
     let output = chat(&home, &[&one, &two, &three, "/compress", "and now?"]).success();
     let compacted = planner::lines(&output, "compacted by `planner`");
     assert_eq!(compacted.len(), 1, "{output}");
@@ -49,8 +49,8 @@ fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
             digits
         }
     };
-    let told = format!("from about {} to {} tokens", grouped(&views[0]["before"]), grouped(&views[0]["after"]));
-    assert!(compacted[0].contains(&told), "`{told}` is not in: {}", compacted[0]);
+    let shown = format!("from about {} to {} tokens", grouped(&views[0]["before"]), grouped(&views[0]["after"]));
+    assert!(compacted[0].contains(&shown), "`{shown}` is not in: {}", compacted[0]);
 
     let shown = home.hermes(&["context"]).run().success();
     for text in
@@ -114,7 +114,7 @@ fn slash_context_includes_the_engines_status() {
 fn a_preview_shows_a_compaction_without_doing_it() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
-    let [one, two, three] = [0, 1, 2].map(said);
+    let [one, two, three] = [0, 1, 2].map(long_turn);
     let output = chat(&home, &[&one, &two, &three, "/compress --preview"]).success();
     assert!(output.stdout.contains("`planner` would compact from about "), "{output}");
     assert!(output.stdout.contains("summary of 4 messages"), "{output}");
@@ -122,9 +122,9 @@ fn a_preview_shows_a_compaction_without_doing_it() {
     assert_eq!(server.requests().len(), 3, "a model was asked for a preview");
     assert_eq!(planner::outcomes(&home), ["deferred"]);
 
-    let told = output.stdout.split("would compact ").nth(1).unwrap().split(" tokens").next().unwrap().to_owned();
+    let shown = output.stdout.split("would compact ").nth(1).unwrap().split(" tokens").next().unwrap().to_owned();
     let output = planner::chat_with(&home, &["--continue"], &["/compress"]).success();
-    output.says(&[&format!("compacted by `planner`, {told} tokens")]);
+    output.says(&[&format!("compacted by `planner`, {shown} tokens")]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn hermes_context_shows_summaries_and_shortened_messages() {
     let home = Home::with(&server);
     home.set("model.context_length", json!(12_000));
     for number in 0..12 {
-        let text = said(number);
+        let text = long_turn(number);
         let arguments = ["-z", text.as_str(), "--continue"];
         home.hermes(if number == 0 { &arguments[..2] } else { &arguments }).run().success();
     }

@@ -30,11 +30,11 @@ fn hermes_cache_shows_requests_breaks_and_missing_prices() {
     let id = home.newest_session();
     let shown = home.hermes(&["cache"]).run().success().stdout;
     assert_eq!(shown, home.hermes(&["cache", &id]).run().success().stdout);
-    let told = home.cache_json(&id);
+    let ledger = home.cache_json(&id);
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines[0].contains(&id), "{shown}");
 
-    let bytes = |at: usize, member: &str| told["requests"][at][member].as_u64().unwrap();
+    let bytes = |at: usize, member: &str| ledger["requests"][at][member].as_u64().unwrap();
     for (at, (read, why)) in [("0", "first-request"), ("9,900", ""), ("0", "model-change:")].into_iter().enumerate() {
         let number = (at + 1).to_string();
         let row = lines.iter().find(|line| words(line).first() == Some(&number.as_str())).expect(&shown);
@@ -52,8 +52,8 @@ fn hermes_cache_shows_requests_breaks_and_missing_prices() {
     }
     assert!(shown.contains("3 requests, 1 break;"), "{shown}");
     // The sum is of two requests, and says so.
-    let costs: f64 = told["requests"].as_array().unwrap().iter().filter_map(|request| request["cost"].as_f64()).sum();
-    assert!((told["cost"].as_f64().unwrap() - costs).abs() < 1e-9);
+    let costs: f64 = ledger["requests"].as_array().unwrap().iter().filter_map(|request| request["cost"].as_f64()).sum();
+    assert!((ledger["cost"].as_f64().unwrap() - costs).abs() < 1e-9);
     assert!(shown.contains(&format!("cost ${costs:.4};")), "{shown}");
     let unpriced = lines.iter().find(|line| line.contains("1 request ") && line.contains("price"));
     assert!(unpriced.is_some(), "nothing is said of the request without a known price:\n{shown}");
@@ -65,9 +65,9 @@ fn the_prompt_is_shown_by_tier_and_layer_with_the_share_of_each() {
     let home = Home::with(&server);
     home.write_workspace("AGENTS.md", "Count every ferry.\n".repeat(100));
     let shown = home.hermes(&["prompt"]).run().success().stdout;
-    let told = home.hermes(&["prompt", "--json"]).run().success().stdout;
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let layers = told["layers"].as_array().unwrap();
+    let json = home.hermes(&["prompt", "--json"]).run().success().stdout;
+    let prompt: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let layers = prompt["layers"].as_array().unwrap();
 
     let lines: Vec<&str> = shown.lines().collect();
     let tiers: Vec<&str> = lines.iter().filter(|line| !line.starts_with(' ')).map(|line| words(line)[0]).collect();
@@ -76,7 +76,7 @@ fn the_prompt_is_shown_by_tier_and_layer_with_the_share_of_each() {
     let (total, rows) = lines.split_last().unwrap();
     assert_eq!(rows.len(), layers.len() + 1, "a row for the tools and each layer:\n{shown}");
     assert!(rows.iter().all(|row| row.split_whitespace().filter(|word| is_bar(word)).count() == 1), "{shown}");
-    let mut sum = told["tool_tokens"].as_u64().unwrap();
+    let mut sum = prompt["tool_tokens"].as_u64().unwrap();
     for (row, layer) in rows[1..].iter().zip(layers) {
         let (name, tokens) = (layer["layer"].as_str().unwrap(), layer["tokens"].as_u64().unwrap());
         assert!(row.contains(name), "{name} is not in: {row}");

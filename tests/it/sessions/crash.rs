@@ -29,8 +29,8 @@ fn after_a_kill_the_conversation_continues_without_the_partial_reply() {
         let question = format!("Question {round}?");
         let running = home.hermes(&turn(&question, round == 0)).spawn();
         server.wait_for_faults(round + 1);
-        if let Some(told) = half.get(..8 * round.saturating_sub(1)) {
-            running.wait_for_stdout(told);
+        if let Some(printed) = half.get(..8 * round.saturating_sub(1)) {
+            running.wait_for_stdout(printed);
         }
         running.kill();
         let before = server.last_turn();
@@ -147,8 +147,8 @@ fn killed_during_compaction_nothing_that_was_sent_is_lost() {
     let log = home.messages();
     let users = texts(&log, "user");
     for request in server.turns() {
-        let asked = request.last_user_text();
-        assert!(users.iter().any(|logged| asked.starts_with(logged)), "sent, but not in the log: {asked}");
+        let prompt = request.last_user_text();
+        assert!(users.iter().any(|logged| prompt.starts_with(logged)), "sent, but not in the log: {prompt}");
     }
     for round in 0..ROUNDS {
         assert!(users.contains(&long_text("again", round).as_str()), "`again {round}` was answered and is gone");
@@ -163,8 +163,8 @@ fn killed_during_compaction_nothing_that_was_sent_is_lost() {
 fn a_truncated_reply_is_not_stored_as_complete() {
     let half = "The first half and the second half.";
     let server = Server::answering(move |body, _| {
-        let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
-        if asked == "Tell me." { Reply::text(half).disconnect_after(3) } else { Reply::text("Whole again.") }
+        let prompt = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        if prompt == "Tell me." { Reply::text(half).disconnect_after(3) } else { Reply::text("Whole again.") }
     });
     let home = Home::with(&server);
     home.hermes(&["-z", "Tell me."]).run().refused();
@@ -180,9 +180,9 @@ fn a_truncated_reply_is_not_stored_as_complete() {
 #[test]
 fn calls_of_a_reply_that_breaks_off_do_not_run() {
     let server = Server::answering(|body, _| {
-        let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let prompt = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         let call = Call::new("call_1", "write_file", &json!({"path": "made.txt", "content": "made"}));
-        if asked == "Write." {
+        if prompt == "Write." {
             // One call is complete, the reply is not.
             Reply::calls([call, Call::new("call_2", "read_file", &json!({"path": "made.txt"}))]).disconnect_after(10)
         } else {
@@ -237,8 +237,8 @@ fn an_interrupt_stops_a_tool_at_once() {
 #[test]
 fn a_session_in_use_is_not_continued_by_another_process() {
     let server = Server::answering(|body, _| {
-        let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
-        if asked == "Wait here." { Reply::text("Waiting").hang_after(2) } else { Reply::text("Yes.") }
+        let prompt = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        if prompt == "Wait here." { Reply::text("Waiting").hang_after(2) } else { Reply::text("Yes.") }
     });
     let home = Home::with(&server);
     home.hermes(&["-z", "Begin."]).run().success();

@@ -47,8 +47,8 @@ fn piped_input_is_appended_to_what_is_asked() {
     let home = Home::with(&server);
     home.hermes(&["-z", "Sum this up:"]).stdin("berth one\nberth two\n").run().success();
     let request = server.last_turn();
-    let asked = request.last_user_text();
-    assert!(asked.starts_with("Sum this up:") && asked.contains("berth one\nberth two"), "{asked}");
+    let prompt = request.last_user_text();
+    assert!(prompt.starts_with("Sum this up:") && prompt.contains("berth one\nberth two"), "{prompt}");
 }
 
 #[test]

@@ -121,14 +121,17 @@ mod tests {
                 data
             })
             .collect();
-        let told = |pointer: &str| data.iter().filter_map(|data| data.pointer(pointer)?.as_str()).collect::<String>();
+        let joined = |pointer: &str| data.iter().filter_map(|data| data.pointer(pointer)?.as_str()).collect::<String>();
         let whole = completion.anthropic_whole(&json!({"model": "m"}), &usage);
         assert_eq!((&whole["content"][0], &whole["content"][1]), (&thinking, &redacted));
-        assert_eq!((told("/delta/thinking"), told("/delta/signature")), ("I look.".to_owned(), "c2ln".to_owned()));
+        assert_eq!((joined("/delta/thinking"), joined("/delta/signature")), ("I look.".to_owned(), "c2ln".to_owned()));
         assert!(data.iter().any(|data| data["content_block"] == redacted));
-        assert_eq!(told("/delta/text"), whole["content"][2]["text"].as_str().unwrap());
-        assert_eq!(serde_json::from_str::<Value>(&told("/delta/partial_json")).unwrap(), whole["content"][3]["input"]);
-        assert_eq!((told("/delta/stop_reason").as_str(), &whole["stop_reason"]), ("tool_use", &json!("tool_use")));
+        assert_eq!(joined("/delta/text"), whole["content"][2]["text"].as_str().unwrap());
+        assert_eq!(
+            serde_json::from_str::<Value>(&joined("/delta/partial_json")).unwrap(),
+            whole["content"][3]["input"]
+        );
+        assert_eq!((joined("/delta/stop_reason").as_str(), &whole["stop_reason"]), ("tool_use", &json!("tool_use")));
         assert_eq!(data[0]["message"]["usage"]["input_tokens"], 7);
         assert_eq!(data.last().unwrap()["type"], "message_stop");
         assert_eq!(data[data.len() - 2]["usage"]["output_tokens"], 30);

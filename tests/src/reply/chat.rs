@@ -98,11 +98,11 @@ mod tests {
         let arguments = json!({"path": "a long/päth.txt"});
         let reply = Reply::calls([Call::new("c1", "read_file", &arguments)]).saying("Grüße, a moment").in_steps_of(3);
         let frames = frames(&reply, &json!({"model": "m"}));
-        let told =
+        let joined =
             |pointer: &str| frames.iter().filter_map(|frame| frame.pointer(pointer)?.as_str()).collect::<String>();
-        assert_eq!(told("/choices/0/delta/content"), "Grüße, a moment");
-        assert_eq!(told("/choices/0/delta/tool_calls/0/function/arguments"), arguments.to_string());
-        assert_eq!(told("/choices/0/finish_reason"), "tool_calls");
+        assert_eq!(joined("/choices/0/delta/content"), "Grüße, a moment");
+        assert_eq!(joined("/choices/0/delta/tool_calls/0/function/arguments"), arguments.to_string());
+        assert_eq!(joined("/choices/0/finish_reason"), "tool_calls");
         assert!(frames.iter().all(|frame| frame.get("usage").is_none()));
     }
 

@@ -25,15 +25,15 @@ pub fn asking_hook() -> Vec<u8> {
     let mut shell = Shell::of("hooks-plugin");
     let [at, length] = shell.memory().bytes(b"are you sure");
     let verdict = shell.memory().words(&[2, at, length]);
-    told_of_tools(shell).body("hooks/on-event", &format!("(i32.const {verdict})")).build()
+    with_tool_events(shell).body("hooks/on-event", &format!("(i32.const {verdict})")).build()
 }
 
 /// A hook with this body, called for every tool.
 pub fn hook(wat: &str) -> Vec<u8> {
-    told_of_tools(Shell::of("hooks-plugin")).body("hooks/on-event", &format!("{wat} (i32.const 1024)")).build()
+    with_tool_events(Shell::of("hooks-plugin")).body("hooks/on-event", &format!("{wat} (i32.const 1024)")).build()
 }
 
-fn told_of_tools(mut shell: Shell) -> Shell {
+fn with_tool_events(mut shell: Shell) -> Shell {
     let [at, length] = shell.memory().bytes(b"before-tool");
     let list = shell.memory().list(&[at, length], 1);
     shell.body("hooks/interests", &format!("(i32.const {list})"))
