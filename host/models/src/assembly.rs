@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::{Finish, OnDelta, Reply, failure::Stated};
 
-/// How far a reply has come.
+/// The progress of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More has to come.
+    /// It is incomplete.
     Open,
-    /// It is whole; counts may follow.
+    /// It is complete; counts may follow.
     Whole,
     /// Nothing follows.
     Over,
@@ -31,16 +31,16 @@ pub(crate) enum Broken {
         /// The text so far.
         partial: String,
     },
-    /// It is whole, and a call in it has no name.
+    /// It is complete, and a call in it has no name.
     NamelessCall,
 }
 
-/// Why a reply in one piece is none.
+/// Why a reply in one piece is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// The server states an error.
+    /// The server reports an error.
     Stated(Stated),
-    /// It lacks what makes it a reply.
+    /// It lacks a required member.
     Lacks(&'static str),
 }
 
@@ -52,7 +52,7 @@ impl From<Stated> for Unread {
 
 /// Collects the reply of one wire format.
 pub(crate) trait Assemble: Send {
-    /// Takes the data of one event, or what the server states in place of an answer.
+    /// Takes the data of one event. The error is what the server reports in place of a reply.
     fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated>;
 
     /// Takes a whole reply: servers that do not stream send one.
@@ -61,7 +61,7 @@ pub(crate) trait Assemble: Send {
     /// Takes `[DONE]`.
     fn done(&mut self);
 
-    /// How far it has come.
+    /// The progress.
     fn progress(&self) -> Progress;
 
     /// The text so far, as far as it goes.
@@ -77,11 +77,11 @@ struct Slot {
     id: String,
     name: String,
     arguments: String,
-    /// Whether it is known that nothing of it is missing.
+    /// Whether it is known to be complete.
     whole: bool,
 }
 
-/// The calls of a reply that is over, and how it ended in view of them.
+/// The calls of a finished reply, and why it ended, given its calls.
 fn settle(
     mut slots: Vec<Slot>,
     mut finish: Finish,
@@ -110,7 +110,7 @@ fn settle(
             number += 1;
             slot.id = format!("{wanted}_{number}");
         }
-        // Many write nothing for a tool without parameters. Of a reply that was cut, nothing means nothing.
+        // Many models write nothing for a tool without parameters. In a reply that was cut, arguments may be missing.
         if slot.arguments.trim().is_empty() && (slot.whole || finish != Finish::Length) {
             slot.arguments = "{}".to_owned();
         }

@@ -1,9 +1,9 @@
-//! Where a request is marked for a provider's cache.
+//! The places of cache marks in a request.
 //!
-//! A mark makes the provider keep all that stands before it, and look for what it kept there or up to twenty blocks
-//! earlier. Four are allowed. They stand at the end of the stable tier, which new sessions share and which covers the
-//! tools; at the end of the system prompt, or of the summaries right behind it; where the previous request ended, so
-//! that it is found however much came since; and at the last message, for the next request to find.
+//! At a mark the provider stores everything before it, and looks up what it stored there or up to twenty blocks earlier.
+//! Four are allowed. They are at the end of the stable tier, which new sessions share and which includes the tools; at the
+//! end of the system prompt, or of the summaries right after it; at the end of the previous request, so that it is found
+//! however much followed; and at the last message, for the next request.
 
 use std::{str::FromStr, time::Duration};
 
@@ -13,7 +13,7 @@ pub enum Ttl {
     /// The providers' default.
     #[default]
     FiveMinutes,
-    /// Dearer to write; for conversations with long pauses.
+    /// Costs more to write; for conversations with long pauses.
     OneHour,
 }
 
@@ -62,7 +62,7 @@ impl FromStr for Ttl {
     }
 }
 
-/// What the marks of a request go by, beside the prefix itself.
+/// What decides the marks of a request, besides the prefix itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Breakpoints {
     /// How long to keep what is marked.

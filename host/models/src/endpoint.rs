@@ -1,7 +1,7 @@
 //! Endpoints over HTTP, whatever their wire format.
 //!
-//! One client a provider, made at the first request and kept for its connections. Redirects are off: the key would go
-//! along. What was shown of a reply is never asked for again; before anything was shown, what may pass is retried.
+//! Each provider has one client, which is created at the first request and reuses its connections. Redirects are off, because
+//! the key would be sent along. A request is retried only before anything of its reply was shown.
 
 use std::{
     sync::{
@@ -34,7 +34,7 @@ use crate::{
 const LARGEST_REPLY: usize = 64 << 20;
 /// Most bytes that are read of an error.
 const LARGEST_ERROR: usize = 64 << 10;
-/// How often a request is sent where the server says that it may work later.
+/// How often a request is sent if the server says that it may succeed later.
 pub(crate) const TRIES: u32 = 3;
 
 /// How long to wait for what.
@@ -44,7 +44,7 @@ pub(crate) struct Patience {
     pub(crate) connect: Duration,
     /// For the next byte.
     pub(crate) silence: Duration,
-    /// For what follows a reply that is whole: counts, and the end.
+    /// For what follows a complete reply: counts, and the end.
     pub(crate) rest: Duration,
     /// Before a refused connection is tried once more: a server may be restarting.
     pub(crate) reconnect: Duration,
@@ -53,7 +53,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// What suits an endpoint: a model on this machine may read a long prompt for minutes before it says a word.
+    /// Limits for an endpoint. A model on this machine may read a long prompt for minutes before its first token.
     pub(crate) fn for_route(route: &Route) -> Self {
         let local = route.base_url.as_ref().is_some_and(providers::is_loopback);
         Self {
@@ -69,7 +69,7 @@ impl Patience {
 /// Where requests go, and how.
 pub(crate) struct Endpoint {
     url: Url,
-    /// The address without a query, which may hold what is not to be shown.
+    /// The address without its query, which may contain secrets.
     shown_url: String,
     host: String,
     headers: HeaderMap,
@@ -78,7 +78,7 @@ pub(crate) struct Endpoint {
     client: Mutex<Option<Client>>,
 }
 
-/// A request that failed, and what that means for another one.
+/// A failed request, and whether to send it again.
 struct Failed {
     error: ModelError,
     again: Again,
@@ -199,7 +199,7 @@ impl Endpoint {
             match serde_json::from_str::<Value>(data) {
                 Ok(chunk) => assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?,
                 Err(error) => {
-                    // Half an event at the very end is a connection that broke.
+                    // Half an event at the very end means that the connection broke.
                     let last = events.next().await.is_none();
                     if last {
                         break;
@@ -265,7 +265,7 @@ impl Endpoint {
         self.broken_off(&error, String::new())
     }
 
-    /// A connection that stood and failed.
+    /// An open connection failed.
     fn broken_off(&self, error: &(dyn std::error::Error + 'static), partial: String) -> Failed {
         let timed_out = error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_timeout)
             || error
@@ -376,8 +376,7 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a wire format below a base. Bases are what the vendors' own libraries take; whole addresses are
-/// understood as well.
+/// The endpoint of a wire format below a base address, as the vendors' libraries take it. Whole addresses work too.
 fn address(base: &Url, mode: ApiMode) -> Url {
     let path = mode.format().path(base.path().trim_end_matches('/'), ProviderRow::by_host(base));
     let mut url = base.clone();
@@ -421,7 +420,7 @@ fn seconds(wait: Duration) -> String {
     if wait < Duration::from_secs(1) { "a moment".to_owned() } else { format!("{} s", wait.as_secs_f64().ceil()) }
 }
 
-/// An id for a call to which the server gave none: unlike any other of the conversation.
+/// An id for a call without one: unique in the conversation.
 fn new_call_id() -> String {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let random = getrandom::u64().unwrap_or(0);

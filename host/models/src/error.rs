@@ -1,7 +1,7 @@
 //! Why a request failed, sorted by what a caller can do about it. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
-/// A failed request. No text in it holds a key: what a server or a library wrote is scrubbed first, which is why
-/// causes are kept as text.
+/// A failed request. Its texts contain no key: messages of servers and libraries are scrubbed first, so causes are kept as
+/// text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// No connection, so nothing was sent.
@@ -24,7 +24,7 @@ pub enum ModelError {
         /// Where the key came from, or where to put one.
         remedy: String,
     },
-    /// A login gives no access token until the user does something about it.
+    /// A login gives no access token until the user fixes it.
     #[error("the login `{login}` gives no token: {why}")]
     Login {
         /// Its name in `auth.json`.
@@ -117,7 +117,7 @@ pub enum ModelError {
     Stalled {
         /// Who is silent.
         host: String,
-        /// For how long it was waited.
+        /// How long we waited.
         seconds: u64,
     },
     /// The reply broke off. No call in it may run.
@@ -130,7 +130,7 @@ pub enum ModelError {
         /// The text so far.
         partial: String,
     },
-    /// The answer is none that the wire format knows.
+    /// The answer is not valid in the wire format.
     #[error("the answer of {host} cannot be read: {why}")]
     Malformed {
         /// Who answered.

@@ -1,6 +1,6 @@
-//! From what a server answers to what it means, and to whether it is worth asking again.
+//! Maps the answers of servers to errors, and decides whether to try again.
 //!
-//! Structured codes are read before prose, and prose only for what no code says reliably: an overlong prompt.
+//! Structured codes have priority. Prose is read only where no code is reliable: for an overlong prompt.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::ModelError;
 
 /// Longest wait before a request is tried again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Most characters of a server's own words in an error.
+/// Most characters of a server's message in an error.
 const LONGEST_MESSAGE: usize = 500;
 
-/// What a provider says where a prompt is too long for the model, in lower case.
+/// Phrases of providers for a prompt that is too long, in lower case.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "context length",
@@ -50,7 +50,7 @@ const NAMED: &[(&str, u16)] = &[
     ("overloaded_error", 529),
 ];
 
-/// A failure that a server states, before it is known whose it is.
+/// A failure that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stated {
     /// The HTTP status, or the one that an error inside a stream names.
@@ -174,8 +174,8 @@ pub(crate) fn waits(base: Duration, tries: u32) -> ExponentialBackoff {
         .build()
 }
 
-/// `Retry-After` in seconds, or the finer `retry-after-ms` that some send. Dates are left aside: they would have to
-/// be read by a clock that may be wrong, and the own delay is as good.
+/// `Retry-After` in seconds, or the finer `retry-after-ms` that some send. Dates are ignored: the
+/// clock may be wrong, and our own delay serves as well.
 pub(crate) fn retry_after(header: impl Fn(&str) -> Option<String>) -> Option<Duration> {
     let number = |name: &str| {
         let number = header(name)?.trim().parse::<f64>().ok()?;

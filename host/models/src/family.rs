@@ -1,4 +1,4 @@
-//! What the models of a family take on Anthropic's wire: data, by part of the name.
+//! What families of models accept in Anthropic's messages, as data, by a part of the name.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ const FAMILIES: &[Family] = &[
 
 const UNKNOWN: Family = older("", 128_000);
 
-/// The family of a model, however its name writes versions.
+/// The family of a model, for any spelling of versions.
 pub(crate) fn of(model: &str) -> Family {
     let name = model.to_ascii_lowercase().replace('.', "-");
     FAMILIES
@@ -54,8 +54,8 @@ pub(crate) fn of(model: &str) -> Family {
         .unwrap_or(UNKNOWN)
 }
 
-/// A model as the vendor itself calls it: no vendor before a slash, hyphens in versions. What has a namespace of
-/// another kind is left as it is.
+/// A model as the vendor itself calls it: no vendor before a slash, hyphens in versions. Names with another
+/// namespace are unchanged.
 pub(crate) fn vendor_name(model: &str) -> Cow<'_, str> {
     let name = match model.split_once('/') {
         Some((vendor, name)) if vendor.eq_ignore_ascii_case("anthropic") => name,

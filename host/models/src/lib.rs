@@ -1,13 +1,12 @@
-//! Models: which one serves a session, how it is asked, and how its answer streams in.
+//! Models: the choice of a session's model, requests to it, and its streamed replies.
 //!
-//! [`resolve`] decides from flags, environment and configuration, and [`resolve_auxiliary`] beside it for tasks that other
-//! models may serve; [`connect`] makes a [`Provider`] of the
-//! decision. Two kinds exist: endpoints that speak chat completions or Anthropic's messages, and the built-in
-//! `offline` partner, which needs no model. The loop, its tools and the store are elsewhere; a provider neither runs a
-//! call nor keeps anything between two requests.
+//! [`resolve`] chooses a route from flags, environment and configuration; [`resolve_auxiliary`] does so for tasks that other
+//! models may serve. [`connect`] creates a [`Provider`] for a route. Providers are endpoints of chat completions or of
+//! Anthropic's messages, and the built-in `offline` partner, which needs no model. The loop, its tools and the store are
+//! elsewhere. A provider runs no calls and keeps nothing between two requests.
 //!
 //! A session renders each message once, in the [`Style`] of its provider, and keeps the bytes in a [`Prefix`], which
-//! only grows. A [`Request`] is that prefix and little else, so that what a provider's cache holds is found again.
+//! only grows. A [`Request`] is that prefix and little else, so that the provider's cache can reuse it.
 //!
 //! ```
 //! use hermes_conversation::{Part, Role, Shown};
@@ -86,16 +85,16 @@ pub struct Request<'a> {
     pub prefix: &'a Prefix,
     /// Where cache marks go, for providers that use them.
     pub breakpoints: Breakpoints,
-    /// Most tokens of the reply.
+    /// The cap on tokens of the reply.
     pub max_tokens: Option<u32>,
-    /// Left to the provider when none.
+    /// None for the provider's default.
     pub temperature: Option<f32>,
-    /// A JSON Schema, as text, that the reply has to keep.
+    /// A JSON Schema, as text, that the reply must match.
     pub schema: Option<&'a str>,
 }
 
 impl Request<'_> {
-    /// Whether it is written as a provider reads.
+    /// Checks that the prefix has the provider's style.
     fn fits(&self, style: Style) -> Result<(), ModelError> {
         if self.prefix.style() == style {
             return Ok(());
@@ -112,16 +111,16 @@ pub enum Delta<'a> {
     Text(&'a str),
     /// More of the reasoning.
     Reasoning(&'a str),
-    /// Not from the model: what the provider does meanwhile, such as waiting before it tries again.
+    /// Not from the model: a message of the host, for example about a delay before another try.
     Notice(&'a str),
 }
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The text; may be empty where there are calls.
+    /// The text, a refusal included; may be empty if there are calls.
     pub text: String,
-    /// The reasoning, where the provider gives it.
+    /// The reasoning, if the provider returns it.
     pub reasoning: Option<String>,
     /// Calls in the order in which the model made them, each id once.
     pub tool_calls: Vec<ToolCall>,
@@ -131,26 +130,26 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: String,
-    /// The whole reply in order, where it holds more than text, reasoning and calls: reasoning that is signed or redacted.
-    /// Its payloads carry no tags yet.
+    /// The whole reply in order, if it has more than text, calls and plain reasoning: payloads of reasoning, or a refusal.
+    /// The payloads have no tags yet.
     pub parts: Vec<Part>,
 }
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// The model was done.
+    /// The model finished.
     Stop,
     /// The model waits for the results of its calls.
     ToolCalls,
     /// The cap on output was reached. Arguments of the last call may be cut off: arguments that are not a JSON object must not
     /// be run.
     Length,
-    /// The model or the provider declined. The text says so where anything does; calls are dropped.
+    /// The model or the provider declined. The text has its words, if any; calls are dropped.
     Refused,
 }
 
-/// Takes what can be shown of a reply while it arrives.
+/// Receives what can be shown of a reply while it arrives.
 pub type OnDelta<'a> = &'a mut (dyn for<'d> FnMut(Delta<'d>) + Send);
 
 /// Something that completes conversations.
@@ -163,14 +162,14 @@ pub trait Provider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Every [`ModelError`]; what was streamed before one counts as not said.
+    /// Every [`ModelError`]. What was streamed before an error does not count as said.
     async fn complete(
         &self,
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError>;
 
-    /// As [`Provider::complete`], but sent once: for a caller that has somewhere else to ask, or a patience of its own.
+    /// Like [`Provider::complete`] without retries, for callers that have another model or retry themselves.
     ///
     /// # Errors
     ///
@@ -188,8 +187,7 @@ pub trait Provider: Send + Sync {
 ///
 /// # Errors
 ///
-/// [`ModelError::BadRequest`] for a route that was put together by hand and names no endpoint, or a key that
-/// has characters that a header cannot carry.
+/// [`ModelError::BadRequest`] if the route names no endpoint, or if its key has characters that a header cannot carry.
 pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));

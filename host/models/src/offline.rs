@@ -1,8 +1,7 @@
-//! The partner built into Hermes: it follows a few commands, and so drives the real loop with real tools where no
-//! model is configured.
+//! The built-in partner: it follows a few commands, so that the loop and its tools work without a configured model.
 //!
-//! It is a function of the request alone: the same conversation gives the same reply, so that tests and plugin authors
-//! can script it. `docs/offline.md` lists its grammar for people.
+//! Its reply depends only on the request, so that tests and plugin authors can script it.
+//! `docs/offline.md` lists its grammar.
 
 mod grammar;
 
@@ -34,7 +33,7 @@ impl Offline {
     }
 }
 
-/// What it reads of a request: the bytes that any other provider would be sent.
+/// What it reads of a request: the bytes that any other provider would get.
 struct Heard {
     tools: Vec<Value>,
     /// Estimate of the whole prompt.
@@ -173,7 +172,7 @@ fn answer(heard: &Heard) -> Answer {
         }
     }
     if !calls.is_empty() && !after_tools {
-        // What else there is to say follows the results.
+        // Other text follows the results.
         return Answer { text: String::new(), calls, pause };
     }
     if commands.is_empty() && !after_tools {

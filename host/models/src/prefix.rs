@@ -1,7 +1,7 @@
 //! The part of a session's requests that a provider can keep: tools, system prompt, messages, as bytes.
 //!
-//! In this order a provider reads a request, whatever the order of its keys, so that the bytes of two requests have in
-//! common what its cache can have in common. The bytes only grow; what closes them is added when a body is written.
+//! A provider reads a request in this order, whatever the order of its keys. So the common bytes of two requests are what its
+//! cache can reuse. The bytes only grow; the closing brackets are added when a body is written.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// A message that is whole.
+    /// A complete message.
     pub(crate) fn message(style: Style, bytes: Vec<u8>, mark: Option<usize>) -> Self {
         Self { style, bytes: bytes.into(), mark, side: None }
     }
 
-    /// Blocks of a message of one side.
+    /// Blocks of a message of one role.
     pub(crate) fn blocks(style: Style, bytes: Vec<u8>, mark: Option<usize>, side: Role) -> Self {
         Self { style, bytes: bytes.into(), mark, side: Some(side) }
     }
@@ -36,7 +36,7 @@ impl Rendered {
         self.style
     }
 
-    /// Its own bytes, without what joins it to its neighbours.
+    /// Its bytes, without the separators between messages.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -49,8 +49,8 @@ pub struct System<'a> {
     pub text: &'a str,
     /// How many bytes of `text` are the stable tier, which other sessions share.
     pub stable: usize,
-    /// A layer of this call alone, which follows after a blank line; empty for none. What comes after it cannot
-    /// be found in a cache by a request with another one.
+    /// A layer of this call alone, which follows after a blank line; empty for none. A request with another
+    /// layer cannot find what follows it in a cache.
     pub ephemeral: &'a str,
 }
 
@@ -60,8 +60,8 @@ impl<'a> System<'a> {
         Self { text, stable: 0, ephemeral: "" }
     }
 
-    /// Stable tier, the rest, the ephemeral layer. Some formats refuse a blank piece: it goes with its
-    /// neighbour, or is none.
+    /// Stable tier, the rest, the ephemeral layer. Some formats refuse a blank piece: it is joined to its
+    /// neighbour, or left out.
     pub(crate) fn pieces(&self) -> [&'a str; 3] {
         let (stable, rest) = self.text.split_at(self.stable);
         let (stable, rest) = match (stable.trim().is_empty(), rest.trim().is_empty()) {
@@ -84,13 +84,13 @@ impl<'a> System<'a> {
     }
 }
 
-/// Why a prefix cannot be begun.
+/// Why a prefix cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// The tool list is not what [`tools_json`](crate::tools_json) writes.
     #[error("the tool list is not valid JSON: {why}")]
     Tools {
-        /// What is wrong with it.
+        /// The parser's error.
         why: String,
     },
     /// The stable tier ends outside of the system prompt, or within a character.
@@ -161,9 +161,9 @@ pub struct Prefix {
     system: usize,
     marks: SystemMarks,
     entries: Vec<Entry>,
-    /// The side whose message can still grow.
+    /// The role whose message can still grow.
     open: Option<Role>,
-    /// Nothing will ask for it again, so that nothing is marked.
+    /// No later request has the same prefix, so nothing is marked.
     once: bool,
 }
 
@@ -203,8 +203,8 @@ impl Prefix {
         })
     }
 
-    /// A request of its own, without tools, that is not asked for again: it is never marked, since writing to a
-    /// cache costs more than it would save.
+    /// A single request without tools, which no later request extends. It is never marked, because writing to a cache
+    /// would cost more than it saves.
     ///
     /// # Errors
     ///
@@ -253,8 +253,8 @@ impl Prefix {
     }
 
     /// Tools, system prompt and messages in the bytes of the wire format, in this order and without their keys,
-    /// without marks, and without the brackets behind what may still grow: with the same beginning, the bytes of a
-    /// longer conversation begin with those of a shorter one.
+    /// without marks, and without the brackets that close a growing list: the bytes of a longer conversation begin with
+    /// those of a shorter one with the same start.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -302,7 +302,7 @@ impl Prefix {
     }
 
     /// The offsets in [`Prefix::bytes`] at which a request is marked: ascending, each once, four at most, none where
-    /// the route takes no marks. What cannot carry a mark hands it to the nearest one before it that can.
+    /// the route takes no marks. If a message cannot carry a mark, the nearest one before it does.
     pub fn marks(&self, breakpoints: Breakpoints) -> Vec<usize> {
         if self.style.marks == Marks::None || self.once {
             return Vec::new();
@@ -325,7 +325,7 @@ impl Prefix {
         marks
     }
 
-    /// The side whose message can still grow, on a wire whose neighbouring messages of one side become one.
+    /// The role whose message can still grow, in formats where neighbouring messages of one role become one.
     pub(crate) fn open(&self) -> Option<Role> {
         self.open
     }

@@ -1,6 +1,6 @@
-//! What a request costs: list prices as data with a date, and the sums.
+//! The cost of a request: list prices as data with a date, and sums.
 //!
-//! A model that is not in the table has no price, and nothing is made up for it. Models whose price changes with the
+//! A model that is not in the table has no price, and none is guessed. Models whose price changes with the
 //! length of the prompt are left out.
 
 use std::sync::LazyLock;
@@ -17,15 +17,15 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 /// Prices in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// A prompt that no cache has to do with.
+    /// Uncached prompt tokens.
     pub input: f64,
     /// A reply.
     pub output: f64,
-    /// What is read from the cache.
+    /// Tokens read from the cache.
     pub cache_read: f64,
-    /// What is written to it for five minutes.
+    /// Tokens written to it for five minutes.
     pub cache_write: f64,
-    /// What is written to it for an hour.
+    /// Tokens written to it for an hour.
     pub cache_write_1h: f64,
 }
 
@@ -50,7 +50,7 @@ struct Row {
 }
 
 impl Row {
-    /// Who names no price for a cache charges what the tokens cost anyway.
+    /// Without a price for the cache, cached tokens cost as much as others.
     fn price(&self) -> Price {
         let cache_write = self.cache_write.unwrap_or(self.input);
         Price {
@@ -68,9 +68,9 @@ pub fn prices_as_of() -> &'static str {
     &TABLE.as_of
 }
 
-/// The list price of a model, by the provider's name in the configuration; none where it is not known for sure.
+/// The list price of a model, by the provider's name in the configuration; none if it is not certain.
 ///
-/// The vendor before a slash, the spelling of versions and the date behind a name do not matter.
+/// The vendor before a slash, the spelling of versions and the date after a name do not matter.
 ///
 /// ```
 /// let price = hermes_models::price("openrouter", "anthropic/claude-sonnet-4.5").unwrap();
@@ -93,7 +93,7 @@ fn spelt(name: &str) -> String {
     name.to_ascii_lowercase().replace('.', "-")
 }
 
-/// A name without `-latest`, `-20250929` or `-2025-09-29` behind it.
+/// A name without `-latest`, `-20250929` or `-2025-09-29` at its end.
 fn undated(name: &str) -> &str {
     if let Some(name) = name.strip_suffix("-latest") {
         return name;
@@ -127,7 +127,7 @@ fn write_price(price: &Price, ttl: Ttl) -> f64 {
     }
 }
 
-/// What a request cost in US dollars. `ttl` is how long it let the provider keep what it wrote.
+/// What a request cost in US dollars. `ttl` is the lifetime of what it wrote to the cache.
 pub fn cost(usage: &Usage, price: &Price, ttl: Ttl) -> f64 {
     let plain = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
     dollars(plain, price.input)
@@ -136,8 +136,8 @@ pub fn cost(usage: &Usage, price: &Price, ttl: Ttl) -> f64 {
         + dollars(usage.output, price.output)
 }
 
-/// What the cache saved in US dollars: what was read was cheaper, what was written may have been dearer. Below zero
-/// where more was written than it has paid for yet.
+/// What the cache saved in US dollars: reading is cheaper, writing may cost more. Negative
+/// until the writes have paid off.
 pub fn saved(usage: &Usage, price: &Price, ttl: Ttl) -> f64 {
     dollars(usage.cache_read, price.input - price.cache_read)
         - dollars(usage.cache_write, write_price(price, ttl) - price.input)
@@ -202,7 +202,7 @@ mod tests {
             cost(&uncached, &price, Ttl::FiveMinutes),
             cost(&usage, &price, Ttl::FiveMinutes) + saved(&usage, &price, Ttl::FiveMinutes),
         );
-        // A server that counts more read than sent makes nothing negative.
+        // If a server reports more tokens read than sent, no cost is negative.
         let odd = Usage { input: 5, cache_read: 10, ..Usage::default() };
         assert!(cost(&odd, &price, Ttl::FiveMinutes) > 0.0);
     }

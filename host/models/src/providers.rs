@@ -51,7 +51,7 @@ pub struct ProviderRow {
     pub vendor_names: bool,
 }
 
-/// A row in which nothing is known.
+/// A row with defaults.
 const ROW: ProviderRow = ProviderRow {
     id: "",
     hosts: &[],
@@ -204,7 +204,7 @@ pub(crate) fn takes_chat_marks(provider: &str, url: &Url) -> bool {
     PROVIDERS.iter().any(|row| row.chat_marks && (row.id == provider || row.hosts.contains(&&*host)))
 }
 
-/// Which part of an address gives its wire format away.
+/// The part of an address that implies its wire format.
 #[derive(Debug, Clone, Copy)]
 enum Sign {
     /// The whole host.
@@ -215,7 +215,7 @@ enum Sign {
     PathPart(&'static str, &'static str),
 }
 
-/// Addresses that speak another format than chat completions, beside those of [`PROVIDERS`]: gateways offer Anthropic's
+/// Addresses with another format than chat completions, besides those of [`PROVIDERS`]: gateways offer Anthropic's
 /// API under a path of its own.
 const SIGNS: &[(Sign, ApiMode)] = &[
     (Sign::Host("api.anthropic.com"), ApiMode::AnthropicMessages),

@@ -1,4 +1,4 @@
-//! Providers that are asked over HTTP: a wire format, and the endpoint that speaks it.
+//! Providers over HTTP: a wire format and its endpoint.
 
 use async_trait::async_trait;
 
@@ -36,7 +36,7 @@ impl Remote {
     async fn ask(&self, request: &Request<'_>, on_delta: OnDelta<'_>, tries: u32) -> Result<Reply, ModelError> {
         request.fits(self.style)?;
         let replied = self.send(request, on_delta, tries).await;
-        // The prompt fits; only the cap, which was set by an estimate, does not.
+        // The prompt fits; only the cap, which is an estimate, is too high.
         if let Err(ModelError::TooLong { message }) = &replied
             && let Some(room) = self.style.mode.format().output_room(message)
         {

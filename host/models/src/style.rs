@@ -1,4 +1,4 @@
-//! How a route is spoken to: its wire format, and whether and where it takes cache marks.
+//! The style of a route: its wire format, and where it takes cache marks.
 //!
 //! Which routes of chat completions take marks is data of `providers`. The route decides and never the vendor of the model.
 
@@ -17,7 +17,7 @@ pub enum ApiMode {
 }
 
 impl ApiMode {
-    /// Every wire format that is spoken.
+    /// Every supported wire format.
     pub const ALL: &[ApiMode] = &[ApiMode::ChatCompletions, ApiMode::AnthropicMessages];
 
     /// Its name in the configuration.

@@ -1,10 +1,10 @@
-//! Token counts, as the several providers write them.
+//! Token counts in the forms of the providers.
 
 use hermes_conversation::Usage;
 use serde_json::Value;
 
-/// Counts from the `usage` object of chat completions, whose prompt is counted whole; none where it counts nothing, so
-/// that no estimate is calibrated by zero.
+/// Counts from the `usage` object of chat completions, where the prompt includes cached tokens. None if all are zero,
+/// so that no estimate is calibrated by zero.
 pub(crate) fn read(usage: &Value) -> Option<Usage> {
     let input = first(usage, &["/prompt_tokens", "/input_tokens"]);
     let output = first(usage, &["/completion_tokens", "/output_tokens"]);
@@ -33,7 +33,7 @@ pub(crate) fn read(usage: &Value) -> Option<Usage> {
     Some(Usage { input, output, cache_read, cache_write, reasoning })
 }
 
-/// Counts from the `usage` object of Anthropic's messages, whose `input_tokens` are only what no cache had to do with.
+/// Counts from the `usage` object of Anthropic's messages, whose `input_tokens` exclude cached tokens.
 pub(crate) fn read_messages(usage: &Value) -> Option<Usage> {
     let cache_read = first(usage, &["/cache_read_input_tokens"]);
     let by_lifetime = ["/cache_creation/ephemeral_5m_input_tokens", "/cache_creation/ephemeral_1h_input_tokens"];
@@ -47,7 +47,7 @@ pub(crate) fn read_messages(usage: &Value) -> Option<Usage> {
     (input > 0 || output > 0).then_some(Usage { input, output, cache_read, cache_write, reasoning })
 }
 
-/// The first count that is there and above zero.
+/// The first count above zero.
 fn first(usage: &Value, places: &[&str]) -> u32 {
     places.iter().filter_map(|place| usage.pointer(place)).map(count).find(|count| *count > 0).unwrap_or(0)
 }
@@ -56,7 +56,7 @@ fn first(usage: &Value, places: &[&str]) -> u32 {
 fn count(value: &Value) -> u32 {
     match value.as_u64() {
         Some(count) => u32::try_from(count).unwrap_or(u32::MAX),
-        // Saturates, and takes what is negative or no number for zero.
+        // Saturates; negative values and NaN become zero.
         None => value.as_f64().unwrap_or(0.0) as u32,
     }
 }

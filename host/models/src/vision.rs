@@ -29,7 +29,7 @@ const FAMILIES: &[(&str, bool)] = &[
     ("qwen3-vl", true),
 ];
 
-/// Whether a model reads pictures; none where it is not known, and then it may be tried.
+/// Whether a model reads pictures; none if unknown, and then it may be tried.
 pub fn sees_images(provider: &str, model: &str) -> Option<bool> {
     if provider == "offline" {
         return Some(false);

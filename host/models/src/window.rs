@@ -1,4 +1,4 @@
-//! Windows of models by family, for when the configuration does not say.
+//! Windows of models by family, used if the configuration has none.
 //!
 //! A name that is not here gets a cautious guess: a window that is too small costs an early compaction, one that is
 //! too large costs a refused request.

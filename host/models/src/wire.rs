@@ -1,7 +1,7 @@
 //! Requests as bytes: a head that is written for each request, followed by an unchanged copy of the prefix.
 //!
-//! What is expensive to write and what a provider's cache goes by (tools, system prompt, messages) is in the
-//! [`Prefix`]. Here the head is put before it and the cache marks into it, as insertions that change no other byte.
+//! Tools, system prompt and messages are in the [`Prefix`]: they are expensive to write, and a provider's cache compares them.
+//! This module adds the head before it and inserts cache marks, which change no other byte.
 
 pub(crate) mod chat;
 mod format;
@@ -20,7 +20,7 @@ use crate::{
     prefix::{System, SystemMarks},
 };
 
-/// What is particular to an endpoint, apart from its [`Style`](crate::Style).
+/// The properties of an endpoint, apart from its [`Style`](crate::Style).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
     /// Chat completions: whether `stream_options` is accepted.
@@ -35,8 +35,8 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// The dialect of a route. The server at a host decides what it accepts; a provider's names for models also hold where a
-    /// proxy is between.
+    /// The dialect of a route. The server at a host decides what it accepts; a provider's names for models also apply behind
+    /// a proxy.
     pub(crate) fn of_route(route: &Route) -> Self {
         let host = route.base_url.as_ref().and_then(ProviderRow::by_host);
         let named = ProviderRow::by_id(&route.model.provider);
@@ -48,7 +48,7 @@ impl Dialect {
         }
     }
 
-    /// An endpoint about which nothing is known.
+    /// An unknown endpoint.
     pub const PLAIN: Dialect =
         Dialect { stream_options: true, newer_cap: false, vendor_names: false, context_length: None };
 }
@@ -72,7 +72,7 @@ pub fn body(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, ModelEr
     Ok(body.end(format.closing(prefix.open())))
 }
 
-/// A body that is being put together.
+/// A body under construction.
 struct Splice<'a> {
     body: Vec<u8>,
     bytes: &'a [u8],
@@ -129,7 +129,7 @@ pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(out, value).expect("memory takes every byte, and texts are never refused");
 }
 
-/// A system prompt as a list of text parts, each of which but the ephemeral one can be marked.
+/// A system prompt as a list of text parts, each of which can be marked except the ephemeral one.
 pub(crate) fn system_list(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     let mut marks = SystemMarks { stable_end: out.len(), ..SystemMarks::default() };
     let mut begin = b'[';
@@ -164,7 +164,7 @@ pub(crate) fn system_list(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks
     marks
 }
 
-/// A JSON text as it is written, once it is known to be one.
+/// A JSON text, checked and otherwise unchanged.
 pub(crate) fn raw<'a>(what: &str, text: &'a str) -> Result<&'a RawValue, String> {
     serde_json::from_str(text).map_err(|error| format!("the {what} is not valid JSON: {error}"))
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{ApiMode, ProviderRow, Secret, window::family_window};
 
-/// Below this, no conversation is summed up in a useful way.
+/// Smaller windows are useless for summaries.
 pub(crate) const LEAST_AUXILIARY_WINDOW: u32 = 4_000;
 
 /// What a section of the configuration says of a route beside the session's.
@@ -46,7 +46,7 @@ pub enum AuxiliaryError {
         /// The section.
         section: String,
     },
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{section}.base_url` cannot be used: {why}")]
     BadAddress {
         /// The section.
@@ -54,7 +54,7 @@ pub enum AuxiliaryError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A wire format that is not spoken.
+    /// An unsupported wire format.
     #[error(
         "`{section}.api_mode` is `{given}`, which is {}",
         if *known { "not supported yet" } else { "not known" }
@@ -75,7 +75,7 @@ pub enum AuxiliaryError {
         /// The provider or address.
         place: String,
     },
-    /// A window in which nothing can be summed up.
+    /// A window that is too small for summaries.
     #[error("`{section}.context_length` is {given}, too small to sum anything up")]
     SmallWindow {
         /// The section.
@@ -114,8 +114,8 @@ pub enum AuxiliaryError {
 }
 
 impl AuxiliaryError {
-    /// Whether only something is lacking that may be there another time, so that what is left can do without this route.
-    /// All else is a mistake in the configuration.
+    /// Whether only a key or an address is missing, so that the other routes of a task can be used. Every other error is a mistake in
+    /// the configuration.
     pub fn is_lack(&self) -> bool {
         matches!(self, AuxiliaryError::MissingKey { .. } | AuxiliaryError::NoPlace { .. })
     }

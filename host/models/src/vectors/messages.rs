@@ -18,7 +18,8 @@ const EVERY_TURN: &str =
     "signed reasoning stays in every turn, so that sent bytes stay; the API ignores what it does not need";
 const UNSIGNED: &str =
     "reasoning without a signature is only shown: it is not sent as something that the model answered";
-const NOT_REQUESTED: &str = "thinking is not requested: no setting asks for it";
+const NOT_REQUESTED: &str = "thinking is not requested: the API would then demand the signed reasoning of the running turn, which a \
+     compaction may leave out";
 const PAIRED_BEFORE: &str = "the host renders a valid conversation for every wire: a call without a result gets one that says so, \
      and a result without a call is left out";
 const BLOCKS_STAY: &str = "texts of neighbours stay blocks of their own: what was sent is a prefix of what follows";

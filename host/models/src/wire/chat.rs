@@ -1,7 +1,7 @@
 //! Chat completions: only keys that the official SDK's types have, in a fixed order.
 //!
-//! Without marks, contents are texts. Where a route takes marks they are lists with one part, also where no mark
-//! stands, so that a mark that moves on leaves the bytes as they were.
+//! Without marks, contents are texts. On routes with marks they are lists with one part, also without a mark, so that
+//! moving a mark changes no other bytes. Contents with pictures or files are lists of parts.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -128,7 +128,7 @@ struct WireFunction<'a> {
 
 impl<'a> From<&'a ToolCall> for WireCall<'a> {
     fn from(call: &'a ToolCall) -> Self {
-        // Providers parse the arguments, and refuse the whole conversation over one that a model garbled.
+        // Providers parse the arguments, and refuse the whole conversation if a model wrote invalid ones.
         let arguments = if is_object(&call.arguments) { &call.arguments } else { "{}" };
         Self { id: &call.id, r#type: "function", function: WireFunction { name: &call.name, arguments } }
     }
@@ -156,13 +156,13 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
     serde_json::to_vec(&head).map_err(|error| error.to_string())
 }
 
-/// By the model's own name: a vendor before the last slash does not count.
+/// Decides by the model's own name, without a vendor before the last slash.
 fn takes_newer_cap(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     NEWER_CAP.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The tool list as it is frozen, once it is known to be JSON.
+/// The frozen tool list, checked to be JSON and otherwise unchanged.
 fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
     let tools: &RawValue = serde_json::from_str(tools)?;
     out.extend_from_slice(tools.get().as_bytes());

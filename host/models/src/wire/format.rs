@@ -1,5 +1,5 @@
-//! What a wire format has to do, as one trait. [`ApiMode`] is the stored name of a format; its registry is the only place
-//! that knows every implementation.
+//! The trait of all wire formats. [`ApiMode`] is the stored name of a format; its registry is the only place that knows every
+//! implementation.
 
 use std::{fmt, ops::Range};
 
@@ -38,7 +38,7 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
     /// Where cache marks go. `marked` says whether the route is listed as one that understands marks.
     fn marks(&self, marked: bool) -> Marks;
 
-    /// Appends the tool list, which is given as it is frozen.
+    /// Appends the tool list, given in its frozen form.
     fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()>;
 
     /// Appends the system prompt.
@@ -53,13 +53,13 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
     /// The keys under which the prefix after its tools is sent, in order, each with its range in [`Prefix::bytes`].
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)>;
 
-    /// What closes the lists of the last section. `open` is the side whose message can still grow.
+    /// The brackets that close the last section. `open` is the role whose message can still grow.
     fn closing(&self, open: Option<Role>) -> &'static str;
 
     /// Collects the reply to a request.
     fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble>;
 
-    /// The largest possible cap on output, where a complaint about an overlong request states it.
+    /// The largest possible cap on output, if an error about an overlong request states it.
     fn output_room(&self, _message: &str) -> Option<u32> {
         None
     }

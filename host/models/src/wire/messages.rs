@@ -25,17 +25,17 @@ use crate::{
     providers::{KeyHeader, ProviderRow},
 };
 
-/// Stands in for what a user said where it is blank: the API takes no blank text.
+/// Replaces a blank message of the user: the API takes no blank text.
 const NOTHING_SAID: &str = "(empty message)";
-/// Stands in for a reply without text and calls.
+/// Replaces a reply without text and calls.
 const NOTHING_ANSWERED: &str = "(empty)";
-/// Stands in for a result without text.
+/// Replaces a result without text.
 const NO_OUTPUT: &str = "(no output)";
-/// The tool by which a reply of a given form is asked for.
+/// The tool that requests a reply with a schema.
 pub(crate) const REPLY_TOOL: &str = "reply";
-/// Bytes of a prompt that surely hold a token; fewer for scripts whose signs have three bytes and cost one each.
+/// A cautious number of prompt bytes per token. Some scripts have one token for each character of three bytes.
 const BYTES_PER_TOKEN: usize = 3;
-/// The least that is left for the reply where the prompt seems to fill the window.
+/// The smallest cap on output, used when the prompt seems to fill the window.
 const LEAST_OUTPUT: u32 = 1_024;
 
 /// Anthropic's messages.
@@ -161,7 +161,7 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         (Some(_), _) | (None, true) => Some(ToolChoice { r#type: "auto", name: None, disable_parallel_tool_use: None }),
         (None, false) => None,
     };
-    // Chat completions count to two.
+    // Chat completions allow up to 2.
     let temperature = request.temperature.filter(|temperature| family.sampling && temperature.is_finite());
     let head = Head {
         model: &model,
@@ -174,8 +174,8 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
     serde_json::to_vec(&head).map_err(|error| error.to_string())
 }
 
-/// The cap on output, which this wire demands: what was asked for, else what the family can write; and no more than the
-/// window leaves beside the prompt, since otherwise the whole request is refused.
+/// The cap on output, which this format requires: the requested cap, else the family's limit; and at most what the prompt leaves
+/// of the window, because otherwise the whole request is refused.
 fn max_tokens(request: &Request<'_>, dialect: &Dialect, family: u32) -> u32 {
     let wanted = request.max_tokens.filter(|wanted| *wanted > 0).unwrap_or(family);
     let Some(window) = dialect.context_length else { return wanted };
@@ -184,7 +184,7 @@ fn max_tokens(request: &Request<'_>, dialect: &Dialect, family: u32) -> u32 {
     wanted.min(room).min(window.saturating_sub(1)).max(1)
 }
 
-/// How much of a reply fits, where the API says that prompt and cap together do not: `188240 + 21333 > 200000`.
+/// The room for a reply, from an error that says that prompt and cap do not fit: `188240 + 21333 > 200000`.
 fn output_room(message: &str) -> Option<u32> {
     let (_, sum) = message.split_once("exceed context limit:")?;
     let mut numbers = sum
@@ -195,7 +195,7 @@ fn output_room(message: &str) -> Option<u32> {
     window.checked_sub(prompt).filter(|room| *room >= LEAST_OUTPUT)
 }
 
-/// A schema that has to be taken apart: its keys in their order, each value as it is written.
+/// The keys of a schema in their order, each with its value as written.
 struct Keys<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
@@ -236,7 +236,7 @@ struct FrozenFunction<'a> {
     parameters: Option<&'a RawValue>,
 }
 
-/// The frozen tool list in this wire's form, in the same order; of tools of one name the first.
+/// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
 fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
     let tools: Vec<FrozenTool<'_>> = serde_json::from_str(tools)?;
     let mut names: Vec<&str> = Vec::new();
@@ -259,8 +259,8 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// A schema as it is written, save for what the API refuses: unions at the root, and a root that is not said to be
-/// an object.
+/// A schema without what the API refuses: unions at the root, and a root without the type `object`. The rest stays as
+/// written.
 fn input_schema(out: &mut Vec<u8>, parameters: &str) {
     let Ok(Keys(keys)) = serde_json::from_str::<Keys<'_>>(parameters) else {
         out.extend_from_slice(br#"{"type":"object","properties":{}}"#);
@@ -293,7 +293,7 @@ fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     system_list(out, system)
 }
 
-/// A message as blocks of its side. Every one ends with a block that can be marked.
+/// A message as blocks of its role. Every one ends with a block that can be marked.
 fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     let side = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
@@ -347,7 +347,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown) -> usize {
     out.len() - 1
 }
 
-/// A comma, where a block comes before.
+/// Adds a comma if a block precedes.
 fn separate(out: &mut Vec<u8>) {
     if !out.is_empty() {
         out.push(b',');
@@ -397,7 +397,7 @@ fn result(out: &mut Vec<u8>, message: &Shown) {
     } else {
         quote(out, or(&message.content, NO_OUTPUT));
     }
-    // The API takes only words as the content of an error; the words say that the tool failed.
+    // The API takes only text in a result with `is_error`. The text says that the tool failed.
     if whole.is_some_and(|result| result.failed && !has_media) {
         out.extend_from_slice(br#","is_error":true"#);
     }
@@ -433,7 +433,7 @@ fn blocks(out: &mut Vec<u8>, parts: &[Part]) -> bool {
     out.len() > begin
 }
 
-/// What the provider reads; none where the bytes are lost, or of a type that the API refuses.
+/// The source of a picture or file; none if its bytes are lost or the API refuses its type.
 fn source(part: &Part, media: &Media) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match media::content(part)? {
