@@ -84,7 +84,9 @@ class Checker:
         except ValidationError as error:
             # A union reports each of its types; the deepest place is the one that was meant.
             deepest = max(error.errors(include_url=False), key=lambda found: len(found["loc"]))
-            raise Invalid(f"{'.'.join(map(str, deepest['loc']))}: {deepest['msg']}") from None
+            # Names of whole unions are left out.
+            place = ".".join(part for part in map(str, deepest["loc"]) if len(part) < 40)
+            raise Invalid(f"{place}: {deepest['msg']}") from None
         {"anthropic_messages": pairs_of_blocks, "chat_completions": pairs_of_messages}[wire](body["messages"])
 
 
