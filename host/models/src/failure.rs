@@ -295,8 +295,8 @@ mod tests {
         let base = Duration::from_secs(2);
         let all: Vec<f64> = waits(base, 12).map(|wait| wait.as_secs_f64()).collect();
         assert_eq!(all.len(), 11, "one less than tries");
-        for (at, wait) in all.iter().enumerate() {
-            let least = (2.0 * 2f64.powi(i32::try_from(at).unwrap())).min(30.0);
+        for (at, wait) in (0..).zip(&all) {
+            let least = (2.0 * 2f64.powi(at)).min(30.0);
             assert!((least..=2.0 * least).contains(wait), "{at}: {wait}");
         }
         assert_eq!(waits(base, 1).count(), 0);
