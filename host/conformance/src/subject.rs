@@ -269,7 +269,7 @@ mod tests {
         let two = folder(&[("plugin.yaml", "name: mine\n"), ("a.wasm", ""), ("b.wasm", "")]);
         let wrong = folder(&[("plugin.yaml", "name: No Name\n"), ("a.wasm", "")]);
         for (path, part) in [
-            (empty.path().join("nowhere"), "is not there"),
+            (empty.path().join("nowhere"), "does not exist"),
             (empty.path().to_owned(), "cargo build --release --target wasm32-wasip2"),
             (two.path().to_owned(), "a.wasm, b.wasm"),
             (wrong.path().to_owned(), "No Name"),

@@ -38,7 +38,7 @@ impl History for Finder {
     }
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         if query.text == "hang" {
-            std::thread::sleep(HANG);
+            tokio::time::sleep(HANG).await;
         }
         let excerpt = format!("{:?} {} {}", query.matching, query.text, query.limit);
         Ok(vec![HistoryHit { id: MessageId(7), session: "s".into(), excerpt, score: 0.5 }])

@@ -222,7 +222,7 @@ fn a_configuration_mistake_is_reported_before_anything_is_sent() {
         (json!({"provider": "nobody"}), &["auxiliary.compression.provider", "nobody", "openrouter"][..]),
         (json!({"base_url": "ftp://x"}), &["auxiliary.compression.base_url", "http://"]),
         (json!({"api_mode": "morse", "model": "m"}), &["auxiliary.compression.api_mode", "chat_completions"]),
-        (json!({"fallback_chain": [{"provider": "custom", "model": 4}]}), &["fallback_chain[0].model", "a text"]),
+        (json!({"fallback_chain": [{"provider": "custom", "model": 4}]}), &["fallback_chain[0].model", "a string"]),
         (json!({"timeout": "2m"}), &["auxiliary.compression.timeout", "whole number"]),
     ] {
         let home = home(&session, section);
