@@ -1,9 +1,11 @@
 //! What a front end may ask of a session, and how a session refuses.
 
 use hermes_conversation::{MessageId, Part, SessionId};
+use hermes_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::question::Decision;
+use crate::codes;
 use crate::id::QuestionId;
 use crate::problem::Problem;
 
@@ -167,6 +169,25 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// The refusal as a problem with a code of `docs/errors.md`.
+    pub fn problem(&self) -> Problem {
+        let (code, fix) = match self {
+            Self::Failed { problem } => return problem.clone(),
+            Self::Busy { .. } => (codes::BUSY, "wait until it is done, or stop it"),
+            Self::NothingRuns => (codes::NOTHING_RUNS, "send a message first"),
+            Self::EmptyMessage => (codes::EMPTY_MESSAGE, "type what you want"),
+            Self::NothingSaid { .. } => (codes::NOTHING_SAID, "send a message first"),
+            Self::UnknownMessage { .. } => (codes::UNKNOWN_MESSAGE, "choose a message of the conversation"),
+            Self::NotTheUsers { .. } => (codes::NOT_FROM_USER, "choose a message of the user"),
+            Self::UnknownQuestion { .. } => (codes::UNKNOWN_QUESTION, "answer a question that is open"),
+            Self::AlreadyAnswered { .. } => (codes::ANSWERED, "go on with the answer that was given"),
+            Self::QuestionWithdrawn { .. } => (codes::WITHDRAWN, "go on without an answer"),
+            Self::WrongAnswer { .. } => (codes::WRONG_ANSWER, "give one of the answers that are offered"),
+            Self::Closed => (codes::CLOSED, "open the session again"),
+        };
+        Diagnostic::new(code, "the session refused a command", self.to_string(), fix).into()
+    }
+
     /// Names the refusal for programs; the same as in its serialised form.
     pub fn code(&self) -> &'static str {
         match self {

@@ -17,7 +17,16 @@ hermes_diagnostic::codes! {
         EMPTY_REPLY = "session.empty-reply", Category::Model, "the model answered with nothing";
         APPROVALS = "session.approvals", Category::General, "the stored approvals cannot be used";
         RULE = "session.rule", Category::Configuration, "an entry below `approvals` is not a rule";
-        OTHER = "session.other", Category::General, "a failure of a session without a code of its own";
+        BUSY = "session.busy", Category::General, "a turn or a compaction runs";
+        NOTHING_RUNS = "session.nothing-runs", Category::General, "nothing runs that could be stopped";
+        NOTHING_SAID = "session.nothing-said", Category::General, "the session has no message yet";
+        UNKNOWN_MESSAGE = "session.unknown-message", Category::General, "the conversation has no such message";
+        NOT_FROM_USER = "session.not-from-user", Category::General, "only messages of the user can be taken back";
+        UNKNOWN_QUESTION = "session.unknown-question", Category::General, "the question was never asked";
+        ANSWERED = "session.answered", Category::General, "the question was answered before";
+        WITHDRAWN = "session.withdrawn", Category::General, "the call that needed the answer has ended";
+        WRONG_ANSWER = "session.wrong-answer", Category::General, "the answer does not fit the question";
+        CLOSED = "session.closed", Category::General, "the session was closed";
     }
 }
 
@@ -52,6 +61,7 @@ impl Diagnose for AgentError {
                 codes::HALTED,
                 "the turn was ended",
                 Fix::from(Action::ShowPlugin { plugin: plugin.clone() })
+                    .or(Action::Compress)
                     .or(format!("set `plugins.settings.{plugin}.on_failure` to `fallback`")),
             ),
             Self::EmptyReply { .. } => (codes::EMPTY_REPLY, ANSWER, Fix::words("try again").or(Action::ChooseModel)),
@@ -75,5 +85,60 @@ impl Diagnose for RuleError {
     fn parts(&self) -> Parts {
         let fix = "write `PLUGIN` for all that a plugin does, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`";
         (codes::RULE, "the rules for approvals cannot be used".into(), Fix::words(fix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use hermes_conversation::MessageId;
+    use hermes_diagnostic::Diagnostic;
+
+    use super::*;
+    use crate::approval::ApprovalRules;
+    use crate::{CommandError, QuestionId};
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let cause = || io::Error::other("refused");
+        let agent = [
+            AgentError::Workspace { folder: "/w".into() },
+            AgentError::NoVision { model: "m".into() },
+            AgentError::EmptyMessage,
+            AgentError::MessageTooLong { tokens: 3, room: 2, window: 2 },
+            AgentError::WindowFull { window: 2 },
+            AgentError::Halted { plugin: "p".into(), why: "it failed".into() },
+            AgentError::EmptyReply { model: "m".into() },
+        ];
+        let kept = [
+            KeptError::Read { path: "/a".into(), source: cause() },
+            KeptError::Damaged { path: "/a".into(), why: "no JSON".into() },
+            KeptError::Write { path: "/a".into(), source: cause() },
+        ];
+        let mut diagnostics: Vec<Diagnostic> = agent.iter().map(Diagnose::diagnose).collect();
+        diagnostics.extend(kept.iter().map(Diagnose::diagnose));
+        diagnostics.extend(ApprovalRules::parse(&["a/b/c".to_owned()], &[]).err().map(|error| error.diagnose()));
+        let question = QuestionId(1);
+        let message = MessageId(1);
+        let refusals = [
+            CommandError::Busy { command: "say".into(), busy_with: "say".into() },
+            CommandError::NothingRuns,
+            CommandError::EmptyMessage,
+            CommandError::NothingSaid { command: "branch".into() },
+            CommandError::UnknownMessage { message },
+            CommandError::NotTheUsers { message },
+            CommandError::UnknownQuestion { question },
+            CommandError::AlreadyAnswered { question },
+            CommandError::QuestionWithdrawn { question },
+            CommandError::WrongAnswer { question },
+            CommandError::Closed,
+        ];
+        for refusal in refusals {
+            let problem = refusal.problem();
+            let code = *codes::ALL.iter().find(|code| code.name() == problem.code).expect("a code of this module");
+            diagnostics.push(Diagnostic { code, what: problem.what, why: problem.why, fix: problem.fix });
+        }
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
     }
 }

@@ -4,6 +4,7 @@
 //! number within an [`crate::Epoch`]; a front end that reconnects names the last [`Position`] it has seen.
 
 use hermes_conversation::{MessageId, Model, SessionId};
+use hermes_diagnostic::Fix;
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::outcome::{Compression, Outlook};
@@ -148,8 +149,11 @@ pub enum EventKind {
     },
     /// What the user should know: a plugin that failed, a retry, a fallback.
     Notice {
-        /// One line.
+        /// What happened, in one line.
         text: String,
+        /// What to do about it.
+        #[serde(default, skip_serializing_if = "Fix::is_empty")]
+        fix: Fix,
     },
     /// A plugin reports its progress; the next event replaces the line.
     Progress {

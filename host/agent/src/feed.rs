@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hermes_conversation::{MessageId, SessionId};
+use hermes_diagnostic::Notice;
 use tokio::sync::watch;
 
 use crate::event::{Event, EventKind};
@@ -107,7 +108,7 @@ impl Feed {
         if state.snapshot.ended {
             return;
         }
-        if let EventKind::Notice { text } = &kind
+        if let EventKind::Notice { text, .. } = &kind
             && !state.notices.insert(text.clone())
         {
             return;
@@ -134,8 +135,9 @@ impl Feed {
     }
 
     /// A line for the user. The same line is published once in the life of a feed.
-    pub(crate) fn notice(&self, text: impl Into<String>) {
-        self.publish(EventKind::Notice { text: text.into() });
+    pub(crate) fn notice(&self, notice: impl Into<Notice>) {
+        let Notice { text, fix } = notice.into();
+        self.publish(EventKind::Notice { text, fix });
     }
 
     /// Whether a front end is connected.
@@ -217,10 +219,10 @@ impl Subscription {
     }
 
     /// The notices so far, for work that has no front end.
-    pub(crate) fn notices(&mut self) -> Vec<String> {
+    pub(crate) fn notices(&mut self) -> Vec<Notice> {
         let events = std::iter::from_fn(|| self.try_next());
         let notice = |event: Arc<Event>| match &event.kind {
-            EventKind::Notice { text } => Some(text.clone()),
+            EventKind::Notice { text, fix } => Some(Notice { text: text.clone(), fix: fix.clone() }),
             _ => None,
         };
         events.filter_map(notice).collect()
@@ -246,7 +248,7 @@ fn weight(event: &Event) -> usize {
     let texts = match &event.kind {
         EventKind::Text { text }
         | EventKind::Reasoning { text }
-        | EventKind::Notice { text }
+        | EventKind::Notice { text, .. }
         | EventKind::Progress { text } => text.len(),
         EventKind::ToolStarted { name, arguments } => name.len() + arguments.len(),
         EventKind::ToolFinished { name, content, .. } => name.len() + content.len(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use hermes_conversation::{Model, SessionId};
+use hermes_diagnostic::{Action, Notice};
 use hermes_prompt::{Inputs, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
 use hermes_session_store::{Frozen, StoreError};
 
@@ -105,7 +106,7 @@ pub(crate) async fn thaw(
     host: &Host,
     session: &hermes_session_store::Session,
     plugged: &Plugged,
-) -> Result<(Frozen, Option<String>), AgentError> {
+) -> Result<(Frozen, Option<Notice>), AgentError> {
     let before = session.frozen.as_ref().map(Opening::restore);
     let fresh = build(host, &session.workspace, plugged, before.as_ref()).await;
     let (Some(before), Some(mut frozen)) = (before, session.frozen.clone()) else {
@@ -113,11 +114,8 @@ pub(crate) async fn thaw(
         return Ok((store(host, &session.id, fresh.opening.freeze("a new session")).await?, None));
     };
     let drift = before.drift(&fresh.opening).map(|changed| {
-        format!(
-            "the system prompt is kept as it was when this session began; changed since: {changed}; `hermes prompt \
-             --rebuild {}` takes that up",
-            session.id
-        )
+        let text = format!("the system prompt is kept as it was when this session began; changed since: {changed}");
+        Notice::new(text, Action::RebuildPrompt { session: session.id.to_string() })
     });
     let renamed = Opening { prompt: before.prompt.with_model(&host.model), tools: before.tools };
     if renamed.prompt.text() != frozen.system_prompt {

@@ -7,6 +7,7 @@ pub(crate) mod prefix;
 
 use std::time::Duration;
 
+use hermes_diagnostic::{Action, Notice};
 use hermes_session_store::Session;
 
 use crate::compaction::Compactor;
@@ -26,7 +27,7 @@ pub(crate) struct Live {
     pub(crate) prefix: SessionPrefix,
     pub(crate) compaction: SessionCompaction,
     /// That another engine goes on with the conversation; reported with the next turn.
-    pub(crate) switched: Option<String>,
+    pub(crate) switched: Option<Notice>,
     pub(crate) front: Front,
 }
 
@@ -53,13 +54,14 @@ impl Live {
         log: &SessionLog,
         fresh: bool,
         front: &Front,
-    ) -> Result<(Plugged, SessionPrefix, SessionCompaction, Option<String>), AgentError> {
+    ) -> Result<(Plugged, SessionPrefix, SessionCompaction, Option<Notice>), AgentError> {
         let plugged = Plugged::start(host, session, fresh, log.journal.history(), front).await?;
         let prefix = SessionPrefix::open(host, session, log, &plugged).await?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model).await?;
         }
-        let switched = (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &log.journal));
+        let switched =
+            (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &log.journal, &session.id));
         if switched.is_some() {
             host.store.update_engine(&session.id, &host.engine).await?;
         }
@@ -126,14 +128,15 @@ impl Live {
 }
 
 /// What a person is told when an engine takes over the conversation of another one.
-fn switched(before: &str, now: &str, journal: &Journal) -> String {
+fn switched(before: &str, now: &str, journal: &Journal, session: &hermes_conversation::SessionId) -> Notice {
     let inherited = match journal.view().summaries().count() {
-        0 => "it is shown the conversation as it stands".to_owned(),
+        0 => "it gets the conversation as it is".to_owned(),
         1 => "it takes over the view, with a summary and what that covers".to_owned(),
         count => format!("it takes over the view, with {count} summaries and what they cover"),
     };
-    format!(
-        "this conversation was held with the context engine `{before}`; `{now}` goes on from here: {inherited}; what tools \
-         of its own it has come with the next system prompt, at the next compaction or by `hermes prompt --rebuild`"
-    )
+    let text = format!(
+        "this conversation was held with the context engine `{before}`; `{now}` continues from here: {inherited}; its own \
+         tools come with the next system prompt, at the next compaction or when the prompt is rebuilt"
+    );
+    Notice::new(text, Action::RebuildPrompt { session: session.to_string() })
 }

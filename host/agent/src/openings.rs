@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hermes_conversation::SessionId;
+use hermes_diagnostic::Notice;
 use hermes_session_store::{Session, Totals};
 
 use crate::error::AgentError;
@@ -22,7 +23,7 @@ pub struct Openings {
     /// As it would be built now.
     pub now: Opening,
     /// What should be known about it.
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
 }
 
 /// What a session's requests begin with, and what they would begin with if it began now. No session is changed.
@@ -41,7 +42,7 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     let plugged = Plugged::start(host, &session, is_new, history, &front).await?;
     let stored = session.frozen.as_ref().map(Opening::restore);
     let fresh = freezing::build(host, &session.workspace, &plugged, stored.as_ref()).await;
-    let notices = events.notices().into_iter().chain(fresh.notices).collect();
+    let notices = events.notices().into_iter().chain(fresh.notices.into_iter().map(Notice::from)).collect();
     Ok(Openings { stored, now: fresh.opening, notices })
 }
 

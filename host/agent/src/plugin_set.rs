@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hermes_diagnostic::Notice;
 use hermes_plugin_host::{Change, Identity, OnFailure, Plugins, PluginsError, SessionPlugins, Surroundings};
 
 /// Plugins that were selected for a session. [`Plugins`] are those on disk.
@@ -19,7 +20,7 @@ pub trait PluginSet: Send + Sync {
     /// What has changed since the last call; changes that are being built are waited for, but no longer than `patience`.
     async fn changes(&self, patience: Duration) -> Vec<Change>;
     /// Takes up changes before a session begins; lines for the user.
-    async fn renew(&mut self, patience: Duration) -> Vec<String>;
+    async fn renew(&mut self, patience: Duration) -> Vec<Notice>;
 }
 
 #[async_trait]
@@ -44,7 +45,7 @@ impl PluginSet for Plugins {
         Plugins::changes(self, patience).await
     }
 
-    async fn renew(&mut self, patience: Duration) -> Vec<String> {
+    async fn renew(&mut self, patience: Duration) -> Vec<Notice> {
         Plugins::renew(self, patience).await
     }
 }

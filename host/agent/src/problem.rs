@@ -1,6 +1,6 @@
 //! An error as an event or a reply carries it: a stable code, what failed, why, and what to do.
 
-use hermes_diagnostic::{Category, Code, Diagnose, Diagnostic, Fix};
+use hermes_diagnostic::{Category, Diagnose, Diagnostic, Fix};
 use serde::{Deserialize, Serialize};
 
 /// An error that a front end shows: the owned form of a [`Diagnostic`]. The code is stable; the texts are for people.
@@ -18,13 +18,6 @@ pub struct Problem {
     /// What to do.
     #[serde(default)]
     pub fix: Fix,
-}
-
-impl Problem {
-    /// A problem without a remedy.
-    pub fn new(code: Code, what: impl Into<String>, why: impl Into<String>) -> Self {
-        Diagnostic::new(code, what, why, Fix::none()).into()
-    }
 }
 
 impl From<Diagnostic> for Problem {

@@ -1,5 +1,6 @@
 //! Rebuilding the prompt of a running session: with a compaction, or because the user asks for it.
 
+use hermes_diagnostic::{Action, Notice};
 use hermes_session_store::Frozen;
 
 use crate::error::AgentError;
@@ -20,10 +21,12 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
     fresh.notices.into_iter().for_each(|notice| live.plugged.notices.notice(notice));
     let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
     if !live.fits_beside(host, fixed_tokens(&frozen)) {
-        live.plugged.notices.notice(format!(
+        let text = format!(
             "the system prompt was not rebuilt with the compaction, since it would not leave room beside the conversation; changed: \
-             {changed}; `hermes prompt --rebuild {}` takes that up all the same", live.log.session
-        ));
+             {changed}"
+        );
+        let session = live.log.session.to_string();
+        live.plugged.notices.notice(Notice::new(text, Action::RebuildPrompt { session }));
         return Ok(());
     }
     live.plugged.notices.notice(format!("the system prompt was rebuilt with the compaction; changed: {changed}"));

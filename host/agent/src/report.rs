@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hermes_diagnostic::Notice;
 use hermes_plugin_host::services::{Level, Reporter};
 use serde_json::{Map, Value};
 
@@ -33,8 +34,8 @@ impl NoticeSender {
         })
     }
 
-    pub(crate) fn notice(&self, text: String) {
-        self.feed.notice(text);
+    pub(crate) fn notice(&self, notice: impl Into<Notice>) {
+        self.feed.notice(notice);
     }
 }
 

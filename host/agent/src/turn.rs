@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, MessageRange, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
+use hermes_diagnostic::Notice;
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
 use hermes_prompt::hints::SubdirectoryHints;
@@ -49,8 +50,9 @@ pub(crate) async fn run(
     reload::take_over(host, live).await?;
     live.compaction.compactor.turn_begins();
     let changed = [live.switched.take(), live.prefix.drift.take()].into_iter().flatten();
-    if let Some(told) = changed.reduce(|engine, prompt| format!("{engine}; {prompt}")) {
-        live.front.feed.notice(told);
+    let joined = changed.reduce(|engine, prompt| Notice::new(format!("{}; {}", engine.text, prompt.text), prompt.fix));
+    if let Some(notice) = joined {
+        live.front.feed.notice(notice);
     }
     live.log.close_open_turn().await?;
     let said = user_message(host, live, text, attached).await?;
@@ -199,11 +201,7 @@ fn check_halt(host: &Host, live: &Live) -> Result<(), AgentError> {
     }
     if host.plugins.on_engine_failure() == OnFailure::Stop && live.compaction.faults >= compaction::STRIKES {
         let plugin = live.plugged.engine.name().to_owned();
-        let why = format!(
-            "the context engine `{plugin}` failed {} times in a row; `hermes plugins info {plugin}` tells more, /compress \
-             tries it again",
-            live.compaction.faults
-        );
+        let why = format!("the context engine `{plugin}` failed {} times in a row", live.compaction.faults);
         return Err(AgentError::Halted { plugin, why });
     }
     Ok(())

@@ -47,3 +47,25 @@ impl Diagnose for AppError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hermes_models::UnknownTtl;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let file = || "/h/config.yaml".into();
+        let errors = [
+            AppError::NoHome,
+            AppError::HomePath { path: "/h".into(), source: std::io::Error::other("refused") },
+            AppError::CacheTtl { file: file(), source: UnknownTtl { given: "2h".into() } },
+            AppError::Clock { value: "noon".into(), why: "it has no date".into() },
+            AppError::Prefill { file: file(), why: "it is no list".into() },
+            AppError::NoSessionHere { workspace: "/w".into() },
+        ];
+        let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
+    }
+}

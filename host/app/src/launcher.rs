@@ -74,7 +74,7 @@ impl Launcher {
     /// When no model can be chosen, a setting is wrong, or the store cannot be opened.
     pub fn new(setup: Setup, launch: Launch, reporter: Arc<dyn Reporter>) -> Result<Self, AppError> {
         for warning in setup.warnings() {
-            reporter.warning(warning);
+            reporter.warning(&warning.as_str().into());
         }
         let route = setup.route(&launch.choice)?;
         for note in &route.notes {
@@ -82,7 +82,7 @@ impl Launcher {
         }
         let auxiliary = setup.auxiliary(&route)?;
         for notice in &auxiliary.notices {
-            reporter.warning(&notice.to_string());
+            reporter.warning(notice);
         }
         let provider = hermes_models::connect(&route, &setup.logins)?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
@@ -160,7 +160,7 @@ impl Launcher {
         if self.watches
             && let Err(error) = self.watch(&mut plugins, selection)
         {
-            self.reporter.warning(&error);
+            self.reporter.warning(&error.into());
         }
         for notice in plugins.notices() {
             self.reporter.warning(notice);

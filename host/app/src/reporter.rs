@@ -3,13 +3,15 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use hermes_diagnostic::Notice;
+
 /// Receives notices and progress. Every method may be called from any thread; none may block for long.
 pub trait Reporter: Send + Sync {
     /// Something that the user may want to know.
     fn note(&self, text: &str);
 
     /// Something that the user should put right.
-    fn warning(&self, text: &str);
+    fn warning(&self, notice: &Notice);
 
     /// A plugin is being compiled, for so long already. `Break` stops the compiler.
     fn compiling(&self, plugin: &str, elapsed: Duration) -> ControlFlow<()>;
@@ -28,7 +30,7 @@ pub struct Quiet;
 impl Reporter for Quiet {
     fn note(&self, _: &str) {}
 
-    fn warning(&self, _: &str) {}
+    fn warning(&self, _: &Notice) {}
 
     fn compiling(&self, _: &str, _: Duration) -> ControlFlow<()> {
         ControlFlow::Continue(())

@@ -188,7 +188,7 @@ fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
     }
     let notices = auxiliary.notices.iter().map(|notice| {
         let fix = if notice.fix.is_empty() { "correct its section".to_owned() } else { wording::fix(&notice.fix) };
-        Check::warn(OF, &notice.why, fix)
+        Check::warn(OF, &notice.text, fix)
     });
     checks.extend(notices);
     checks

@@ -181,15 +181,7 @@ impl From<Problem> for Failure {
 
 impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Self {
-        match error {
-            CommandError::Failed { problem } => problem.into(),
-            error => Self::new(
-                Kind::General,
-                "the session refused a command",
-                error.to_string(),
-                "try again when the session is ready",
-            ),
-        }
+        error.problem().into()
     }
 }
 

@@ -6,11 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermes_app::Reporter;
+use hermes_diagnostic::Notice;
 use hermes_install::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::console::Console;
 use crate::text;
+use crate::wording;
 
 /// Shows progress on a terminal as one line that is cleared when it is over, and elsewhere as plain lines.
 pub(crate) struct Terminal {
@@ -54,9 +56,9 @@ impl Reporter for Terminal {
         self.console.note(text);
     }
 
-    fn warning(&self, text: &str) {
+    fn warning(&self, notice: &Notice) {
         self.clear();
-        self.console.warning(text);
+        self.console.warning(&wording::notice(notice));
     }
 
     fn compiling(&self, plugin: &str, elapsed: Duration) -> ControlFlow<()> {

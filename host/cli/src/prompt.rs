@@ -15,6 +15,7 @@ use crate::failure::{Failure, Kind};
 use crate::launch::{self, Launcher};
 use crate::table::{Align, Table};
 use crate::text::{self, grouped};
+use crate::wording;
 
 /// Columns of a bar.
 const WIDTH: usize = 24;
@@ -33,7 +34,7 @@ pub(crate) async fn run(
     let id = wanted.map(|id| launcher.store().resolve_session(id)).transpose()?;
     let openings = hermes_agent::openings(&launcher.host()?, id.as_ref(), launcher.workspace().to_owned()).await?;
     for notice in &openings.notices {
-        console.note(notice);
+        console.note(&wording::notice(notice));
     }
     if arguments.diff.is_some() {
         return difference(&openings, console);
@@ -64,7 +65,7 @@ async fn rebuild(launcher: &Arc<Launcher>, id: &str, console: Console) -> Result
     let closed = session.send(Command::Close).await;
     while let Some(event) = events.next().await {
         match &event.kind {
-            EventKind::Notice { text } => console.note(text),
+            EventKind::Notice { text, fix } => console.note(&wording::with_fix(text, fix)),
             EventKind::PromptRebuilt { changed: Some(changed) } => console.note(&format!(
                 "the system prompt of {id} was built anew; changed: {changed}; the next request pays for the whole prefix \
                  once"

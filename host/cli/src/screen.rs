@@ -7,6 +7,7 @@ use hermes_agent::{CallId, Event, EventKind, Snapshot};
 use crate::console::{Console, Tone};
 use crate::signals::StopSwitch;
 use crate::text::{self, Cleaner};
+use crate::wording;
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,9 +233,9 @@ impl<W: Write + Send> Screen<W> {
                 self.make_way();
                 self.console.note(&compacted(reason, by, *before, *after));
             }
-            EventKind::Notice { text } => {
+            EventKind::Notice { text, fix } => {
                 self.make_way();
-                self.console.note(text);
+                self.console.note(&wording::with_fix(text, fix));
             }
             EventKind::Progress { text } => self.pass(text),
             EventKind::Asked { .. } => self.end_line(),

@@ -1,10 +1,20 @@
 //! Remedies as commands and options of this program.
 
-use hermes_diagnostic::{Action, Fix};
+use hermes_diagnostic::{Action, Fix, Notice};
 
 /// The remedy in words, with commands in place of actions.
 pub(crate) fn fix(fix: &Fix) -> String {
     fix.worded(action)
+}
+
+/// A notice in one line.
+pub(crate) fn notice(notice: &Notice) -> String {
+    with_fix(&notice.text, &notice.fix)
+}
+
+/// A text and its remedy in one line.
+pub(crate) fn with_fix(text: &str, remedy: &Fix) -> String {
+    if remedy.is_empty() { text.to_owned() } else { format!("{text}; {}", fix(remedy)) }
 }
 
 fn action(action: &Action) -> String {
@@ -42,6 +52,8 @@ fn action(action: &Action) -> String {
         Action::ChooseProvider => "choose a provider with --provider or model.provider".to_owned(),
         Action::ChooseModel => "choose a model with --model or model.default".to_owned(),
         Action::ChooseAddress => "set --base-url or model.base_url".to_owned(),
+        Action::Compress => "try again with `/compress`".to_owned(),
+        Action::RebuildPrompt { session } => format!("apply it with `hermes prompt --rebuild {session}`"),
         Action::ChooseEngine => "choose another engine with --engine or context.engine".to_owned(),
     }
 }

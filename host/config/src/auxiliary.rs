@@ -2,14 +2,13 @@
 //!
 //! Nothing is connected here. A model without a key is left out with a notice; a mistake is an error that names its key.
 
-use std::fmt;
 use std::time::Duration;
 
 use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary};
 
 use crate::settings::{FallbackSection, TaskSection, Whole};
 use crate::{Config, codes};
-use hermes_diagnostic::{Diagnose as _, Diagnostic, Fix};
+use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
 
 /// The models for the tasks that have a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,27 +32,6 @@ pub struct Task {
     pub candidates: Vec<Candidate>,
     /// Why the model that the section itself names is not among them.
     pub missing: Option<AuxiliaryError>,
-}
-
-/// A notice for the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// What is wrong.
-    pub why: String,
-    /// What to do about it.
-    pub fix: Fix,
-}
-
-impl From<String> for Notice {
-    fn from(why: String) -> Self {
-        Self { why, fix: Fix::none() }
-    }
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.fix.is_empty() { f.write_str(&self.why) } else { write!(f, "{}; {}", self.why, self.fix) }
-    }
 }
 
 /// A model that may serve a task.
@@ -187,7 +165,7 @@ fn chain(given: &TaskSection, section: &str) -> Vec<Section> {
 
 /// Says that a candidate is left out.
 fn left_out(lack: &AuxiliaryError) -> Notice {
-    Notice { why: format!("{lack}, so it is left out"), fix: lack.diagnose().fix }
+    Notice::new(format!("{lack}, so it is left out"), lack.parts().2)
 }
 
 fn refusal(config: &Config, error: &AuxiliaryError) -> Diagnostic {
@@ -252,7 +230,7 @@ mod tests {
         assert_eq!(own.tasks[0].candidates.len(), 1);
         let link = read_all("{fallback_chain: [{provider: groq}, {provider: openai}]}");
         assert_eq!((link.notices.len(), link.tasks[0].candidates.len()), (1, 2));
-        assert!(link.notices[0].why.contains("`auxiliary.compression.fallback_chain[0]`"), "{link:?}");
+        assert!(link.notices[0].text.contains("`auxiliary.compression.fallback_chain[0]`"), "{link:?}");
     }
 
     #[test]

@@ -46,3 +46,24 @@ impl Diagnose for ConformanceError {
         (code, "the plugin cannot be tested".into(), Fix::words(fix))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let errors = [
+            ConformanceError::Missing("/p".into()),
+            ConformanceError::NoComponent { folder: "/p".into(), target: "/t".into() },
+            ConformanceError::NoLibrary { folder: "/p".into() },
+            ConformanceError::Several { folder: "/p".into(), found: vec!["a.wasm".into(), "b.wasm".into()] },
+            ConformanceError::Read { path: "/p".into(), source: std::io::Error::other("refused") },
+            ConformanceError::Manifest { path: "/p".into(), why: "line 1".into() },
+            ConformanceError::Config("it is a list".into()),
+            ConformanceError::Surroundings("the disk is full".into()),
+        ];
+        let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
+    }
+}

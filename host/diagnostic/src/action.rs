@@ -88,6 +88,13 @@ pub enum Action {
     ChooseAddress,
     /// Choose another context engine.
     ChooseEngine,
+    /// Ask the context engine again to compress the conversation.
+    Compress,
+    /// Build the system prompt of a session anew.
+    RebuildPrompt {
+        /// Its id.
+        session: String,
+    },
 }
 
 impl fmt::Display for Action {
@@ -121,6 +128,8 @@ impl fmt::Display for Action {
             Self::ChooseModel => f.write_str("choose a model"),
             Self::ChooseAddress => f.write_str("set the address of the API"),
             Self::ChooseEngine => f.write_str("choose another context engine"),
+            Self::Compress => f.write_str("compress the conversation"),
+            Self::RebuildPrompt { .. } => f.write_str("rebuild the system prompt"),
         }
     }
 }

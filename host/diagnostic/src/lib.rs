@@ -24,6 +24,7 @@ mod action;
 mod code;
 mod fix;
 mod gaps;
+mod notice;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,6 +35,7 @@ pub use action::Action;
 pub use code::{Category, Code};
 pub use fix::{Fix, Step};
 pub use gaps::gaps;
+pub use notice::Notice;
 
 /// A report of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

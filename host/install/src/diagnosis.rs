@@ -27,9 +27,6 @@ hermes_diagnostic::codes! {
         NOT_ASKED = "install.not-asked", Category::Usage, "the plugin does not ask for this right";
         RACED = "install.raced", Category::Plugin, "another command changed the plugin at the same time";
         FILE = "install.file", Category::General, "a file or folder cannot be used";
-        DECLINED = "install.declined", Category::General, "the user declined";
-        NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was put in place by hand and has no other source";
-        RENAMED = "install.renamed", Category::Plugin, "the source holds a plugin of another name";
     }
 }
 
@@ -48,8 +45,9 @@ impl Diagnose for InstallError {
             Self::WithoutTls(_) => (codes::INSECURE, Fix::words("use another address").or(Action::AllowUnencrypted)),
             Self::Archive(_) => (codes::ARCHIVE, Fix::words("ask its author for a corrected archive")),
             Self::NoPlugin { .. } => (codes::NO_PLUGIN, Fix::words("give the folder or file that holds the plugin")),
-            Self::Manifest { .. } => {
-                (codes::MANIFEST, Fix::words("correct plugin.yaml; docs/plugins.md lists its fields"))
+            Self::Manifest { source, .. } => {
+                let correct = "correct plugin.yaml; docs/plugins.md lists its fields";
+                (codes::MANIFEST, Fix::words(source.why.fix().unwrap_or(correct)))
             }
             Self::Signature(_) => (codes::SIGNATURE, Fix::words("ask its publisher").or(Action::StatePublisherKey)),
             Self::Key { .. } => (codes::KEY, Fix::words("ask its publisher").or(Action::AcceptPublisherKey)),
@@ -85,5 +83,46 @@ impl Diagnose for InstallError {
             Self::File { .. } => (codes::FILE, Fix::words("check its permissions and the free space")),
         };
         (code, "nothing was changed".into(), fix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_diagnostic::Diagnostic;
+    use hermes_plugin_host::{LockError, Manifest};
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let text = || "x".to_owned();
+        let problem = Diagnostic::new(codes::BROKEN, "the plugin cannot run", "it was changed", "install it again");
+        let errors = [
+            InstallError::Source { text: text(), why: text() },
+            InstallError::Fetch { from: text(), why: text() },
+            InstallError::Insecure(text()),
+            InstallError::WithoutTls(text()),
+            InstallError::Archive(text()),
+            InstallError::NoPlugin { from: text(), why: text() },
+            InstallError::Manifest { from: text(), source: Manifest::parse("name: [").expect_err("no YAML") },
+            InstallError::Signature(text()),
+            InstallError::Key { name: text(), pinned: text(), now: None },
+            InstallError::Broken { name: text(), version: text(), why: text() },
+            InstallError::Native(text()),
+            InstallError::NoLibrary(text()),
+            InstallError::Installed { name: text(), version: text(), source_text: text() },
+            InstallError::Unusable { name: text(), problem: Box::new(problem) },
+            InstallError::Unknown { name: text(), there: Vec::new() },
+            InstallError::Bundled(text()),
+            InstallError::Occupied { folder: "/p".into(), name: text() },
+            InstallError::NoPrevious(text()),
+            InstallError::NotPinned { name: text(), from: text(), why: text() },
+            InstallError::NotAsked { name: text(), right: text(), asked: Vec::new() },
+            InstallError::Raced(text()),
+            InstallError::Lock(LockError::Damaged { path: "/l".into(), why: text() }),
+            InstallError::File { path: "/p".into(), source: std::io::Error::other("refused") },
+        ];
+        let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
     }
 }

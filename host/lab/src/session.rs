@@ -148,7 +148,7 @@ fn format(records: &Records) -> Result<Format, Fault> {
     }
     Err(Fault::new(
         first.line,
-        "no known format begins like this: an export of `hermes sessions export` begins with a header, a file of chat \
+        "no known format begins like this: an export of Hermes begins with a header, a file of chat \
          messages with a `role` or `messages`, one of pi with its session",
     ))
 }

@@ -127,3 +127,80 @@ fn places() -> String {
     let known: Vec<&str> = ProviderRow::with_address().map(|row| row.id).chain(["main", "auto"]).collect();
     known.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use hermes_diagnostic::Diagnostic;
+
+    use super::*;
+    use crate::route::Source;
+
+    fn model_errors() -> Vec<ModelError> {
+        let text = || "refused".to_owned();
+        let host = || "h".to_owned();
+        let status = 400;
+        vec![
+            ModelError::Unreachable { url: host(), why: text() },
+            ModelError::Auth { host: host(), status, message: text(), remedy: "check the key".into() },
+            ModelError::Login { login: "work".into(), why: text(), fix: "log in again".into() },
+            ModelError::LoginUnavailable { login: "work".into(), why: text() },
+            ModelError::Billing { host: host(), status, message: text() },
+            ModelError::NotFound { url: host(), model: "m".into(), message: text() },
+            ModelError::RateLimited { host: host(), message: text() },
+            ModelError::TooLong { message: text() },
+            ModelError::Refused { host: host(), message: text() },
+            ModelError::BadRequest { host: host(), status, message: text() },
+            ModelError::Server { host: host(), status, message: text() },
+            ModelError::Moved { url: host(), to: "there".into() },
+            ModelError::Stalled { host: host(), seconds: 1 },
+            ModelError::Cut { host: host(), why: text(), partial: String::new() },
+            ModelError::Malformed { host: host(), why: text() },
+        ]
+    }
+
+    fn resolve_errors() -> Vec<ResolveError> {
+        let layer = || Source::Config;
+        let text = || "x".to_owned();
+        vec![
+            ResolveError::UnknownProvider { given: text(), layer: layer() },
+            ResolveError::MissingKey { provider: text(), variables: &["KEY"], unsent: String::new() },
+            ResolveError::SeveralKeys { variables: vec!["KEY"] },
+            ResolveError::NoModel { place: text() },
+            ResolveError::NoPlace { model: text(), layer: layer() },
+            ResolveError::KeyAndLogin { layer: layer() },
+            ResolveError::KeyWithoutPlace { place: text() },
+            ResolveError::NoAddress,
+            ResolveError::OfflineElsewhere { layer: layer() },
+            ResolveError::BadAddress { layer: layer(), why: text() },
+            ResolveError::BadKey { place: text() },
+            ResolveError::ApiMode { given: text(), known: true },
+            ResolveError::SmallWindow { given: 1 },
+        ]
+    }
+
+    fn auxiliary_errors() -> Vec<AuxiliaryError> {
+        let section = || "auxiliary.x".to_owned();
+        let text = || "x".to_owned();
+        vec![
+            AuxiliaryError::UnknownProvider { section: section(), given: text() },
+            AuxiliaryError::NoAddress { section: section() },
+            AuxiliaryError::BadAddress { section: section(), why: "it is empty" },
+            AuxiliaryError::ApiMode { section: section(), given: text(), known: false },
+            AuxiliaryError::NoModel { section: section(), place: text() },
+            AuxiliaryError::SmallWindow { section: section(), given: 1 },
+            AuxiliaryError::KeyAndLogin { section: section() },
+            AuxiliaryError::BadKey { place: text() },
+            AuxiliaryError::MissingKey { section: section(), provider: text(), variables: &["KEY"] },
+            AuxiliaryError::NoPlace { section: section() },
+        ]
+    }
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let mut diagnostics: Vec<Diagnostic> = model_errors().iter().map(Diagnose::diagnose).collect();
+        diagnostics.extend(resolve_errors().iter().map(Diagnose::diagnose));
+        diagnostics.extend(auxiliary_errors().iter().map(Diagnose::diagnose));
+        diagnostics.push(UnknownTtl { given: "2h".to_owned() }.diagnose());
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
+    }
+}

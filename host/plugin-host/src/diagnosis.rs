@@ -73,15 +73,11 @@ impl Diagnose for PluginsError {
             Self::Configuration { .. } => (codes::CONFIGURATION, Fix::words("correct it in config.yaml")),
             Self::Lock(error) => return error.parts(),
             Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
-            Self::Manifest { path, source } => match source.why {
-                Wrong::Contract { .. } => {
-                    (codes::CONTRACT, Fix::words("update Hermes or the plugin, whichever is older"))
-                }
-                _ => (
-                    codes::MANIFEST,
-                    Fix::words(format!("correct {}; docs/plugins.md lists its fields", path.display())),
-                ),
-            },
+            Self::Manifest { path, source } => {
+                let code = if matches!(source.why, Wrong::Contract { .. }) { codes::CONTRACT } else { codes::MANIFEST };
+                let correct = || format!("correct {}; docs/plugins.md lists its fields", path.display());
+                (code, Fix::words(source.why.fix().map_or_else(correct, str::to_owned)))
+            }
             Self::Twice { name, is_bundled, .. } => {
                 let fix = Fix::words("rename or remove it");
                 let installed = format!("set `plugins.settings.{name}.source: installed` to use it");
@@ -141,5 +137,71 @@ impl Diagnose for Unexpanded {
             WhyUnexpanded::Denied => Action::GrantPlugin { plugin: self.plugin.clone() }.into(),
         };
         (codes::VARIABLE, "its section names a variable that it does not get".into(), fix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_diagnostic::Diagnostic;
+
+    use super::*;
+    use crate::Manifest;
+
+    fn plugins_errors() -> Vec<PluginsError> {
+        let name = || "mine".to_owned();
+        let cause = || std::io::Error::other("refused");
+        let manifest = |text: &str| Manifest::parse(text).expect_err("a wrong manifest");
+        vec![
+            PluginsError::Missing { kind: "context engine", name: name(), found: Vec::new(), folder: "/p".into() },
+            PluginsError::OtherKind {
+                kind: "memory provider",
+                name: name(),
+                exports: vec!["tools"],
+                found: vec![name()],
+                folder: "/p".into(),
+            },
+            PluginsError::NoLonger { kind: "context engine", name: name(), exports: vec!["tools"] },
+            PluginsError::Load { name: name(), place: "/p".into(), source: LoadError::NoKind },
+            PluginsError::NoManifest { folder: "/p".into() },
+            PluginsError::Unbuilt { folder: "/p".into(), file: None },
+            PluginsError::Component { folder: "/p".into(), found: 2 },
+            PluginsError::OtherMachine { name: name(), targets: vec!["other".into()] },
+            PluginsError::Claims { name: name(), claims: vec!["hooks".into()] },
+            PluginsError::Configuration { name: name(), misfits: vec!["`a` is no number".into()] },
+            PluginsError::Read { path: "/p".into(), source: cause() },
+            PluginsError::Manifest { path: "/p".into(), source: manifest("name: [") },
+            PluginsError::Manifest { path: "/p".into(), source: manifest("name: mine\nversion: 1.0.0\napi: ^9\n") },
+            PluginsError::Twice { path: "/p".into(), name: name(), other: "/q".into(), is_bundled: true },
+            PluginsError::Source { name: name(), wanted: PreferredSource::Installed },
+            PluginsError::Watch { folder: "/p".into(), why: "no watches are left".into() },
+            PluginsError::Folder { name: name(), root: "notes".into(), why: "it does not exist".into() },
+        ]
+    }
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let name = || "mine".to_owned();
+        let ungranted = [
+            Ungranted::Unknown(name()),
+            Ungranted::Revoked(name()),
+            Ungranted::Native(name()),
+            Ungranted::Elsewhere { name: name(), folder: "tools/mine".into() },
+            Ungranted::Altered(name()),
+        ];
+        let lock = [
+            LockError::File { path: "/l".into(), source: std::io::Error::other("refused") },
+            LockError::Damaged { path: "/l".into(), why: "it is empty".into() },
+            LockError::Newer { path: "/l".into(), form: 2 },
+        ];
+        let unexpanded = [WhyUnexpanded::Unset, WhyUnexpanded::Secret, WhyUnexpanded::Denied].map(|why| Unexpanded {
+            plugin: name(),
+            variable: "KEY".into(),
+            why,
+        });
+        let mut diagnostics: Vec<Diagnostic> = plugins_errors().iter().map(Diagnose::diagnose).collect();
+        diagnostics.extend(ungranted.iter().map(Diagnose::diagnose));
+        diagnostics.extend(lock.iter().map(Diagnose::diagnose));
+        diagnostics.extend(unexpanded.iter().map(Diagnose::diagnose));
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
     }
 }

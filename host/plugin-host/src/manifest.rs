@@ -127,7 +127,7 @@ fn place(line: u64, column: u64) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum Wrong {
     /// It is far larger than any manifest.
-    #[error("it is larger than {} KiB; a manifest is a page of text", reading::MOST_BYTES >> 10)]
+    #[error("it is larger than {} KiB", reading::MOST_BYTES >> 10)]
     Size,
     /// It is no YAML, or a field has the wrong type.
     #[error("{0}")]
@@ -136,25 +136,22 @@ pub enum Wrong {
     #[error("the name `{0}` is not 1 to 64 lower-case letters, digits, `-` and `_`, beginning with a letter or digit")]
     Name(String),
     /// The version is none.
-    #[error("the version `{0}` is no semantic version; write one such as 1.2.0")]
+    #[error("the version `{0}` is not a semantic version")]
     Version(String),
     /// The range of the contract is none.
-    #[error("`api` is `{0}`, which is no range of versions; write one such as \"^0.1\"")]
+    #[error("`api` is `{0}`, which is not a range of versions")]
     Range(String),
     /// The contract that it wants is not the host's.
-    #[error(
-        "it works with hermes:plugin {asked}, and this version of Hermes speaks {}; update whichever is older",
-        hermes_runtime::CONTRACT
-    )]
+    #[error("it works with hermes:plugin {asked}, and this version of Hermes speaks {}", hermes_runtime::CONTRACT)]
     Contract {
         /// The range in the manifest.
         asked: String,
     },
     /// The component is not a plain file name.
-    #[error("`{0}` is not the name of a file beside plugin.yaml; leave out folders")]
+    #[error("`{0}` is not the name of a file beside plugin.yaml")]
     File(String),
     /// A variable would be both seen by the plugin and kept from it.
-    #[error("the variable `{0}` is asked for in `env` and in `secrets`: leave it out of one of them")]
+    #[error("the variable `{0}` is listed in `env` and in `secrets`")]
     Secret(EnvironmentName),
     /// `config` cannot be used.
     #[error("`config` is no JSON Schema: {0}")]
@@ -163,10 +160,10 @@ pub enum Wrong {
     #[error("{0}")]
     Limit(Box<hermes_runtime::LimitError>),
     /// It claims to be what there is not.
-    #[error("`provides` names `{0}`, and there is no such kind; there are: {1}")]
+    #[error("`provides` names `{0}`, which is not a kind; the kinds are: {1}")]
     Kind(String, String),
     /// Two names for one field.
-    #[error("`license` and `licence` are one field: leave out one of them")]
+    #[error("`license` and `licence` are one field")]
     Licence,
     /// A text that no listing could show.
     #[error("`{field}` is longer than {most} characters")]
@@ -176,6 +173,22 @@ pub enum Wrong {
         /// What it may have.
         most: usize,
     },
+}
+
+impl Wrong {
+    /// What to write instead, where the mistake tells.
+    pub fn fix(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Version(_) => "write one such as 1.2.0",
+            Self::Range(_) => "write one such as \"^0.1\"",
+            Self::Contract { .. } => "update Hermes or the plugin, whichever is older",
+            Self::File(_) => "leave out folders",
+            Self::Secret(_) | Self::Licence => "leave out one of them",
+            Self::Long { .. } => "shorten it",
+            Self::Kind(..) => "name one of them",
+            Self::Size | Self::Syntax(_) | Self::Name(_) | Self::Config(_) | Self::Limit(_) => return None,
+        })
+    }
 }
 
 impl Manifest {

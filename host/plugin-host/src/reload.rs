@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hermes_diagnostic::Diagnose as _;
+use hermes_diagnostic::Notice;
 use hermes_runtime::Runtime;
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -53,9 +53,9 @@ pub(crate) enum ChangeKind {
     /// Built, checked, ready to take over.
     Ready(Box<Selected>),
     /// It is there and cannot be used.
-    Broken(String),
+    Broken(Notice),
     /// It may not run any more.
-    Revoked(String),
+    Revoked(Notice),
     /// It is gone.
     Removed,
 }
@@ -196,8 +196,8 @@ impl Shared {
                 let kind = match kind {
                     ChangeKind::Ready(selected) => match trial::rehearse(&selected).await {
                         Ok(Shown { complaint: None, .. }) => ChangeKind::Ready(selected),
-                        Ok(Shown { complaint: Some(why), .. }) => ChangeKind::Broken(why),
-                        Err(error) => ChangeKind::Broken(error.to_string()),
+                        Ok(Shown { complaint: Some(why), .. }) => ChangeKind::Broken(why.into()),
+                        Err(error) => ChangeKind::Broken(error.to_string().into()),
                     },
                     other => other,
                 };
@@ -228,7 +228,8 @@ impl Shared {
                     if known.running.is_some() {
                         changes.push((
                             name.clone(),
-                            problem.map_or(ChangeKind::Removed, |problem| ChangeKind::Broken(problem.to_string())),
+                            problem
+                                .map_or(ChangeKind::Removed, |problem| ChangeKind::Broken(Notice::of(&problem.error))),
                         ));
                     }
                 }
@@ -244,8 +245,8 @@ impl Shared {
                         lock(&self.pending).remove(name);
                         let kind = match why {
                             // What runs is what was granted.
-                            Ungranted::Altered(_) => ChangeKind::Broken(why.to_string()),
-                            _ => ChangeKind::Revoked(why.to_string()),
+                            Ungranted::Altered(_) => ChangeKind::Broken(Notice::of(&why)),
+                            _ => ChangeKind::Revoked(Notice::of(&why)),
                         };
                         changes.push((name.clone(), kind));
                     }
@@ -265,7 +266,7 @@ impl Shared {
             }
             let kind = match select.load(found).and_then(|selected| self.source.selection.fits(selected)) {
                 Ok(selected) => ChangeKind::Ready(Box::new(selected)),
-                Err(error) => ChangeKind::Broken(error.sentence()),
+                Err(error) => ChangeKind::Broken(Notice::of(&error)),
             };
             changes.push((name.clone(), kind));
         }
@@ -292,22 +293,27 @@ impl ChangeKind {
 
 impl Change {
     /// What the user should know where no session has begun yet.
-    pub(crate) fn line(&self) -> Option<String> {
+    pub(crate) fn line(&self) -> Option<Notice> {
         match &self.kind {
             ChangeKind::Ready(_) => None,
             ChangeKind::Broken(why) => Some(broken(&self.name, why)),
             ChangeKind::Revoked(why) => Some(revoked(&self.name, why)),
-            ChangeKind::Removed => Some(removed(&self.name)),
+            ChangeKind::Removed => Some(removed(&self.name).into()),
         }
     }
 }
 
-fn broken(name: &str, why: &str) -> String {
-    format!("the plugin `{name}` was changed and cannot be used: {why}; this session goes on with what it has")
+fn broken(name: &str, why: &Notice) -> Notice {
+    let text = format!(
+        "the plugin `{name}` was changed and cannot be used: {}; this session goes on with what it has",
+        why.text
+    );
+    Notice { text, fix: why.fix.clone() }
 }
 
-fn revoked(name: &str, why: &str) -> String {
-    format!("the plugin `{name}` was revoked, for this session and later ones: {why}")
+fn revoked(name: &str, why: &Notice) -> Notice {
+    let text = format!("the plugin `{name}` was revoked, for this session and later ones: {}", why.text);
+    Notice { text, fix: why.fix.clone() }
 }
 
 fn removed(name: &str) -> String {
@@ -324,7 +330,7 @@ pub struct Generations {
 #[derive(Debug, Default)]
 pub struct Taken {
     /// A line for the user about each change.
-    pub lines: Vec<String>,
+    pub lines: Vec<Notice>,
     /// Name and version of the context engine, where it is another one now.
     pub engine: Option<String>,
     /// Those that run another generation now, as approvals name them.
@@ -347,13 +353,13 @@ impl Generations {
             let slot = self.slots.iter().find(|slot| slot.plugin() == name);
             let line = match (kind, slot) {
                 (ChangeKind::Broken(why), _) => broken(&name, &why),
-                (ChangeKind::Removed, _) => removed(&name),
+                (ChangeKind::Removed, _) => removed(&name).into(),
                 (ChangeKind::Revoked(why), slot) => {
                     slot.inspect(|slot| slot.strip());
                     revoked(&name, &why)
                 }
                 (ChangeKind::Ready(_), None) => {
-                    format!("the plugin `{name}` is there now; sessions that begin from now on have it")
+                    format!("the plugin `{name}` is there now; sessions that begin from now on have it").into()
                 }
                 (ChangeKind::Ready(selected), Some(slot)) => match take(slot, &selected, around, &self.shared).await {
                     Ok(told) => {
@@ -363,7 +369,7 @@ impl Generations {
                         }
                         taken.hooks |= slot.exports.hooks;
                         taken.identities.push(selected.identity());
-                        told
+                        told.into()
                     }
                     Err(held) => held,
                 },
@@ -380,11 +386,13 @@ async fn take(
     selected: &Selected,
     around: &Surroundings,
     shared: &SessionShared,
-) -> Result<String, String> {
+) -> Result<String, Notice> {
     let name = selected.name().to_owned();
     let version = selected.found.manifest.version.to_string();
     let waits = |what: &str| {
-        format!("the plugin `{name}` was changed: {what}, so it stays as it was until the next session begins")
+        let text =
+            format!("the plugin `{name}` was changed: {what}, so it stays as it was until the next session begins");
+        Notice::from(text)
     };
     let exports = selected.loaded.exports();
     if exports != slot.exports {
@@ -394,7 +402,7 @@ async fn take(
             slot.exports.names().join(", ")
         )));
     }
-    let cannot = |error: &dyn std::fmt::Display| broken(&name, &error.to_string());
+    let cannot = |error: &dyn std::fmt::Display| broken(&name, &error.to_string().into());
     let component = Arc::new(selected.component(around, shared, slot.role).map_err(|error| cannot(&error))?);
     if let Some(before) = slot.offered() {
         let now = component.catalog().await.map_err(|error| cannot(&error))?;

@@ -10,7 +10,7 @@ use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
 use hermes_capabilities::sql::Database;
-use hermes_diagnostic::Diagnose;
+use hermes_diagnostic::{Action, Diagnose as _, Notice};
 use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
 use hermes_runtime::{
     Exports, Lanes, LimitSet, Limits, Loaded, Recipe, Runtime, Services, SessionCalls, SessionInfo, Start, Tally,
@@ -154,7 +154,7 @@ pub struct Plugins {
     engine: Selected,
     memories: Vec<Selected>,
     others: Vec<Selected>,
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     watch: Option<Watch>,
 }
 
@@ -222,7 +222,7 @@ impl Plugins {
         selection: &Selection,
         compiling: Compiling<'_>,
     ) -> Result<Self, PluginsError> {
-        let mut notices: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
+        let mut notices: Vec<Notice> = catalog.problems().iter().map(|problem| Notice::of(&problem.error)).collect();
         let select = Select { runtime, catalog, selection, compiling };
         let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
         let mut memories = Vec::new();
@@ -241,8 +241,7 @@ impl Plugins {
         }
         let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
         let mut plugins = Self { engine, memories, others, notices, watch: None };
-        let unexpanded: Vec<String> =
-            plugins.all().flat_map(|selected| &selected.unexpanded).map(Diagnose::sentence).collect();
+        let unexpanded: Vec<Notice> = plugins.all().flat_map(|selected| &selected.unexpanded).map(Notice::of).collect();
         plugins.notices.extend(unexpanded);
         Ok(plugins)
     }
@@ -268,7 +267,7 @@ impl Plugins {
     }
 
     /// Takes up what has changed before a session begins, whatever it changes; what is to be said of it.
-    pub async fn renew(&mut self, patience: Duration) -> Vec<String> {
+    pub async fn renew(&mut self, patience: Duration) -> Vec<Notice> {
         let changes = self.changes(patience).await;
         let mut lines = Vec::new();
         for change in changes {
@@ -286,7 +285,7 @@ impl Plugins {
     }
 
     /// What the user should know: plugins that were left out, and why.
-    pub fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
@@ -395,20 +394,25 @@ impl Select<'_> {
         Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is), folder })
     }
 
-    fn optional(&self, name: &str, notices: &mut Vec<String>) -> Option<Selected> {
+    fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {
         let Some(found) = self.catalog.get(name) else {
             if self.catalog.problem_with(name).is_some() {
                 // It was told with the others.
                 return None;
             }
             let all: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
-            notices.push(format!(
-                "there is no plugin `{name}`, which the configuration enables; there are: {}",
-                all.join(", ")
+            notices.push(Notice::new(
+                format!(
+                    "the configuration enables the plugin `{name}`, which does not exist; there are: {}",
+                    all.join(", ")
+                ),
+                Action::InstallPlugin,
             ));
             return None;
         };
-        self.load(found).map_err(|error| notices.push(format!("{}; it is left out", error.sentence()))).ok()
+        self.load(found)
+            .map_err(|error| notices.push(Notice::new(format!("{error}, so it is left out"), error.parts().2)))
+            .ok()
     }
 
     pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {

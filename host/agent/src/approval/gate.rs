@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
+use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Fault, FaultKind, Identity};
 
@@ -167,7 +168,8 @@ impl Gate {
             Some(Decision::Session) => self.remember(rights),
             Some(Decision::Always) => {
                 if let Err(error) = self.kept.add(&rights) {
-                    self.notices.notice(format!("the approval counts for this session only: {error}"));
+                    let text = format!("the approval counts for this session only: {error}");
+                    self.notices.notice(Notice::new(text, error.parts().2));
                 }
                 self.remember(rights);
             }
@@ -194,7 +196,8 @@ impl Gate {
             return true;
         }
         self.kept.has(right).unwrap_or_else(|error| {
-            self.notices.notice(format!("approvals that were given for good are asked for again: {error}"));
+            let text = format!("approvals that were given for good are asked for again: {error}");
+            self.notices.notice(Notice::new(text, error.parts().2));
             false
         })
     }

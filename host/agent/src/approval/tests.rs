@@ -71,7 +71,7 @@ impl Ground {
         let mut front = async || {
             while let Some(event) = events.next().await {
                 match &event.kind {
-                    EventKind::Notice { text } => notes.push(text.clone()),
+                    EventKind::Notice { text, .. } => notes.push(text.clone()),
                     EventKind::Asked { question, query: Query::Approval { question: details } } => {
                         open += 1;
                         *most_open = open.max(*most_open);
@@ -94,7 +94,7 @@ impl Ground {
     }
 
     fn notices(&mut self) -> Vec<String> {
-        self.notes.extend(self.events.notices());
+        self.notes.extend(self.events.notices().iter().map(ToString::to_string));
         std::mem::take(&mut self.notes)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::Model;
+use hermes_diagnostic::{Action, Fix};
 use hermes_models::Provider;
 
 /// Section, provider and model.
@@ -27,7 +28,8 @@ impl Serving {
     }
 
     /// Where to put right what is wrong with it, for one that is not the session's.
-    pub(super) fn remedy(&self) -> Option<String> {
-        self.section.as_ref().map(|section| format!("check `{section}` in config.yaml, or run `hermes doctor`"))
+    pub(super) fn remedy(&self) -> Option<Fix> {
+        let fix = |section| Fix::words(format!("check `{section}` in config.yaml")).or(Action::Diagnose);
+        self.section.as_ref().map(fix)
     }
 }

@@ -1,5 +1,6 @@
 //! What all requests of a session share: the frozen prompt, the tools, and the rendered bytes behind them.
 
+use hermes_diagnostic::Notice;
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_session_store::{Frozen, Session};
 
@@ -15,7 +16,7 @@ use crate::outgoing::{Outgoing, Terms};
 pub(crate) struct SessionPrefix {
     pub(crate) frozen: Frozen,
     /// What has changed since the prompt was built; reported with the next turn.
-    pub(crate) drift: Option<String>,
+    pub(crate) drift: Option<Notice>,
     pub(crate) outgoing: Outgoing,
     /// Estimate for system prompt and tools.
     pub(crate) fixed_tokens: u32,

@@ -171,8 +171,7 @@ impl Inbox {
         match message {
             Message::Status(reply) => drop(reply.send(self.status.clone())),
             Message::Context(reply) => {
-                let problem =
-                    Problem::new(crate::codes::OTHER, "the context cannot be shown", busy("context").to_string());
+                let problem = Problem { what: "the context cannot be shown".into(), ..busy("context").problem() };
                 drop(reply.send(Err(problem)));
             }
             Message::Command(Command::Stop, reply) => {

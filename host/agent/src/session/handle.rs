@@ -116,10 +116,7 @@ impl SessionHandle {
     /// What fills the window; none before anything was said. Refused while a turn runs.
     pub async fn context(&self) -> Result<Option<Context>, Problem> {
         let (reply, answer) = oneshot::channel();
-        let closed = || {
-            let why = CommandError::Closed.to_string();
-            Problem::new(crate::codes::OTHER, "the context cannot be shown", why)
-        };
+        let closed = || Problem { what: "the context cannot be shown".into(), ..CommandError::Closed.problem() };
         self.messages.send(Message::Context(reply)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }

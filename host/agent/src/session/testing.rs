@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_conversation::{Message, Model, Plan, ToolCall, Usage};
+use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, OfferedSchema,
@@ -248,7 +249,7 @@ impl PluginSet for ScriptedPlugins {
         Vec::new()
     }
 
-    async fn renew(&mut self, _: Duration) -> Vec<String> {
+    async fn renew(&mut self, _: Duration) -> Vec<Notice> {
         Vec::new()
     }
 }
@@ -300,7 +301,8 @@ impl HostSource for Process {
     async fn host(&self, choice: &Choice) -> Result<Host, Problem> {
         let engine = choice.engine.clone().unwrap_or_else(|| "scripted".to_owned());
         if engine == "missing" {
-            return Err(Problem::new(hermes_plugin_host::codes::MISSING, "no engine", "there is no engine `missing`"));
+            let code = hermes_plugin_host::codes::MISSING;
+            return Err(Diagnostic::new(code, "no engine", "there is no engine `missing`", "choose another").into());
         }
         let name = choice.model.clone().unwrap_or_else(|| "small".to_owned());
         Ok(Host {

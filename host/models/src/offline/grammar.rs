@@ -117,8 +117,8 @@ pub(super) fn help() -> String {
     }
     text.push_str(
         "\nFor a real model, set a provider's key, such as OPENROUTER_API_KEY or OPENAI_API_KEY; or write \
-         `model.provider` and `model.default` into config.yaml (`hermes config path` shows where it is); or start \
-         with `--base-url http://127.0.0.1:11434/v1 --model NAME` for a server of your own.",
+         `model.provider` and `model.default` into config.yaml in the home folder. For a server of your own, write \
+         `model.base_url`, such as http://127.0.0.1:11434/v1, and `model.default`.",
     );
     text
 }
