@@ -26,6 +26,26 @@ impl Diagnose for AppError {
             }
             Self::Rule { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
             Self::CacheTtl { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
+            Self::Dotenv { names, .. } => (
+                codes::DOTENV,
+                "the values were not kept".into(),
+                Fix::words(format!("set {} by hand", names.join(", "))),
+            ),
+            Self::NoSource { name, .. } => (
+                codes::NO_SOURCE,
+                "nothing was changed".into(),
+                Fix::words("install it from its source").or(Action::GrantPlugin { plugin: name.clone() }),
+            ),
+            Self::Renamed { name, .. } => (
+                codes::RENAMED,
+                "nothing was changed".into(),
+                Fix::words(format!("remove `{name}` and install the other one")),
+            ),
+            Self::Temporary { .. } => (
+                codes::TEMPORARY,
+                "plugins cannot be looked at".into(),
+                Fix::words("set TMPDIR to a folder that can be written"),
+            ),
             Self::Clock { .. } => (
                 codes::CLOCK,
                 "the current time is not known".into(),
@@ -61,6 +81,14 @@ mod tests {
             AppError::NoHome,
             AppError::HomePath { path: "/h".into(), source: std::io::Error::other("refused") },
             AppError::CacheTtl { file: file(), source: UnknownTtl { given: "2h".into() } },
+            AppError::Dotenv {
+                file: "/h/.env".into(),
+                names: vec!["KEY".into()],
+                source: std::io::Error::other("refused"),
+            },
+            AppError::NoSource { name: "mine".into(), folder: "/p".into() },
+            AppError::Renamed { name: "mine".into(), now: "other".into() },
+            AppError::Temporary { source: std::io::Error::other("refused") },
             AppError::Clock { value: "noon".into(), why: "it has no date".into() },
             AppError::Prefill { file: file(), why: "it is no list".into() },
             AppError::NoSessionHere { workspace: "/w".into() },

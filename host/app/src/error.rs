@@ -78,6 +78,38 @@ pub enum AppError {
         /// Why.
         why: String,
     },
+    /// `.env` cannot be written.
+    #[error("{}: {source}", file.display())]
+    Dotenv {
+        /// The file.
+        file: PathBuf,
+        /// The variables whose values were not kept.
+        names: Vec<String>,
+        /// Why.
+        source: io::Error,
+    },
+    /// A plugin was put in place by hand.
+    #[error("`{name}` was put into {} by hand and has no other source", folder.display())]
+    NoSource {
+        /// The plugin.
+        name: String,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The source of a plugin holds another one now.
+    #[error("its source holds the plugin `{now}` now")]
+    Renamed {
+        /// The installed plugin.
+        name: String,
+        /// The name in the source.
+        now: String,
+    },
+    /// No temporary folder can be created.
+    #[error("no temporary folder: {source}")]
+    Temporary {
+        /// Why.
+        source: io::Error,
+    },
     /// No session of this folder can be continued.
     #[error("there is none in {}", workspace.display())]
     NoSessionHere {

@@ -7,17 +7,23 @@
 
 mod bundled;
 mod diagnosis;
+pub mod doctor;
 mod ephemeral;
 mod error;
+mod figures;
 mod home;
 mod launcher;
+pub mod operations;
+mod plugins;
 mod reporter;
 mod setup;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use error::AppError;
+pub use figures::{counted, grouped};
 pub use home::Home;
 pub use launcher::{Launch, Launcher, SessionChoice};
+pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use reporter::{Quiet, Reporter};
 pub use setup::{ModelChoice, Setup};
 
@@ -26,6 +32,10 @@ hermes_diagnostic::codes! {
     pub mod codes {
         HOME = "app.home", Category::Configuration, "the home folder cannot be used";
         SETTING = "app.setting", Category::Configuration, "a value in `config.yaml` cannot be used";
+        TEMPORARY = "app.temporary", Category::General, "no temporary folder can be created";
+        DOTENV = "app.dotenv", Category::Configuration, "`.env` cannot be written";
+        NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was put in place by hand and has no other source";
+        RENAMED = "install.renamed", Category::Plugin, "the source holds a plugin of another name";
         CLOCK = "app.clock", Category::Configuration, "`HERMES_CLOCK` is not a moment";
         PREFILL = "app.prefill", Category::Configuration, "the file of prefilled messages cannot be used";
         NO_SESSION_HERE = "app.no-session-here", Category::General, "no session of this folder can be continued";

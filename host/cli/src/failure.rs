@@ -196,6 +196,7 @@ mod tests {
     const ALL: &[&[Code]] = &[
         hermes_agent::codes::ALL,
         hermes_app::codes::ALL,
+        hermes_app::doctor::codes::ALL,
         codes::ALL,
         hermes_config::codes::ALL,
         hermes_conformance::codes::ALL,

@@ -79,7 +79,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::Config { command }) => settings::run(&command, console),
-        Some(Command::Doctor { model, json }) => doctor::run(&model.or(session.model), json, console),
+        Some(Command::Doctor { model, json }) => wait(doctor::run(&model.or(session.model), json, console)),
     }
 }
 

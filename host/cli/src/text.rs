@@ -1,5 +1,6 @@
 //! Foreign texts made safe for a terminal, and formats of numbers and times.
 
+pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
 use serde_json::Value;
 
@@ -119,25 +120,6 @@ fn duration(ms: u64) -> String {
         1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         _ => format!("{} s", ms / 1_000),
     }
-}
-
-/// `12,345`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// `1 message`, `2 messages`.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", grouped(number))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ fn action(action: &Action) -> String {
         Action::ListPlugins => "choose another: `hermes plugins list` shows all".to_owned(),
         Action::VerifyPlugins => "`hermes plugins verify` shows what is installed".to_owned(),
         Action::ShowPlugin { plugin } => format!("see `hermes plugins info {plugin}`"),
+        Action::ReadPluginLog { plugin } => format!("see `hermes plugins logs {plugin}`"),
         Action::InstallPlugin => "install one with `hermes plugins install SOURCE`".to_owned(),
         Action::RestorePinned => "restore it with `hermes plugins install --locked`".to_owned(),
         Action::UpdatePlugin { plugin } => format!("update it with `hermes plugins update {plugin}`"),

@@ -21,6 +21,11 @@ pub enum Action {
         /// Its name.
         plugin: String,
     },
+    /// Read the log of a plugin.
+    ReadPluginLog {
+        /// Its name.
+        plugin: String,
+    },
     /// Install a plugin from a source.
     InstallPlugin,
     /// Install again what `plugins.lock` pins.
@@ -105,6 +110,7 @@ impl fmt::Display for Action {
             Self::ListPlugins => f.write_str("list the plugins"),
             Self::VerifyPlugins => f.write_str("verify the installed plugins"),
             Self::ShowPlugin { plugin } => write!(f, "look at the plugin `{plugin}`"),
+            Self::ReadPluginLog { plugin } => write!(f, "read the log of the plugin `{plugin}`"),
             Self::InstallPlugin => f.write_str("install a plugin"),
             Self::RestorePinned => f.write_str("install again what plugins.lock pins"),
             Self::UpdatePlugin { plugin } => write!(f, "update the plugin `{plugin}`"),

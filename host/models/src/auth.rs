@@ -15,7 +15,7 @@ use reqwest::header::HeaderMap;
 
 use crate::{Credential, ModelError, Route, Secret};
 
-pub use token::Logins;
+pub use token::{LoginState, Logins};
 
 /// The headers of one request that carry its credential.
 #[derive(Debug, Clone, Default)]

@@ -60,7 +60,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{Part, ToolCall, Usage};
 
-pub use auth::Logins;
+pub use auth::{LoginState, Logins};
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
 pub use error::ModelError;

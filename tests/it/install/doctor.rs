@@ -105,8 +105,8 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
             &["problem variable", "problem variable", "problem secret"],
             &["COURIER_REGION", "HERMES_T_REGION", "COURIER_TOKEN", ".env"],
         ),
-        ("compresor", &["problem unknown"], &["context.engine", "did you mean `compressor`?"]),
-        ("adit", &["problem unknown"], &["plugins.enabled", "did you mean `audit`?"]),
+        ("compresor", &["problem unknown"], &["context.engine", "correct it to `compressor`"]),
+        ("adit", &["problem unknown"], &["plugins.enabled", "correct it to `audit`"]),
         ("local", &["problem other-kind"], &["memory.provider", "skills"]),
         ("compressor", &["note off"], &["context.engine is `compresor`"]),
     ] {
@@ -128,7 +128,8 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
 
     // The general doctor reports problems of plugins too.
     let stdout = home.hermes(&["doctor"]).run().exits(1).stdout;
-    for part in ["no context engine `compresor`", "`handmade`: it may not run", "`adit`: it is not there", "`stray`"] {
+    for part in ["no context engine `compresor`", "`handmade`: it may not run", "`adit`: it does not exist", "`stray`"]
+    {
         assert!(stdout.contains(part), "`{part}` is not in\n{stdout}");
     }
 }

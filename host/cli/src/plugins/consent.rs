@@ -1,18 +1,21 @@
-//! What is shown of a plugin before it may do anything, and the question that follows.
+//! What the terminal shows of a plugin before it may do anything, and the questions that follow.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use hermes_install::Prepared;
-use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin};
+use hermes_app::operations::{self, Granted, Offer, Purpose};
+use hermes_install::InstallError;
+use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, RequiredVariable};
 use rustix::termios::{QueueSelector, tcflush};
 
+use super::variables;
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::text;
 
 /// Consent given on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Consent {
     /// Do not ask for confirmation, and agree to everything that is shown
     #[arg(short, long)]
@@ -32,7 +35,7 @@ pub(crate) enum Grant {
 }
 
 /// Says on standard error what it is, where it comes from and whose it is.
-pub(super) fn show(manifest: &Manifest, pin: &Pin, console: Console) {
+fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     let line = |label: &str, text: &str| {
         if !text.is_empty() {
             console.line(&format!("{} {}", console.faint(&format!("{label:>11}")), text::line(text)));
@@ -63,7 +66,7 @@ pub(super) fn show(manifest: &Manifest, pin: &Pin, console: Console) {
 }
 
 /// Says what it wants to do, beyond what was granted before where there was such a thing.
-pub(super) fn show_rights(asked: &Permissions, limits: &LimitSet, is_update: bool, console: Console) {
+fn show_rights(asked: &Permissions, limits: &LimitSet, is_update: bool, console: Console) {
     let (lines, more) = (asked.lines(), if is_update { "it now also wants to" } else { "it wants to" });
     if lines.is_empty() && limits.is_empty() {
         let told = if is_update { "asks for nothing that is not granted" } else { "asks for no rights" };
@@ -80,24 +83,90 @@ pub(super) fn show_rights(asked: &Permissions, limits: &LimitSet, is_update: boo
     }
 }
 
-/// What was agreed to: rights and limits; none where the answer is no.
-pub(super) fn agreed(
-    consent: Consent,
-    prepared: &Prepared,
-    question: &str,
-) -> Result<Option<(Permissions, LimitSet)>, Failure> {
-    match consent.grant {
-        Some(Grant::All) => return Ok(Some((prepared.manifest.permissions.clone(), prepared.manifest.limits.clone()))),
-        Some(Grant::None) => return Ok(Some((Permissions::default(), LimitSet::default()))),
-        None if consent.yes => return Ok(Some(prepared.granted(true))),
-        None => {}
+/// Asks at the terminal, and answers from options without a question.
+pub(super) struct Terminal {
+    pub(super) console: Console,
+    pub(super) options: Consent,
+    /// Whether a changed publisher's key is accepted without a question.
+    pub(super) accept_key: bool,
+    /// Whether data is removed with its plugin; none to ask.
+    pub(super) purge: Option<bool>,
+}
+
+impl Terminal {
+    pub(super) fn new(console: Console, options: Consent) -> Self {
+        Self { console, options, accept_key: false, purge: None }
     }
-    let fix = "add --yes to agree to what is shown, or --grant none to install it without any right";
-    Ok(ask(question, "nothing was changed", fix)?.then(|| prepared.granted(true)))
+}
+
+impl operations::Consent for Terminal {
+    type Error = Failure;
+
+    fn present(&self, manifest: &Manifest, pin: &Pin, leaves_native: bool) {
+        show(manifest, pin, self.console);
+        if leaves_native {
+            self.console.warning(
+                "the version before runs as a native library, this one as a component; with --native it does not change",
+            );
+        }
+    }
+
+    fn accept_key(&self, changed: InstallError) -> Result<(), Failure> {
+        if self.accept_key {
+            return Ok(());
+        }
+        let fix = "if you know why its publisher's key is another one, add --accept-key";
+        let why = changed.to_string();
+        match ask(&format!("{why}. Trust the new one from now on?"), "nothing was changed", fix) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(changed.into()),
+            Err(_) => Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix)),
+        }
+    }
+
+    fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
+        let Consent { yes, grant } = self.options;
+        let is_update = offer.purpose == Purpose::Update;
+        show_rights(offer.rights, offer.limits, is_update, self.console);
+        let on_yes = || offer.on_yes.clone();
+        let (question, what, fix) = match offer.purpose {
+            Purpose::Grant => ("let it do this?", "nothing was granted", "add --yes to grant what is shown"),
+            Purpose::Pinned => {
+                ("install it as it is pinned?", "nothing was changed", "add --yes to agree to what plugins.lock grants")
+            }
+            Purpose::Install | Purpose::Update => (
+                if is_update { "update it and grant this too?" } else { "install it and let it do this?" },
+                "nothing was changed",
+                "add --yes to agree to what is shown, or --grant none to install it without any right",
+            ),
+        };
+        match grant {
+            Some(Grant::All) => return Ok(Some((offer.manifest.permissions.clone(), offer.manifest.limits.clone()))),
+            Some(Grant::None) => return Ok(Some(Granted::default())),
+            None if yes || offer.is_covered => return Ok(Some(on_yes())),
+            None => {}
+        }
+        Ok(ask(question, what, fix)?.then(on_yes))
+    }
+
+    fn purge(&self, data: &Path) -> Result<bool, Failure> {
+        match self.purge {
+            Some(purge) => Ok(purge),
+            None if self.options.yes || !io::stdin().is_terminal() => Ok(false),
+            None => {
+                let question = format!("it has kept data in {}; remove that for good too?", data.display());
+                ask(&question, "nothing was changed", "add --keep-data or --purge")
+            }
+        }
+    }
+
+    fn variables(&self, unset: &[&RequiredVariable]) -> Result<Vec<(String, String)>, Failure> {
+        variables::ask_for(unset, self.console)
+    }
 }
 
 /// A question that only a yes answers with yes.
-pub(super) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
+fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         let why = "standard input is no terminal, so nobody can be asked";
         return Err(Failure::new(Kind::Usage, what, why, fix));

@@ -1,30 +1,27 @@
-//! `hermes plugins doctor`: every plugin and every tool that is not there or would not run, why, and what to do.
-
-mod examination;
-mod finding;
+//! `hermes plugins doctor`: every plugin and tool that is missing or would not run, why, and what to do.
 
 use std::process::ExitCode;
 
-pub(crate) use examination::examine;
-pub(crate) use finding::{Examined, Severity};
-use serde_json::json;
+use hermes_app::doctor::{ExaminedPlugin, Finding, Severity, examine_plugins};
+use serde_json::{Value, json};
 
 use super::Known;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::text;
+use crate::{text, wording};
 
-/// Prints what was found; a problem is the exit code's business.
+/// Prints what was found. A problem gives the exit code.
 pub(super) async fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let known = Known::read(console)?;
-    let examined = examine(&known.setup, &known.catalog, &known.selection, &known.runtime).await;
+    let examined = examine_plugins(&known.setup, &known.catalog, &known.selection, &known.runtime).await;
     let count = |severity: Severity| {
         let findings = examined.iter().flat_map(|examined| &examined.findings);
         findings.filter(|finding| finding.severity == severity).count()
     };
     let (problems, notes) = (count(Severity::Problem), count(Severity::Note));
     if json {
-        let value = json!({ "problems": problems, "notes": notes, "plugins": examined });
+        let value =
+            json!({ "problems": problems, "notes": notes, "plugins": examined.iter().map(plugin).collect::<Vec<_>>() });
         print(&format!("{value:#}\n"))?;
     } else {
         let blocks: String = examined.iter().map(|examined| block(examined, console)).collect();
@@ -34,8 +31,27 @@ pub(super) async fn run(json: bool, console: Console) -> Result<ExitCode, Failur
     Ok(if problems > 0 { Kind::General.into() } else { ExitCode::SUCCESS })
 }
 
+/// A plugin as scripts read it.
+fn plugin(examined: &ExaminedPlugin) -> Value {
+    let ExaminedPlugin { name, source, is_on, tools, findings } = examined;
+    let findings: Vec<Value> = findings.iter().map(finding).collect();
+    json!({ "name": name, "source": source, "on": is_on, "tools": tools, "findings": findings })
+}
+
+fn finding(finding: &Finding) -> Value {
+    let Finding { severity, case, tool, what, why, fix } = finding;
+    let mut value = json!({ "severity": severity, "case": case });
+    if let Some(tool) = tool {
+        value["tool"] = json!(tool);
+    }
+    value["what"] = json!(what);
+    value["why"] = json!(why);
+    value["fix"] = json!(wording::fix(fix));
+    value
+}
+
 /// A line for the plugin, and three for each finding.
-fn block(examined: &Examined, console: Console) -> String {
+fn block(examined: &ExaminedPlugin, console: Console) -> String {
     let name = examined.name.as_deref().unwrap_or("all plugins");
     let state = examined.name.as_ref().map(|_| if examined.is_on { "on" } else { "off" });
     let about: Vec<&str> = state.into_iter().chain(examined.source.as_deref()).collect();
@@ -47,8 +63,8 @@ fn block(examined: &Examined, console: Console) -> String {
             Severity::Problem => ("problem", Tone::Bad),
             Severity::Note => ("note", Tone::Warning),
         };
-        let lines =
-            [(label, tone, &finding.what), ("why", Tone::Faint, &finding.why), ("fix", Tone::Faint, &finding.fix)];
+        let fix = wording::fix(&finding.fix);
+        let lines = [(label, tone, &finding.what), ("why", Tone::Faint, &finding.why), ("fix", Tone::Faint, &fix)];
         for (label, tone, said) in lines {
             block.push_str(&format!("  {} {}\n", console.paint(tone, &format!("{label:>8}:")), text::line(said)));
         }

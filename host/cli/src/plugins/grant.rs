@@ -1,12 +1,11 @@
-//! `hermes plugins grant` and `revoke`: what a plugin that is there may do.
+//! `hermes plugins grant` and `revoke`: what an installed plugin may do.
 
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_install::only;
-use hermes_plugin_host::{LimitSet, Permissions};
+use hermes_app::operations::{self, GrantReport, GrantRequest, RevokeReport, RightsRequest};
 
-use super::consent::{ask, show, show_rights};
+use super::consent::{Consent, Terminal};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch;
@@ -32,47 +31,38 @@ pub(crate) struct GrantArguments {
 
 pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let installer = setup.installer();
-    let name = &arguments.name;
-    let granting = installer.granting(name, arguments.native, &setup.catalog())?;
-    let manifest = &granting.manifest;
-    // What was granted to other bytes was granted to something else.
-    let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
-    let before = kept.and_then(|before| before.pin.granted.clone()).unwrap_or_default();
-    let (granted, limits) = if arguments.none {
-        (Permissions::default(), LimitSet::default())
-    } else if arguments.rights.is_empty() {
-        (manifest.permissions.clone(), manifest.limits.clone())
-    } else {
-        let limits = kept.map(|before| before.pin.limits.clone()).unwrap_or_default();
-        (before.and(&only(&manifest.permissions, &arguments.rights, name)?), limits)
+    let GrantArguments { name, rights, none, native, yes } = arguments;
+    let wanted = match rights.as_slice() {
+        _ if *none => RightsRequest::None,
+        [] => RightsRequest::All,
+        rights => RightsRequest::Named(rights.to_vec()),
     };
-    show(manifest, &granting.pin, console);
-    show_rights(&granted, &limits, false, console);
-    if !arguments.yes && !ask("let it do this?", "nothing was granted", "add --yes to grant what is shown")? {
-        console.note("nothing was granted");
-        return Ok(Kind::General.into());
+    let request = GrantRequest { name: name.clone(), rights: wanted, native: *native };
+    let consent = Terminal::new(console, Consent { yes: *yes, grant: None });
+    match operations::grant(&request, &setup, &consent)? {
+        GrantReport::Declined => {
+            console.note("nothing was granted");
+            Ok(Kind::General.into())
+        }
+        GrantReport::Granted { version } => {
+            console.note(&format!("`{name}` {version} may run"));
+            Ok(ExitCode::SUCCESS)
+        }
     }
-    installer.grant(&granting, granted, limits)?;
-    console.note(&format!("`{name}` {} may run", granting.pin.version));
-    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn revoke(name: &str, rights: &[String], console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let left = setup.installer().revoke(name, rights)?;
-    if rights.iter().all(|right| right == "native") && left.is_some() {
-        console.note(&format!("`{name}` does not run as a native library any more; its other rights are as they were"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    match left {
-        None => console.note(&format!("`{name}` may not run until it is granted again")),
-        Some(left) if left.is_empty() => {
-            console.note(&format!("`{name}` runs without any right from its next session on"))
+    let told = match operations::revoke(name, rights, &setup)? {
+        RevokeReport::NotNative => {
+            format!("`{name}` does not run as a native library any more; its other rights are as they were")
         }
-        Some(left) => {
-            console.note(&format!("from its next session on `{name}` may {}", left.lines().join(", ")));
+        RevokeReport::MayNotRun => format!("`{name}` may not run until it is granted again"),
+        RevokeReport::Left(left) if left.is_empty() => {
+            format!("`{name}` runs without any right from its next session on")
         }
-    }
+        RevokeReport::Left(left) => format!("from its next session on `{name}` may {}", left.lines().join(", ")),
+    };
+    console.note(&told);
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hermes_plugin_host::record::{Mishap, Record};
+use hermes_app::mishap;
+use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Code, Digest, Found, Limit, PluginsError, Standing, Trial, try_out};
 use hermes_runtime::Tier;
@@ -229,10 +230,4 @@ fn fared(record: &Record) -> String {
         text::counted(used.host_calls, "call"),
         text::counted(record.failures, "failure"),
     )
-}
-
-pub(super) fn mishap(error: &Mishap) -> String {
-    let at = i64::try_from(error.at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    let at = at.map_or_else(String::new, |at| format!("{} UTC: ", at.strftime("%Y-%m-%d %H:%M")));
-    format!("{at}`{}` of version {}: {}", error.call, error.version, error.cause)
 }

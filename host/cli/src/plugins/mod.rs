@@ -22,14 +22,13 @@ use std::process::ExitCode;
 
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_plugin_host::{Catalog, Found, PluginsError, Selection};
-use hermes_runtime::{CodeFolder, Runtime};
+use hermes_runtime::Runtime;
 use serde::Serialize;
 
 use crate::approval::listing;
-use hermes_app::ModelChoice;
+use hermes_app::{CodeStorage, ModelChoice, missing_plugins};
 
 use crate::arguments::PluginsCommand;
-use crate::compile;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
@@ -37,7 +36,6 @@ use crate::table::{Align, Table};
 use crate::text;
 use crate::wording;
 use hermes_app::Home;
-use hermes_config::most_similar;
 
 /// A plugin in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,15 +89,15 @@ pub(crate) struct Known {
     catalog: Catalog,
     selection: Selection,
     runtime: Runtime,
-    _code: Code,
+    _code: CodeStorage,
 }
 
 impl Known {
     fn read(console: Console) -> Result<Self, Failure> {
         let setup = launch::setup(console)?;
         let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
-        let code = Code::of(&setup.home)?;
-        Ok(Self { runtime: code.runtime(&setup.home), setup, catalog, selection, _code: code })
+        let code = CodeStorage::of(&setup.home)?;
+        Ok(Self { runtime: code.runtime(&setup.home, setup.compiler.clone()), setup, catalog, selection, _code: code })
     }
 
     fn look(&self) -> Vec<Listed> {
@@ -176,8 +174,9 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
             console.warning(&format!("plugin.yaml of `{name}` has a field that nobody knows: {field}"));
         }
     }
-    for missing in missing(&known.selection, &known.catalog) {
-        console.warning(&missing.to_string());
+    for missing in missing_plugins(&known.selection, &known.catalog) {
+        let text = format!("{} names `{}`, which does not exist", missing.key, missing.name);
+        console.warning(&wording::with_fix(&text, &missing.fix()));
     }
     let listed = known.look();
     if json {
@@ -229,52 +228,6 @@ fn state(name: &str, selection: &Selection) -> State {
     }
 }
 
-/// A name that is selected, and no plugin has it.
-struct Missing {
-    /// Where the configuration names it.
-    key: &'static str,
-    name: String,
-    /// The name that may be meant.
-    nearest: Option<String>,
-    there: Vec<String>,
-}
-
-impl Missing {
-    fn fix(&self) -> String {
-        match &self.nearest {
-            Some(near) => format!("did you mean `{near}`? else install it with `hermes plugins install SOURCE`"),
-            None => {
-                format!("there are: {}; `hermes plugins install SOURCE` brings others", self.there.join(", "))
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Missing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} names `{}`, and there is no such plugin; {}", self.key, self.name, self.fix())
-    }
-}
-
-/// What is selected and not there.
-fn missing(selection: &Selection, catalog: &Catalog) -> Vec<Missing> {
-    let there = || catalog.all().iter().map(|found| found.manifest.name.clone());
-    let engine = ("context.engine", selection.engine.as_str());
-    let memory = selection.memory.iter().map(|name| ("memory.provider", name.as_str()));
-    let enabled = selection.enabled.iter().map(|name| ("plugins.enabled", name.as_str()));
-    std::iter::once(engine)
-        .chain(memory)
-        .chain(enabled)
-        .filter(|(_, name)| catalog.get(name).is_none())
-        .map(|(key, name)| Missing {
-            key,
-            name: name.to_owned(),
-            nearest: most_similar(name, there()),
-            there: there().collect(),
-        })
-        .collect()
-}
-
 fn table(plugins: &[Listed], console: Console) -> String {
     let mut table = Table::new(&[Align::Left; 6]);
     for plugin in plugins {
@@ -296,36 +249,6 @@ fn table(plugins: &[Listed], console: Console) -> String {
         ]);
     }
     table.text(console)
-}
-
-/// Where compiled code goes for a command that must not make anything in the home: its folder if that is there, else
-/// one that is gone afterwards.
-pub(crate) enum Code {
-    InHome,
-    Passing(tempfile::TempDir),
-}
-
-impl Code {
-    pub(crate) fn of(home: &Home) -> Result<Self, Failure> {
-        if home.code().is_dir() {
-            return Ok(Self::InHome);
-        }
-        let folder = tempfile::Builder::new().prefix("hermes-").tempdir().map_err(|error| {
-            let fix = "set TMPDIR to a folder that can be written";
-            Failure::new(Kind::General, "plugins cannot be looked at", format!("no temporary folder: {error}"), fix)
-        })?;
-        Ok(Self::Passing(folder))
-    }
-
-    /// A runtime that keeps compiled code there.
-    pub(crate) fn runtime(&self, home: &Home) -> Runtime {
-        match self {
-            Self::InHome => home.runtime(compile::compiler()),
-            Self::Passing(folder) => {
-                hermes_app::runtime(CodeFolder::alone(folder.path().join("code")), compile::compiler())
-            }
-        }
-    }
 }
 
 #[cfg(test)]

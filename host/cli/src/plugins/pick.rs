@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use dialoguer::{MultiSelect, Select};
+use hermes_app::Role;
 use hermes_plugin_host::Selection;
 
-use super::switch::{Changes, Role};
+use super::switch::Changes;
 use super::{Known, Listed};
 use crate::console::{Console, print};
 use crate::failure::Failure;

@@ -1,17 +1,14 @@
 //! `hermes plugins remove`: the plugin, what config.yaml says of it and, when you say so, what it kept.
 
-use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_install::Rewrite;
-use hermes_plugin_host::Digest;
+use hermes_app::operations;
 
-use super::consent::ask;
+use super::consent::{Consent, Terminal};
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::launch::{self, Setup};
-use hermes_config::Edit;
+use crate::launch;
 
 /// The plugin to remove.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -31,56 +28,18 @@ pub(crate) struct RemoveArguments {
 
 pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let installer = setup.installer();
-    installer.recover(&|_| ())?;
-    let name = &arguments.name;
-    installer.entry(name)?;
-    let data = setup.home.path().join("data").join(name);
-    let purge = match installer.has_data(name) {
-        false => false,
-        true if arguments.purge => true,
-        true if arguments.keep_data || arguments.yes || !io::stdin().is_terminal() => false,
-        true => {
-            let question = format!("it has kept data in {}; remove that for good too?", data.display());
-            ask(&question, "nothing was changed", "add --keep-data or --purge")?
-        }
+    let RemoveArguments { name, yes, keep_data, purge } = arguments;
+    let purge = match (purge, keep_data) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
     };
-    let edit = without(name, &setup)?;
-    let (file, before, after) = edit.parts();
-    let rewrite = edit.is_changed().then(|| Rewrite {
-        file: file.to_owned(),
-        before: Digest::of(before.as_bytes()),
-        after: after.to_owned(),
-    });
-    let configured = rewrite.is_some();
-    installer.remove(name, rewrite, purge, &|_| ())?;
-    let config = if configured { ", and config.yaml does not speak of it any more" } else { "" };
+    let consent = Terminal { purge, ..Terminal::new(console, Consent { yes: *yes, grant: None }) };
+    let report = operations::remove(name, &setup, &consent)?;
+    let config = if report.was_configured { ", and config.yaml does not speak of it any more" } else { "" };
     console.note(&format!("`{name}` is removed{config}"));
-    if installer.has_data(name) {
+    if let Some(data) = report.data {
         console.note(&format!("its data stays in {}", data.display()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The configuration without the plugin.
-fn without(name: &str, setup: &Setup) -> Result<Edit, Failure> {
-    let mut edit = Edit::of(&setup.home.config())?;
-    let settings = setup.config.settings();
-    for section in ["plugins.entries", "plugins.settings"] {
-        edit.remove(&format!("{section}.{name}"))?;
-    }
-    for (list, items) in
-        [("plugins.enabled", &settings.plugins.enabled), ("plugins.disabled", &settings.plugins.disabled)]
-    {
-        if items.iter().any(|item| item == name) {
-            edit.take(list, name)?;
-        }
-    }
-    let engine = Some(settings.context.engine.as_str());
-    for (key, value) in [("context.engine", engine), ("memory.provider", settings.memory.provider.as_deref())] {
-        if value == Some(name) {
-            edit.remove(key)?;
-        }
-    }
-    Ok(edit)
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use hermes_app::Role;
 use hermes_plugin_host::Selection;
 use serde_json::json;
 
@@ -14,25 +15,6 @@ const ENGINE: &str = "context.engine";
 const MEMORY: &str = "memory.provider";
 const ENABLED: &str = "plugins.enabled";
 const DISABLED: &str = "plugins.disabled";
-
-/// What a plugin is to sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    Engine,
-    Memory,
-    Other,
-}
-
-impl Role {
-    /// By what it exports: an engine with tools is an engine.
-    pub(crate) fn of(kinds: &[&str]) -> Self {
-        match kinds {
-            kinds if kinds.contains(&"context-engine") => Self::Engine,
-            kinds if kinds.contains(&"memory-provider") => Self::Memory,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// Changes of the configuration, as the user is told of them.
 pub(crate) struct Changes<'a> {

@@ -7,12 +7,12 @@ use std::thread;
 use clap::Args;
 use hermes_conformance::{Check, Report, Settings, Subject, examine};
 
-use super::Code;
+use crate::compile;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::table::{Align, Table};
 use crate::text;
-use hermes_app::Home;
+use hermes_app::{CodeStorage, Home};
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArguments {
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
     let subject = if arguments.native { Subject::find_native(&arguments.path) } else { Subject::find(&arguments.path) };
     let subject = subject?;
     let home = Home::locate()?;
-    let code = Code::of(&home)?;
+    let code = CodeStorage::of(&home)?;
     let settings = Settings {
         conversations: arguments.conversations,
         seed: arguments.seed,
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
             console.note(what);
         }
     };
-    let report = examine(&subject, &code.runtime(&home), &settings, &progress)?;
+    let report = examine(&subject, &code.runtime(&home, compile::compiler()), &settings, &progress)?;
     if arguments.json {
         let value = serde_json::to_value(&report).map_err(|error| {
             Failure::new(Kind::General, "the report cannot be written", error.to_string(), "leave out --json")

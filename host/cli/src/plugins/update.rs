@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_install::{Prepared, Source, Wanted};
+use hermes_app::operations;
+use hermes_install::Prepared;
 use serde_json::json;
 
-use super::consent::Consent;
-use super::install::{Terms, prepare, settle};
+use super::consent::{self, Consent};
+use super::install;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
+use crate::progress::Terminal;
 use crate::text;
 
 /// The plugin to update, and how.
@@ -39,15 +41,7 @@ pub(crate) struct UpdateArguments {
 
 pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let installer = setup.installer();
-    installer.recover(&|_| ())?;
-    let names = match &arguments.name {
-        Some(name) => {
-            installer.entry(name)?;
-            vec![name.clone()]
-        }
-        None => installer.lock()?.plugins.into_keys().collect(),
-    };
+    let names = operations::installed_names(arguments.name.as_deref(), &setup)?;
     if names.is_empty() {
         console.note("no plugin is installed");
     }
@@ -83,23 +77,8 @@ enum Done {
 }
 
 async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Console) -> Result<Done, Failure> {
-    let installer = setup.installer();
-    let before = installer.entry(name)?;
-    let source = Source::parse(&before.pin.source, setup.home.path())?;
-    if let Source::Folder(folder) = &source
-        && *folder == installer.folder(&before)
-    {
-        let why = format!("`{name}` was put into {} by hand and has no other source", folder.display());
-        let fix = format!("install it from its source, or change it there and `hermes plugins grant {name}`");
-        return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
-    }
-    let wanted = Wanted { source, name: Some(name.to_owned()), insecure: arguments.insecure, key: None };
-    let mut prepared = prepare(&installer, &wanted, console).await?;
-    if prepared.manifest.name != name {
-        let why = format!("what its source holds is now called `{}`", text::line(&prepared.manifest.name));
-        let fix = format!("remove `{name}` and install the other one");
-        return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
-    }
+    let reporter = Terminal::new(console);
+    let prepared = operations::prepare_update(name, arguments.insecure, setup, &reporter).await?;
     if arguments.check {
         if !arguments.json {
             print(&told(name, &prepared))?;
@@ -109,8 +88,10 @@ async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Co
     if !prepared.is_installed() {
         console.note(told(name, &prepared).trim_end());
     }
-    let terms = Terms { accept_key: arguments.accept_key, native: arguments.native, consent: arguments.consent };
-    settle(&installer, &mut prepared, terms, setup, console).await.map(Done::Updated)
+    let consent =
+        consent::Terminal { accept_key: arguments.accept_key, ..consent::Terminal::new(console, arguments.consent) };
+    let report = operations::update(prepared, arguments.native, setup, &consent, &reporter).await?;
+    Ok(Done::Updated(install::told(&report, console)))
 }
 
 fn told(name: &str, prepared: &Prepared) -> String {
@@ -148,7 +129,7 @@ fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
 
 pub(super) fn roll_back(name: &str, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let entry = setup.installer().roll_back(name, &|_| ())?;
+    let entry = operations::roll_back(name, &setup)?;
     let next = entry
         .previous
         .map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` goes forth to {}", next.version));

@@ -1,31 +1,17 @@
-//! Variables that a plugin cannot do without: asked for on a terminal, kept in `.env`.
+//! Variables that a plugin cannot do without, asked for on a terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::path::Path;
 
-use hermes_plugin_host::{Manifest, RequiredVariable};
+use hermes_plugin_host::RequiredVariable;
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::text;
-use hermes_config::Environment;
-use hermes_private_files::append_file;
 
-/// A variable and what was typed for it.
-pub(super) type Typed = Vec<(String, String)>;
-
-/// Those that are not set.
-pub(super) fn unset<'a>(
-    manifest: &'a Manifest,
-    environment: &'a Environment,
-) -> impl Iterator<Item = &'a RequiredVariable> {
-    manifest.requires_env.iter().filter(|wanted| environment.var(wanted.name.as_str()).is_none())
-}
-
-/// Asks for those that are not set; where nobody can be asked, they are named.
-pub(super) fn ask_for(manifest: &Manifest, environment: &Environment, console: Console) -> Result<Typed, Failure> {
-    let mut typed = Typed::new();
-    for wanted in unset(manifest, environment) {
+/// Asks for the values of variables on a terminal; elsewhere it names them.
+pub(super) fn ask_for(unset: &[&RequiredVariable], console: Console) -> Result<Vec<(String, String)>, Failure> {
+    let mut typed = Vec::new();
+    for wanted in unset {
         let value = if io::stdin().is_terminal() { read(wanted)? } else { String::new() };
         if value.is_empty() {
             let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
@@ -81,58 +67,5 @@ impl Quiet {
 impl Drop for Quiet {
     fn drop(&mut self) {
         let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
-    }
-}
-
-/// Writes what was typed behind what `.env` holds.
-pub(super) fn keep(dotenv: &Path, typed: &[(String, String)]) -> Result<(), Failure> {
-    if typed.is_empty() {
-        return Ok(());
-    }
-    let before = std::fs::read(dotenv).unwrap_or_default();
-    let mut lines = String::new();
-    if before.last().is_some_and(|byte| *byte != b'\n') {
-        lines.push('\n');
-    }
-    for (name, value) in typed {
-        lines.push_str(&format!("{name}={}\n", quoted(value)));
-    }
-    let written = append_file(dotenv).and_then(|mut file| file.write_all(lines.as_bytes()));
-    written.map_err(|error| {
-        let names: Vec<&str> = typed.iter().map(|(name, _)| name.as_str()).collect();
-        let why = format!("{}: {error}", dotenv.display());
-        Failure::new(Kind::Configuration, "the values were not kept", why, format!("set {} by hand", names.join(", ")))
-    })
-}
-
-/// As `.env` is read: single quotes keep everything but themselves.
-fn quoted(value: &str) -> String {
-    if !value.contains('\'') {
-        return format!("'{value}'");
-    }
-    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$");
-    format!("\"{escaped}\"")
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_is_read_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let dotenv = folder.path().join(".env");
-        std::fs::write(&dotenv, "HERMES_T_FIRST=1").unwrap();
-        let values = ["plain", "with blank # and hash", "it's \"both\" \\ $HOME", "$(x) `y`"];
-        let typed: Typed =
-            (0..).zip(values).map(|(number, value)| (format!("HERMES_T_{number}"), value.to_owned())).collect();
-        keep(&dotenv, &typed).unwrap();
-        let environment = Environment::read(&dotenv);
-        assert!(environment.warnings().is_empty(), "{:?}", environment.warnings());
-        assert_eq!(environment.var("HERMES_T_FIRST").as_deref(), Some("1"));
-        for (name, value) in typed {
-            assert_eq!(environment.var(&name), Some(value));
-        }
     }
 }

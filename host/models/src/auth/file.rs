@@ -125,12 +125,25 @@ impl AuthFile {
         Ok(())
     }
 
+    /// All logins as they are now; none for a login that lacks a field. Unlike a read for a request, this leaves the mode
+    /// of the file as it is.
+    pub(super) fn all(&self) -> Result<Vec<(String, Option<Login>)>, FileError> {
+        let logins = self.parsed(false)?.logins;
+        Ok(logins.into_iter().map(|(name, entry)| (name, serde_json::from_value(entry).ok())).collect())
+    }
+
     fn document(&self) -> Result<Document, FileError> {
+        self.parsed(true)
+    }
+
+    fn parsed(&self, make_private: bool) -> Result<Document, FileError> {
         let text = fs::read(&self.path).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => FileError::NoFile(self.path.clone()),
             _ => self.io(why),
         })?;
-        self.make_private();
+        if make_private {
+            self.make_private();
+        }
         serde_json::from_slice(&text)
             .map_err(|error| FileError::Invalid { path: self.path.clone(), line: error.line() })
     }

@@ -56,6 +56,18 @@ impl Logins {
         Self { shared: Arc::new(shared) }
     }
 
+    /// The state of each login in the file, as far as it is known without the login's server. The file is only read.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, with the cause; no token is part of it.
+    pub fn examine(&self) -> Result<Vec<(String, LoginState)>, String> {
+        let since = (self.shared.now)().duration_since(SystemTime::UNIX_EPOCH);
+        let now = since.map_or(0, |since| since.as_secs());
+        let logins = self.shared.file.all().map_err(|error| error.to_string())?;
+        Ok(logins.into_iter().map(|(name, login)| (name, LoginState::of(login.as_ref(), now))).collect())
+    }
+
     /// The token of a login: the same one for every session.
     pub(super) fn token(&self, name: &str) -> Arc<Token> {
         let mut tokens = self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,6 +83,42 @@ impl Logins {
             })
         };
         Arc::clone(tokens.entry(name.to_owned()).or_insert_with(new))
+    }
+}
+
+/// Whether a login can give a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginState {
+    /// Its access token is valid.
+    Valid,
+    /// The next request refreshes its access token.
+    Refreshable,
+    /// Its access token has expired and cannot be refreshed.
+    Expired,
+    /// It lacks a field.
+    Incomplete,
+}
+
+impl LoginState {
+    fn of(login: Option<&Login>, now: u64) -> Self {
+        let Some(login) = login else { return Self::Incomplete };
+        let is_valid = login.access_token.is_some() && login.expires_at.is_none_or(|expires| expires > now);
+        match (is_valid, login.refresh_token.trim().is_empty()) {
+            (true, _) => Self::Valid,
+            (false, false) => Self::Refreshable,
+            (false, true) => Self::Expired,
+        }
+    }
+}
+
+impl fmt::Display for LoginState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Valid => "its access token is valid",
+            Self::Refreshable => "the next request refreshes its access token",
+            Self::Expired => "its access token has expired, and it has no refresh token",
+            Self::Incomplete => "it lacks token_url, client_id or refresh_token",
+        })
     }
 }
 

@@ -1,52 +1,55 @@
-//! What can be found of a plugin, as data.
+//! The findings about a plugin, as data.
 
-use hermes_diagnostic::{Diagnose as _, Diagnostic};
+use hermes_diagnostic::{Diagnose as _, Diagnostic, Fix};
 use hermes_plugin_host::{LoadError, PluginsError, Ungranted, Wrong};
 use serde::Serialize;
 
-use crate::wording;
-
-/// A plugin that was looked at, or a name that stands for none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Examined {
-    /// None for what is about all of them.
-    pub(crate) name: Option<String>,
-    /// `bundled`, or its folder; none where there is none.
-    pub(crate) source: Option<String>,
-    /// Whether sessions are to have it.
-    #[serde(rename = "on")]
-    pub(crate) is_on: bool,
-    /// Tools that sessions have of it.
-    pub(crate) tools: Vec<String>,
+/// An examined plugin, or a selected name that no plugin has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExaminedPlugin {
+    /// None for findings about all plugins.
+    pub name: Option<String>,
+    /// `bundled`, or its folder; none for a plugin that does not exist.
+    pub source: Option<String>,
+    /// Whether the configuration selects it.
+    pub is_on: bool,
+    /// The tools that sessions get from it.
+    pub tools: Vec<String>,
     /// Problems first.
-    pub(crate) findings: Vec<Finding>,
+    pub findings: Vec<Finding>,
 }
 
-/// Something that is not as one may expect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) severity: Severity,
-    pub(crate) case: Case,
-    /// The tool that it is about, where it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tool: Option<String>,
-    pub(crate) what: String,
-    pub(crate) why: String,
-    pub(crate) fix: String,
+/// Something unexpected about a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What was found, for programs.
+    pub case: Case,
+    /// The tool, if it concerns one.
+    pub tool: Option<String>,
+    /// What was found, as a clause.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do.
+    pub fix: Fix,
 }
 
-/// Whether something is wrong, or as the user wants it.
+/// Whether something is wrong, or as the user configured it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Severity {
+pub enum Severity {
+    /// Something is wrong.
     Problem,
+    /// It is as the user configured it.
     Note,
 }
 
 /// What was found, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Case {
+pub enum Case {
     /// A folder without a manifest.
     NoManifest,
     /// A manifest that cannot be used.
@@ -55,17 +58,17 @@ pub(crate) enum Case {
     NoComponent,
     /// Another plugin has the name.
     Twice,
-    /// There is none where the configuration takes it from.
+    /// No plugin comes from the source that the configuration names.
     Source,
     /// A file or folder that cannot be read.
     Unreadable,
     /// `plugins.lock` cannot be used.
     Lock,
-    /// Nobody granted it.
+    /// It was not granted.
     Ungranted,
-    /// Its grant was taken back.
+    /// Its grant was revoked.
     Revoked,
-    /// It is not as it was granted.
+    /// It was changed since it was granted.
     Altered,
     /// It is in `plugins.lock` and not on disk.
     NotInstalled,
@@ -77,15 +80,15 @@ pub(crate) enum Case {
     Contract,
     /// Its component cannot be used.
     Component,
-    /// It claims to be what it is not.
+    /// It claims a kind that it does not export.
     Claims,
     /// Its section does not fit.
     Configuration,
     /// It does not start.
     Start,
-    /// The configuration names it, and it is not there.
+    /// The configuration names it, and it does not exist.
     Unknown,
-    /// It is selected for what it is not.
+    /// It is selected as another kind.
     OtherKind,
     /// A variable that it needs is not set.
     Variable,
@@ -103,20 +106,21 @@ pub(crate) enum Case {
     Denied,
     /// A session leaves a tool out.
     Tool,
-    /// Its manifest has a field that nobody knows.
+    /// Its manifest has an unknown field.
     Field,
 }
 
 impl Finding {
-    pub(super) fn problem(case: Case, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn problem(case: Case, what: impl Into<String>, why: impl Into<String>, fix: impl Into<Fix>) -> Self {
         Self { severity: Severity::Problem, case, tool: None, what: what.into(), why: why.into(), fix: fix.into() }
     }
 
-    pub(super) fn note(case: Case, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn note(case: Case, what: impl Into<String>, why: impl Into<String>, fix: impl Into<Fix>) -> Self {
         Self { severity: Severity::Note, ..Self::problem(case, what, why, fix) }
     }
 
-    pub(crate) fn is_problem(&self) -> bool {
+    /// Whether something is wrong.
+    pub fn is_problem(&self) -> bool {
         self.severity == Severity::Problem
     }
 
@@ -152,13 +156,13 @@ impl From<&PluginsError> for Finding {
                 (Case::Contract, "it is for another version of Hermes")
             }
             E::Load { .. } => (Case::Component, "it does not load"),
-            E::Claims { .. } => (Case::Claims, "it is not what it says"),
+            E::Claims { .. } => (Case::Claims, "it is not what its manifest says"),
             E::Configuration { .. } => (Case::Configuration, "its section of config.yaml does not fit"),
-            E::Missing { .. } | E::Unusable { .. } => (Case::Unknown, "it is not to be had"),
+            E::Missing { .. } | E::Unusable { .. } => (Case::Unknown, "it does not exist"),
             E::OtherKind { .. } | E::NoLonger { .. } => (Case::OtherKind, "it is not what it is selected for"),
             E::Read { .. } | E::Watch { .. } | E::Folder { .. } => (Case::Unreadable, "it cannot be read"),
         };
         let Diagnostic { why, fix, .. } = error.diagnose();
-        Self::problem(case, what, why, wording::fix(&fix))
+        Self::problem(case, what, why, fix)
     }
 }

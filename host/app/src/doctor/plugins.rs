@@ -1,35 +1,31 @@
-//! The one set of rules by which plugins are looked at: what is on disk, what was granted, what the configuration
-//! selects, what each answers when it is started once without any right, and how it fared.
+//! The rules that examine plugins: what is on disk, what was granted, what the configuration selects, what each plugin
+//! answers when it is started once without any right, and how its last calls ended.
 
 use std::collections::{BTreeMap, HashMap};
 
 use hermes_agent::approval::ApprovalRules;
 use hermes_agent::left_out;
-use hermes_diagnostic::{Diagnose as _, Diagnostic};
+use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix};
 use hermes_install::State;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, try_out};
 use hermes_runtime::{Runtime, Tier};
 
-use super::finding::{Case, Examined, Finding};
-use crate::failure::Failure;
-use crate::launch::Setup;
-use crate::plugins::info::mishap;
-use crate::plugins::switch::Role;
-use crate::plugins::{Missing, missing, variables};
-use crate::wording;
+use super::finding::{Case, ExaminedPlugin, Finding};
+use crate::plugins::{Role, mishap, missing_plugins, unset_variables};
+use crate::{MissingPlugin, Setup};
 
-/// Looks at all plugins, in the order in which sessions take them up and the others behind. Nothing is changed.
-pub(crate) async fn examine(
+/// Examines all plugins, first those of sessions in their order, then the others. Nothing is changed.
+pub async fn examine_plugins(
     setup: &Setup,
     catalog: &Catalog,
     selection: &Selection,
     runtime: &Runtime,
-) -> Vec<Examined> {
+) -> Vec<ExaminedPlugin> {
     let (rules, odd_rule) = match setup.approval_rules() {
         Ok(rules) => (rules, None),
-        Err(error) => (ApprovalRules::default(), Some(Failure::from(error))),
+        Err(error) => (ApprovalRules::default(), Some(error.diagnose())),
     };
     let look = Look { setup, catalog, selection, rules };
     let mut blocks = Blocks { catalog, selection, all: Vec::new() };
@@ -63,16 +59,16 @@ pub(crate) async fn examine(
 struct Blocks<'a> {
     catalog: &'a Catalog,
     selection: &'a Selection,
-    all: Vec<Examined>,
+    all: Vec<ExaminedPlugin>,
 }
 
 impl Blocks<'_> {
-    fn of(&mut self, name: Option<&str>) -> &mut Examined {
+    fn of(&mut self, name: Option<&str>) -> &mut ExaminedPlugin {
         let at = self.all.iter().position(|examined| examined.name.as_deref() == name).unwrap_or_else(|| {
             let found = name.and_then(|name| self.catalog.get(name));
             let problem = name.and_then(|name| self.catalog.problem_with(name));
             let folder = problem.and_then(|problem| problem.folder.as_ref()).map(|folder| folder.display().to_string());
-            self.all.push(Examined {
+            self.all.push(ExaminedPlugin {
                 name: name.map(str::to_owned),
                 source: found.map(|found| found.origin.to_string()).or(folder),
                 is_on: name.is_some_and(|name| is_on(name, self.selection)),
@@ -89,7 +85,7 @@ impl Blocks<'_> {
     }
 
     /// What is wrong goes before what is well.
-    fn done(mut self) -> Vec<Examined> {
+    fn done(mut self) -> Vec<ExaminedPlugin> {
         for examined in &mut self.all {
             examined.findings.sort_by_key(|finding| finding.severity);
         }
@@ -132,7 +128,7 @@ impl<'a> Look<'a> {
         for found in self.setup.installer().verify(self.catalog).unwrap_or_default() {
             let name = found.name.as_str();
             let runs = self.catalog.get(name).is_some_and(|found| found.code().is_ok());
-            let (why, fix) = (&found.detail, wording::fix(&found.fix));
+            let (why, fix) = (&found.detail, found.fix.clone());
             match found.state {
                 State::Missing => {
                     let finding =
@@ -140,7 +136,7 @@ impl<'a> Look<'a> {
                     blocks.add(Some(name), finding);
                 }
                 State::Altered if runs => {
-                    let fix = format!("`hermes plugins update {name}` brings what there is now from its source");
+                    let fix = Action::UpdatePlugin { plugin: name.to_owned() };
                     let finding = Finding::problem(Case::Rollback, "it cannot be rolled back", &found.detail, fix);
                     blocks.add(Some(name), finding);
                 }
@@ -156,12 +152,12 @@ impl<'a> Look<'a> {
 
     /// Names that the configuration selects and nobody bears.
     fn names(&self, blocks: &mut Blocks<'_>) {
-        for missing in missing(self.selection, self.catalog) {
+        for missing in missing_plugins(self.selection, self.catalog) {
             // A folder that cannot be used is told as such.
             if self.catalog.problem_with(&missing.name).is_none() {
-                let Missing { key, name, .. } = &missing;
+                let MissingPlugin { key, name, .. } = &missing;
                 let why = format!("{key} names `{name}`, and there is no such plugin");
-                blocks.add(Some(name), Finding::problem(Case::Unknown, "it is not there", why, missing.fix()));
+                blocks.add(Some(name), Finding::problem(Case::Unknown, "it does not exist", why, missing.fix()));
             }
         }
     }
@@ -170,22 +166,23 @@ impl<'a> Look<'a> {
     fn trial(&self, found: &Found, trial: &Trial) -> Vec<Finding> {
         let name = &found.manifest.name;
         let mut findings = Vec::new();
-        let start = |why: &str, fix: String| Finding::problem(Case::Start, "it does not start", why, fix);
+        let start = |why: &str, fix: Fix| Finding::problem(Case::Start, "it does not start", why, fix);
         match &trial.shown {
             Err(error) => {
-                let fix = format!("update it, or turn it off with `hermes plugins disable {name}`");
+                let fix = Fix::words("update it").or(Action::DisablePlugin { plugin: name.clone() });
                 findings.push(start(&error.cause.to_string(), fix));
             }
             // What it lacks for an answer may be a right, of which it has none here.
             Ok(Shown { has_started: true, .. }) if !found.permissions().is_empty() => {}
             Ok(Shown { complaint: Some(why), .. }) => {
-                findings.push(start(why, format!("set what it needs in `plugins.entries.{name}` of config.yaml")));
+                let fix = Fix::words(format!("set what it needs in `plugins.entries.{name}` of config.yaml"));
+                findings.push(start(why, fix));
             }
             Ok(_) => {}
         }
         findings.extend(trial.unexpanded.iter().map(|unexpanded| {
             let Diagnostic { what, why, fix, .. } = unexpanded.diagnose();
-            Finding::problem(Case::Variable, what, why, wording::fix(&fix))
+            Finding::problem(Case::Variable, what, why, fix)
         }));
         findings.extend(self.kind(name, trial));
         findings.extend(self.ungranted(found, trial.exports.tier()));
@@ -204,7 +201,7 @@ impl<'a> Look<'a> {
         };
         if let Some(key) = wrong {
             let why = format!("{key} names it, and it exports {}", names.join(", "));
-            let fix = format!("set {key} to a plugin of that kind; `hermes plugins list` shows what each is");
+            let fix = Fix::words(format!("set {key} to a plugin of that kind")).or(Action::ListPlugins);
             return Some(Finding::problem(Case::OtherKind, "it is not what it is selected for", why, fix));
         }
         if self.serves(name, exports) {
@@ -227,7 +224,7 @@ impl<'a> Look<'a> {
             },
             Role::Other => "plugins.enabled does not name it".to_owned(),
         };
-        Some(Finding::note(Case::Off, what, why, format!("`hermes plugins enable {name}` turns it on")))
+        Some(Finding::note(Case::Off, what, why, Action::EnablePlugin { plugin: name.to_owned() }))
     }
 
     /// Whether sessions have its tools: an engine or a provider that is not selected as such does not offer them.
@@ -247,7 +244,7 @@ impl<'a> Look<'a> {
         let lines: Vec<String> = rights.into_iter().chain(limits).collect();
         (!lines.is_empty()).then(|| {
             let why = format!("it asks for more than it was granted; denied is to {}", lines.join(", to "));
-            let fix = format!("`hermes plugins grant {name}` grants all of it, and with the names of rights some");
+            let fix = Action::GrantPlugin { plugin: name.clone() };
             Finding::note(Case::Permission, "it may not do all that it asks for", why, fix)
         })
     }
@@ -258,7 +255,7 @@ impl<'a> Look<'a> {
         let is_off = !is_on(name, self.selection);
         let mut findings = Vec::new();
         let mut told: Vec<&str> = Vec::new();
-        for wanted in variables::unset(manifest, &self.setup.environment) {
+        for wanted in unset_variables(manifest, &self.setup.environment) {
             let variable = wanted.name.as_str();
             let place = wanted.url.as_ref().map_or_else(String::new, |url| format!("; {url} tells where to get it"));
             let why = format!("it needs {variable}, which is not set");
@@ -290,13 +287,14 @@ impl<'a> Look<'a> {
         let record = match Record::read(self.setup.home.path(), name) {
             Ok(record) => record,
             Err(error) => {
-                let fix = "see that the files below `data` in the home can be read";
-                return Some(Finding::problem(Case::Unreadable, "how it fared cannot be told", error.to_string(), fix));
+                let fix = "check that the files below `data` in the home can be read";
+                return Some(Finding::problem(Case::Unreadable, "its record cannot be read", error.to_string(), fix));
             }
         };
-        let fix = format!(
-            "`hermes plugins logs {name}` and `hermes plugins info {name}` tell more; update it or turn it off"
-        );
+        let plugin = || name.to_owned();
+        let fix = Fix::from(Action::ReadPluginLog { plugin: plugin() })
+            .or(Action::UpdatePlugin { plugin: plugin() })
+            .or(Action::DisablePlugin { plugin: plugin() });
         if let Some(suspended) = &record.suspended {
             let failures = suspended.failures;
             let why = format!("it failed {failures} times in a row, the last: {}", mishap(&suspended.last));
@@ -325,10 +323,9 @@ impl<'a> Look<'a> {
                 let own = tool.schema.name.as_str();
                 let finding = if let Some(why) = left_out(tool, holders.get(own).copied()) {
                     let fix = match holders.get(own) {
-                        Some(holder) => {
-                            format!("turn one of them off, with `hermes plugins disable {name}` or `{holder}`")
-                        }
-                        None => "ask its author for a name that a model can call".to_owned(),
+                        Some(holder) => Fix::from(Action::DisablePlugin { plugin: name.to_owned() })
+                            .or(Action::DisablePlugin { plugin: (*holder).to_owned() }),
+                        None => Fix::words("ask its author for a name that a model can call"),
                     };
                     Finding::problem(Case::Tool, format!("its tool `{own}` is not offered"), why, fix)
                 } else {

@@ -1,0 +1,316 @@
+//! Checks of a home and of its plugins: what is wrong, why, and what to do. A check changes nothing.
+
+mod finding;
+mod logins;
+mod plugins;
+
+use std::path::Path;
+
+use hermes_config::{Config, Environment, redacted_text};
+use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice};
+use hermes_models::{Logins, Route, Source, WindowSource};
+use hermes_plugin_host::{Plugins, QUIETLY};
+use hermes_runtime::Compiler;
+use hermes_store::{Depth, Store};
+use serde::Serialize;
+
+pub use finding::{Case, ExaminedPlugin, Finding, Severity};
+pub use plugins::examine_plugins;
+
+use crate::figures::{counted, grouped};
+use crate::{CodeStorage, Home, ModelChoice, Setup};
+
+hermes_diagnostic::codes! {
+    /// The codes of failed checks.
+    pub mod codes {
+        HOME_IS_FILE = "doctor.home-is-file", Category::Configuration, "the home folder is a file";
+        DAMAGED_STORE = "doctor.damaged-store", Category::Store, "a check found damage in the database";
+    }
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Nothing is wrong.
+    Ok,
+    /// Something should be corrected.
+    Warn,
+    /// Something does not work.
+    Fail,
+}
+
+/// A check and its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The result.
+    pub outcome: Outcome,
+    /// What was checked, in a word.
+    pub subject: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What to do; empty if nothing is wrong.
+    pub fix: Fix,
+}
+
+impl Check {
+    fn ok(subject: &'static str, found: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Ok, subject, found: found.into(), fix: Fix::none() }
+    }
+
+    fn warn(subject: &'static str, found: impl Into<String>, fix: impl Into<Fix>) -> Self {
+        Self { outcome: Outcome::Warn, subject, found: found.into(), fix: fix.into() }
+    }
+
+    fn fail(subject: &'static str, failure: impl Into<Diagnostic>) -> Self {
+        let Diagnostic { what, why, fix, .. } = failure.into();
+        let fix = if fix.is_empty() { Action::Diagnose.into() } else { fix };
+        Self { outcome: Outcome::Fail, subject, found: format!("{what}: {why}"), fix }
+    }
+}
+
+/// Checks a home with everything in it. Plugins are compiled if they are not yet, which takes a while.
+pub async fn examine_home(home: &Home, choice: &ModelChoice, compiler: Compiler) -> Vec<Check> {
+    let (mut checks, setup) = examine_files(home, choice, compiler);
+    if let Some(setup) = setup {
+        checks.extend(session_plugins(&setup, choice).await);
+        checks.push(code(home));
+    }
+    checks
+}
+
+/// Checks everything but the plugins. Without a usable `config.yaml` there is no setup.
+fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<Check>, Option<Setup>) {
+    let mut checks = vec![folder(home)];
+    let environment = Environment::read(&home.dotenv());
+    checks.extend(dotenv(home, &environment));
+    let config = match Config::read(&home.config(), &environment) {
+        Ok(config) => config,
+        Err(failure) => {
+            // The home may belong to another program, so nothing else in it is opened.
+            checks.push(Check::fail("config", failure));
+            return (checks, None);
+        }
+    };
+    checks.extend(settings(&config));
+    let logins = Logins::new(home.auth());
+    let setup = Setup { home: home.clone(), environment, config, compiler, logins };
+    checks.extend(models(&setup, choice));
+    checks.extend(logins::examine(&setup));
+    checks.push(store(home));
+    (checks, Some(setup))
+}
+
+fn folder(home: &Home) -> Check {
+    let path = home.path();
+    if path.is_dir() {
+        return match open_to_others(path) {
+            Some(mode) => {
+                let found = format!("{} can be opened by others (mode {mode:o})", path.display());
+                Check::warn("home", found, format!("chmod 700 {}", path.display()))
+            }
+            None => Check::ok("home", path.display().to_string()),
+        };
+    }
+    if path.exists() {
+        let why = format!("{} is not a folder", path.display());
+        let fix = "set HERMES_HOME to a folder";
+        return Check::fail("home", Diagnostic::new(codes::HOME_IS_FILE, "the home folder cannot be used", why, fix));
+    }
+    Check::ok("home", format!("{} does not exist yet; the first message creates it", path.display()))
+}
+
+fn dotenv(home: &Home, environment: &Environment) -> Vec<Check> {
+    let file = home.dotenv();
+    let mut checks: Vec<Check> = environment
+        .warnings()
+        .iter()
+        .map(|warning| Check::warn(".env", warning, "write lines as NAME=VALUE"))
+        .collect();
+    if let Some(mode) = open_to_others(&file) {
+        let found = format!("{} holds keys and can be read by others (mode {mode:o})", file.display());
+        checks.push(Check::warn(".env", found, format!("chmod 600 {}", file.display())));
+    }
+    if checks.is_empty() && file.exists() {
+        checks.push(Check::ok(".env", file.display().to_string()));
+    }
+    checks
+}
+
+fn settings(config: &Config) -> Vec<Check> {
+    let mut checks: Vec<Check> = config
+        .warnings()
+        .iter()
+        .map(|warning| Check::warn("config", warning, "correct or remove it; docs/configuration.md lists all keys"))
+        .collect();
+    if let Some(mode) = open_to_others(config.file()).filter(|_| config.holds_keys()) {
+        let found = format!("{} holds a key and can be read by others (mode {mode:o})", config.file().display());
+        checks.push(Check::warn("config", found, format!("chmod 600 {}", config.file().display())));
+    }
+    if checks.is_empty() {
+        let there = if config.exists() { "" } else { " does not exist, so the defaults apply" };
+        checks.push(Check::ok("config", format!("{}{there}", config.file().display())));
+    }
+    checks
+}
+
+/// The session's model, and those of other tasks.
+fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
+    match setup.route(choice) {
+        Ok(session) => route(&session).into_iter().chain(auxiliary(setup, &session)).collect(),
+        Err(failure) => vec![Check::fail("model", failure)],
+    }
+}
+
+fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
+    const SUBJECT: &str = "auxiliary";
+    let auxiliary = match setup.auxiliary(session) {
+        Ok(auxiliary) => auxiliary,
+        Err(failure) => return vec![Check::fail(SUBJECT, failure)],
+    };
+    let mut checks = Vec::new();
+    for task in &auxiliary.tasks {
+        let served = task.candidates.iter().map(|candidate| match candidate.is_session {
+            true => "the session's model".to_owned(),
+            false => described(&candidate.route),
+        });
+        let served: Vec<String> = served.collect();
+        let served = if served.is_empty() { "no model".to_owned() } else { served.join("; then ") };
+        let found = format!("{}: {served}", task.name);
+        checks.push(match &task.missing {
+            None => Check::ok(SUBJECT, found),
+            Some(missing) => Check::warn(SUBJECT, format!("{found}; {missing}"), missing.diagnose().fix),
+        });
+    }
+    checks.extend(auxiliary.notices.into_iter().map(|Notice { text, fix }| {
+        let fix = if fix.is_empty() { Fix::words("correct its section") } else { fix };
+        Check::warn(SUBJECT, text, fix)
+    }));
+    checks
+}
+
+fn route(route: &Route) -> Vec<Check> {
+    let found = described(route);
+    let mut checks = vec![match route.source {
+        Source::Nothing => Check::warn(
+            "model",
+            found,
+            "set model.provider and model.default, or the key of a provider, to talk to a model",
+        ),
+        _ if route.window_source == WindowSource::Assumed => {
+            Check::warn("model", found, "set model.context_length: the model is in no table")
+        }
+        _ => Check::ok("model", found),
+    }];
+    checks.extend(route.notes.iter().map(|note| Check::warn("model", note, "remove what is not meant for this model")));
+    checks
+}
+
+fn described(route: &Route) -> String {
+    let window = grouped(route.model.context_length.into());
+    if route.is_offline() {
+        return format!("the built-in `offline` partner answers ({}), with a window of {window} tokens", route.source);
+    }
+    let url = route.base_url.as_ref().map(|url| redacted_text(url.as_str())).unwrap_or_default();
+    let key = match (&route.credential, &route.key_source) {
+        (Some(credential), Some(source)) => format!("{credential} from {source}"),
+        (Some(credential), None) => credential.to_string(),
+        (None, _) => "no key".to_owned(),
+    };
+    let assumed = match route.window_source {
+        WindowSource::Assumed => ", assumed",
+        WindowSource::Session => ", as the session's",
+        _ => "",
+    };
+    let (provider, name) = (&route.model.provider, &route.model.name);
+    format!("{name} of {provider} at {url} (from {}), {key}, window of {window} tokens{assumed}", route.source)
+}
+
+fn store(home: &Home) -> Check {
+    let looked = Store::open_read_only(home.path()).and_then(|store| match store {
+        None => Ok(None),
+        Some(store) => store.check(Depth::Quick).map(|health| Some((store.path().to_owned(), health))),
+    });
+    match looked {
+        Ok(None) => Check::ok("store", "no conversations yet"),
+        Ok(Some((path, health))) if !health.problems.is_empty() => {
+            let why = format!("{}: {}", path.display(), health.problems.join("; "));
+            let what = "the store is damaged";
+            Check::fail("store", Diagnostic::new(codes::DAMAGED_STORE, what, why, Action::RepairStore))
+        }
+        Ok(Some((path, health))) => {
+            let count = counted(health.sessions, "session");
+            match open_to_others(&path) {
+                Some(mode) => Check::warn(
+                    "store",
+                    format!("{} can be read by others (mode {mode:o})", path.display()),
+                    format!("chmod 600 {}", path.display()),
+                ),
+                None => Check::ok("store", format!("{} with {count}", path.display())),
+            }
+        }
+        Err(error) => Check::fail("store", error),
+    }
+}
+
+/// The problems of plugins, and whether a session has the plugins that it needs.
+async fn session_plugins(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
+    const SUBJECT: &str = "plugins";
+    let code = match CodeStorage::of(&setup.home) {
+        Ok(code) => code,
+        Err(failure) => return vec![Check::fail(SUBJECT, failure)],
+    };
+    let runtime = code.runtime(&setup.home, setup.compiler.clone());
+    let (catalog, selection) = (setup.catalog(), setup.selection(choice));
+    let selected = Plugins::select(&runtime, &catalog, &selection, QUIETLY);
+    let stops = selected.is_err();
+    let mut checks = vec![match selected {
+        Ok(plugins) => Check::ok(SUBJECT, format!("on: {}", plugins.names().join(", "))),
+        Err(error) => Check::fail(SUBJECT, error),
+    }];
+    for ExaminedPlugin { name, findings, .. } in examine_plugins(setup, &catalog, &selection, &runtime).await {
+        let needed =
+            name.as_ref().is_some_and(|name| *name == selection.engine || selection.memory.as_ref() == Some(name));
+        if stops && needed {
+            // The failed check above reports it.
+            continue;
+        }
+        let about = name.map_or_else(String::new, |name| format!("`{name}`: "));
+        let problems = findings.into_iter().filter(Finding::is_problem);
+        let warning = |found: Finding| {
+            let Finding { what, why, fix, .. } = found;
+            Check::warn(SUBJECT, format!("{about}{what}: {why}"), fix)
+        };
+        checks.extend(problems.map(warning));
+    }
+    checks
+}
+
+fn code(home: &Home) -> Check {
+    let folder = home.code();
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        return Check::ok("cache", "no compiled plugins yet; the first session compiles them");
+    };
+    if let Some(mode) = open_to_others(&folder) {
+        let found = format!("{} can be opened by others (mode {mode:o}), so it is not used", folder.display());
+        return Check::warn("cache", found, format!("chmod 700 {}", folder.display()));
+    }
+    let bytes: u64 = entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum();
+    Check::ok("cache", format!("{} with {} KiB of compiled plugins", folder.display(), grouped(bytes >> 10)))
+}
+
+/// The mode of a file that others than its owner may use.
+#[cfg(unix)]
+fn open_to_others(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &Path) -> Option<u32> {
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn checks(home: &Path) -> Vec<Check> {
+    examine_files(&Home::at(home), &ModelChoice::default(), Compiler::InProcess).0
+}
+
+fn outcomes(checks: &[Check], subject: &str) -> Vec<Outcome> {
+    checks.iter().filter(|check| check.subject == subject).map(|check| check.outcome).collect()
+}
+
+#[test]
+fn a_new_home_has_nothing_wrong_and_is_not_created() {
+    let root = tempfile::tempdir().unwrap();
+    let home = root.path().join("home");
+    let checks = checks(&home);
+    for subject in ["home", "config", "store"] {
+        assert_eq!(outcomes(&checks, subject), [Outcome::Ok], "{subject}: {checks:?}");
+    }
+    assert_eq!(code(&Home::at(&home)).outcome, Outcome::Ok);
+    assert!(!home.exists());
+}
+
+#[test]
+fn nothing_in_the_home_of_another_program_is_opened() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("config.yaml"), "_config_version: 33\n").unwrap();
+    let checks = checks(root.path());
+    assert_eq!(outcomes(&checks, "config"), [Outcome::Fail]);
+    assert!(outcomes(&checks, "store").is_empty() && outcomes(&checks, "model").is_empty());
+    assert!(checks.last().unwrap().fix.to_string().contains("HERMES_HOME"));
+}
+
+#[test]
+fn every_failed_check_has_a_cause_and_a_remedy() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("home"), "a file").unwrap();
+    let check = folder(&Home::at(&root.path().join("home")));
+    assert_eq!(check.outcome, Outcome::Fail);
+    assert!(check.found.contains("is not a folder") && !check.fix.is_empty(), "{check:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn keys_and_tokens_that_others_can_read_are_reported() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in [(".env", "OPENAI_API_KEY=sk-0123456789abcdefghij\n"), ("auth.json", "{\"logins\": {}}")] {
+        let file = root.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let checks = checks(root.path());
+    assert_eq!(outcomes(&checks, ".env"), [Outcome::Warn]);
+    assert_eq!(outcomes(&checks, "auth.json"), [Outcome::Warn]);
+    assert!(!format!("{checks:?}").contains("0123456789"));
+    let mode = std::fs::metadata(root.path().join("auth.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o644, "a check changes nothing");
+}
+
+#[test]
+fn logins_that_give_no_token_are_reported_without_their_tokens() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("auth.json");
+    let login = |refresh: &str, expires: u64| {
+        serde_json::json!({
+            "token_url": "https://login.example.com/token", "client_id": "hermes", "refresh_token": refresh,
+            "access_token": "secret-access", "expires_at": expires,
+        })
+    };
+    let logins = serde_json::json!({"logins": {
+        "expired": login("", 1), "good": login("secret-refresh", u64::MAX), "incomplete": {"client_id": "hermes"},
+        "renewed": login("secret-refresh", 1),
+    }});
+    hermes_private_files::write_atomically(&file, logins.to_string().as_bytes()).unwrap();
+    std::fs::write(root.path().join("config.yaml"), "model: {auth: absent, base_url: 'http://gate/v1', default: m}\n")
+        .unwrap();
+    let found = checks(root.path());
+    let expected = [Outcome::Warn, Outcome::Warn, Outcome::Ok, Outcome::Warn, Outcome::Ok];
+    assert_eq!(outcomes(&found, "auth.json"), expected, "{found:?}");
+    assert!(!format!("{found:?}").contains("secret-"), "{found:?}");
+    hermes_private_files::write_atomically(&file, b"{\"logins\": {\"a\": secret-x}}").unwrap();
+    let found = checks(root.path());
+    assert_eq!(outcomes(&found, "auth.json"), [Outcome::Warn]);
+    let shown = format!("{found:?}");
+    assert!(shown.contains("not valid JSON") && !shown.contains("secret-"), "{shown}");
+}

@@ -1,0 +1,83 @@
+//! Changes of the installed plugins: install, update, roll back, remove, grant, revoke.
+//!
+//! Each operation is a function that returns a report. What it needs to know from the user it asks through [`Consent`];
+//! nothing is printed here.
+
+mod grants;
+mod installation;
+mod removal;
+mod update;
+mod variables;
+
+use std::path::Path;
+
+use hermes_install::InstallError;
+use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, RequiredVariable};
+
+pub use grants::{GrantReport, GrantRequest, RevokeReport, RightsRequest, grant, revoke};
+pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
+pub use removal::{RemovalReport, remove};
+pub use update::{installed_names, prepare_update, roll_back, update};
+pub use variables::keep_variables;
+
+/// Rights and limits of a plugin.
+pub type Granted = (Permissions, LimitSet);
+
+/// Answers the questions of an operation. A front end asks its user, or answers from options.
+///
+/// Consent covers only what was presented before the answer. A method fails if nobody can be asked; the operation then
+/// changes nothing.
+pub trait Consent {
+    /// The error of the front end.
+    type Error: From<crate::AppError>;
+
+    /// Presents a plugin before the questions about it. `leaves_native` if its earlier version runs as a native library and
+    /// this one would not.
+    fn present(&self, manifest: &Manifest, pin: &Pin, leaves_native: bool);
+
+    /// Decides whether a changed publisher's key is accepted. The error describes the change, and an implementation that
+    /// refuses returns it.
+    fn accept_key(&self, changed: InstallError) -> Result<(), Self::Error>;
+
+    /// Decides what a plugin is granted; none if the user declines.
+    fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Self::Error>;
+
+    /// Decides whether the data of a plugin is removed with it.
+    fn purge(&self, data: &Path) -> Result<bool, Self::Error>;
+
+    /// Asks for the values of unset variables. Variables without a value are left out.
+    fn variables(&self, unset: &[&RequiredVariable]) -> Result<Vec<(String, String)>, Self::Error>;
+}
+
+/// The operation that needs consent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A first installation.
+    Install,
+    /// Another version of an installed plugin.
+    Update,
+    /// An installation of what `plugins.lock` pins.
+    Pinned,
+    /// Rights of an installed plugin.
+    Grant,
+}
+
+/// Rights and limits that need consent.
+#[derive(Debug)]
+pub struct Offer<'a> {
+    /// The operation.
+    pub purpose: Purpose,
+    /// The rights to consent to: for an update, those beyond the granted ones.
+    pub rights: &'a Permissions,
+    /// The limits to consent to.
+    pub limits: &'a LimitSet,
+    /// Everything that the plugin asks for.
+    pub manifest: &'a Manifest,
+    /// What the plugin gets if the user agrees.
+    pub on_yes: Granted,
+    /// Whether the user consented to all of it before, so that no question is needed.
+    pub is_covered: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! Installation: from a source to a plugin that may run.
+
+use hermes_install::{Installer, Prepared, Progress, Source, State, Wanted};
+use hermes_plugin_host::rehearsal::Shown;
+use hermes_plugin_host::{Entry, LimitSet, RequiredVariable};
+use serde_json::json;
+
+use super::{Consent, Granted, Offer, Purpose, keep_variables};
+use crate::plugins::unset_variables;
+use crate::{AppError, ModelChoice, Reporter, Setup};
+
+/// What to install.
+#[derive(Debug, Clone)]
+pub struct InstallRequest {
+    /// The source.
+    pub wanted: Wanted,
+    /// Whether it may replace a plugin of its name from another source.
+    pub replace: bool,
+    /// Whether its native library runs instead of its component.
+    pub native: bool,
+}
+
+/// The end of an installation or an update.
+#[derive(Debug)]
+pub enum InstallReport {
+    /// Exactly this is installed already.
+    Unchanged {
+        /// The plugin.
+        name: String,
+        /// Its version.
+        version: String,
+    },
+    /// The user declined.
+    Declined,
+    /// It is installed.
+    Installed {
+        /// The plugin.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Whether an earlier version was installed.
+        is_update: bool,
+        /// What it showed when it was started once.
+        shown: Box<Shown>,
+    },
+}
+
+/// Installs a plugin.
+///
+/// # Errors
+///
+/// When the plugin cannot be fetched or does not work here, or when nobody can be asked.
+pub async fn install<C: Consent>(
+    request: &InstallRequest,
+    setup: &Setup,
+    consent: &C,
+    reporter: &dyn Reporter,
+) -> Result<InstallReport, C::Error> {
+    let installer = setup.installer();
+    let mut prepared = prepare(&installer, &request.wanted, reporter).await?;
+    if !request.replace {
+        prepared.same_source().map_err(AppError::from)?;
+    }
+    settle(&installer, &mut prepared, request.native, setup, consent, reporter).await
+}
+
+/// Fetches a plugin to the stage.
+pub(super) async fn prepare(
+    installer: &Installer,
+    wanted: &Wanted,
+    reporter: &dyn Reporter,
+) -> Result<Prepared, AppError> {
+    let prepared = installer.prepare(wanted, &Downloads(reporter)).await;
+    reporter.compiled();
+    Ok(prepared?)
+}
+
+/// Presents the plugin on the stage, asks, starts it once and commits. A first installation and an update end here.
+pub(super) async fn settle<C: Consent>(
+    installer: &Installer,
+    prepared: &mut Prepared,
+    native: bool,
+    setup: &Setup,
+    consent: &C,
+    reporter: &dyn Reporter,
+) -> Result<InstallReport, C::Error> {
+    if native {
+        prepared.as_native().map_err(AppError::from)?;
+    }
+    let prepared = &*prepared;
+    let (name, version) = (prepared.manifest.name.clone(), prepared.pin.version.to_string());
+    let is_update = prepared.before.as_ref().is_some_and(|before| before.pin.granted.is_some());
+    if prepared.is_installed() && is_update {
+        return Ok(InstallReport::Unchanged { name, version });
+    }
+    prepared.can_run().map_err(AppError::from)?;
+    consent.present(&prepared.manifest, &prepared.pin, prepared.leaves_native());
+    if let Err(changed) = prepared.same_key() {
+        consent.accept_key(changed)?;
+    }
+    let (wider, limits) = (prepared.widening(), prepared.wider_limits());
+    let is_covered = is_update && wider.is_empty() && limits.is_empty() && !prepared.pin.native;
+    let offer = Offer {
+        purpose: if is_update { Purpose::Update } else { Purpose::Install },
+        rights: &wider,
+        limits: &limits,
+        manifest: &prepared.manifest,
+        on_yes: prepared.granted(!is_covered),
+        is_covered,
+    };
+    let Some((granted, limits)) = consent.rights(&offer)? else { return Ok(InstallReport::Declined) };
+    let shown = rehearse(prepared, &limits, setup, reporter).await?;
+    let unset: Vec<&RequiredVariable> = unset_variables(&prepared.manifest, &setup.environment).collect();
+    let values = if unset.is_empty() { Vec::new() } else { consent.variables(&unset)? };
+    let entry = installer.commit(prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
+    keep_variables(&setup.home.dotenv(), &values)?;
+    let version = entry.pin.version.to_string();
+    Ok(InstallReport::Installed { name, version, is_update: prepared.before.is_some(), shown: Box::new(shown) })
+}
+
+/// Compiles the plugin, which may take a while, and starts it once.
+async fn rehearse(
+    prepared: &Prepared,
+    limits: &LimitSet,
+    setup: &Setup,
+    reporter: &dyn Reporter,
+) -> Result<Shown, AppError> {
+    let name = &prepared.manifest.name;
+    let nothing = json!({});
+    let entries = setup.selection(&ModelChoice::default()).entries;
+    let runtime = setup.runtime();
+    let loaded = prepared.load(&runtime, &|elapsed| reporter.compiling(name, elapsed));
+    reporter.compiled();
+    let loaded = loaded?;
+    reporter.note(&format!("starting `{name}` once, without any right"));
+    Ok(prepared.rehearse(loaded, limits, entries.get(name).unwrap_or(&nothing)).await?)
+}
+
+/// The plugins of `plugins.lock`.
+#[derive(Debug)]
+pub struct PinnedPlugins {
+    /// Those that are missing or changed.
+    pub wanted: Vec<(String, Entry)>,
+    /// How many there are in all.
+    pub count: usize,
+}
+
+/// Compares the installed plugins with `plugins.lock`.
+///
+/// # Errors
+///
+/// When the lock cannot be read.
+pub fn pinned_plugins(setup: &Setup) -> Result<PinnedPlugins, AppError> {
+    let installer = setup.installer();
+    let findings = installer.verify(&setup.catalog())?;
+    let lock = installer.lock()?;
+    let count = lock.plugins.len();
+    let is_wanted = |name: &str| {
+        findings.iter().any(|found| found.name == name && matches!(found.state, State::Missing | State::Altered))
+    };
+    Ok(PinnedPlugins { wanted: lock.plugins.into_iter().filter(|(name, _)| is_wanted(name)).collect(), count })
+}
+
+/// Installs a plugin exactly as `plugins.lock` pins it. False if the user declined.
+///
+/// # Errors
+///
+/// When the source does not have the pinned plugin any more, or when nobody can be asked.
+pub async fn install_pinned<C: Consent>(
+    name: &str,
+    entry: &Entry,
+    insecure: bool,
+    setup: &Setup,
+    consent: &C,
+    reporter: &dyn Reporter,
+) -> Result<bool, C::Error> {
+    let installer = setup.installer();
+    let pin = &entry.pin;
+    let mut source = Source::parse(&pin.source, setup.home.path()).map_err(AppError::from)?;
+    // The commit or digest that the source meant then, not what it means now.
+    match (&mut source, &pin.resolved) {
+        (Source::Git(repository), Some(commit)) => repository.reference = Some(commit.clone()),
+        (Source::Oci(image), Some(digest)) => image.reference.clone_from(digest),
+        _ => {}
+    }
+    let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: pin.signer.clone() };
+    let mut prepared = prepare(&installer, &wanted, reporter).await?;
+    prepared.is_pinned(pin).map_err(AppError::from)?;
+    prepared.pin.source.clone_from(&pin.source);
+    if pin.native {
+        prepared.as_native().map_err(AppError::from)?;
+    }
+    let granted: Granted = (pin.granted.clone().unwrap_or_default(), pin.limits.clone());
+    consent.present(&prepared.manifest, &prepared.pin, false);
+    let offer = Offer {
+        purpose: Purpose::Pinned,
+        rights: &prepared.manifest.permissions.within(&granted.0),
+        limits: &pin.limits,
+        manifest: &prepared.manifest,
+        on_yes: granted,
+        is_covered: false,
+    };
+    let Some((granted, limits)) = consent.rights(&offer)? else { return Ok(false) };
+    rehearse(&prepared, &limits, setup, reporter).await?;
+    installer.commit(&prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
+    Ok(true)
+}
+
+/// Passes the progress of downloads on.
+struct Downloads<'a>(&'a dyn Reporter);
+
+impl Progress for Downloads<'_> {
+    fn step(&self, what: &str) {
+        self.0.note(what);
+    }
+
+    fn bytes(&self, done: u64, all: Option<u64>) {
+        self.0.bytes(done, all);
+    }
+}

@@ -1,0 +1,119 @@
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::fs;
+
+use hermes_runtime::Compiler;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{AppError, Home, Setup};
+
+/// Answers every question in the same way, and keeps what it was asked.
+struct Answers {
+    yes: bool,
+    asked: RefCell<Vec<String>>,
+}
+
+impl Answers {
+    fn new(yes: bool) -> Self {
+        Self { yes, asked: RefCell::default() }
+    }
+}
+
+impl Consent for Answers {
+    type Error = AppError;
+
+    fn present(&self, manifest: &Manifest, _: &Pin, _: bool) {
+        self.asked.borrow_mut().push(format!("present {}", manifest.name));
+    }
+
+    fn accept_key(&self, changed: InstallError) -> Result<(), AppError> {
+        Err(changed.into())
+    }
+
+    fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, AppError> {
+        self.asked.borrow_mut().push(format!("{:?}: {}", offer.purpose, offer.rights.lines().join(", ")));
+        Ok(self.yes.then(|| offer.on_yes.clone()))
+    }
+
+    fn purge(&self, _: &Path) -> Result<bool, AppError> {
+        self.asked.borrow_mut().push("purge".to_owned());
+        Ok(self.yes)
+    }
+
+    fn variables(&self, _: &[&RequiredVariable]) -> Result<Vec<(String, String)>, AppError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A home with a plugin that was put there by hand.
+fn home() -> (TempDir, Setup) {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("plugins/tools/mine");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("plugin.yaml"), "name: mine\nversion: 1.2.0\npermissions: {history: true, sql: true}\n")
+        .unwrap();
+    fs::write(folder.join("mine.wasm"), "code").unwrap();
+    fs::write(root.path().join("config.yaml"), "plugins:\n  enabled: [mine]\n").unwrap();
+    let setup = Setup::read(Home::at(root.path()), Compiler::InProcess).unwrap();
+    setup.own().unwrap();
+    (root, setup)
+}
+
+fn request(rights: RightsRequest) -> GrantRequest {
+    GrantRequest { name: "mine".to_owned(), rights, native: false }
+}
+
+#[test]
+fn a_plugin_gets_only_the_rights_that_were_presented_and_accepted() {
+    let (_root, setup) = home();
+    let no = Answers::new(false);
+    assert_eq!(grant(&request(RightsRequest::All), &setup, &no).unwrap(), GrantReport::Declined);
+    assert!(setup.installer().entry("mine").is_err(), "a declined grant changes nothing");
+
+    let yes = Answers::new(true);
+    let named = RightsRequest::Named(vec!["history".to_owned()]);
+    let granted = grant(&request(named), &setup, &yes).unwrap();
+    assert_eq!(granted, GrantReport::Granted { version: "1.2.0".to_owned() });
+    assert_eq!(*yes.asked.borrow(), ["present mine", "Grant: read and search your conversations"]);
+    let rights = setup.installer().entry("mine").unwrap().pin.granted.unwrap();
+    assert!(rights.history && !rights.sql);
+
+    let unknown = grant(&request(RightsRequest::Named(vec!["http".to_owned()])), &setup, &yes).unwrap_err();
+    assert!(matches!(unknown, AppError::Install(InstallError::NotAsked { .. })), "{unknown}");
+}
+
+#[test]
+fn a_revocation_reports_the_rights_that_are_left() {
+    let (_root, setup) = home();
+    grant(&request(RightsRequest::All), &setup, &Answers::new(true)).unwrap();
+    let left = revoke("mine", &["sql".to_owned()], &setup).unwrap();
+    assert!(matches!(&left, RevokeReport::Left(left) if left.history && !left.sql), "{left:?}");
+    assert_eq!(revoke("mine", &[], &setup).unwrap(), RevokeReport::MayNotRun);
+}
+
+#[test]
+fn a_removal_takes_the_configuration_along_and_asks_about_data() {
+    let (root, setup) = home();
+    grant(&request(RightsRequest::All), &setup, &Answers::new(true)).unwrap();
+    let data = root.path().join("data/mine");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("notes"), "kept").unwrap();
+    let keeps = Answers::new(false);
+    let report = remove("mine", &setup, &keeps).unwrap();
+    assert_eq!(report, RemovalReport { was_configured: true, data: Some(data) });
+    assert_eq!(*keeps.asked.borrow(), ["purge"]);
+    assert!(!root.path().join("plugins/tools/mine").exists());
+    assert!(!fs::read_to_string(root.path().join("config.yaml")).unwrap().contains("mine"));
+    assert!(matches!(remove("mine", &setup, &keeps), Err(AppError::Install(InstallError::Unknown { .. }))));
+}
+
+#[tokio::test]
+async fn a_plugin_without_a_source_cannot_be_updated() {
+    let (_root, setup) = home();
+    grant(&request(RightsRequest::All), &setup, &Answers::new(true)).unwrap();
+    assert_eq!(installed_names(None, &setup).unwrap(), ["mine"]);
+    let error = prepare_update("mine", false, &setup, &crate::Quiet).await.err().unwrap();
+    assert!(matches!(error, AppError::NoSource { .. }), "{error}");
+}

@@ -1,0 +1,76 @@
+//! Updates from the source of an installed plugin, and rollbacks to its kept version.
+
+use hermes_install::{Prepared, Source, Wanted};
+use hermes_plugin_host::Entry;
+
+use super::installation::{prepare, settle};
+use super::{Consent, InstallReport};
+use crate::{AppError, Reporter, Setup};
+
+/// The names of the installed plugins, or this one if it is installed.
+///
+/// # Errors
+///
+/// When the plugin is not installed, or the lock cannot be read.
+pub fn installed_names(name: Option<&str>, setup: &Setup) -> Result<Vec<String>, AppError> {
+    let installer = setup.installer();
+    installer.recover(&|_| ())?;
+    match name {
+        Some(name) => {
+            installer.entry(name)?;
+            Ok(vec![name.to_owned()])
+        }
+        None => Ok(installer.lock()?.plugins.into_keys().collect()),
+    }
+}
+
+/// Fetches the current version of an installed plugin from its source. Nothing is changed yet.
+///
+/// # Errors
+///
+/// When the plugin has no source, or the source does not have it any more.
+pub async fn prepare_update(
+    name: &str,
+    insecure: bool,
+    setup: &Setup,
+    reporter: &dyn Reporter,
+) -> Result<Prepared, AppError> {
+    let installer = setup.installer();
+    let before = installer.entry(name)?;
+    let source = Source::parse(&before.pin.source, setup.home.path())?;
+    if let Source::Folder(folder) = &source
+        && *folder == installer.folder(&before)
+    {
+        return Err(AppError::NoSource { name: name.to_owned(), folder: folder.clone() });
+    }
+    let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: None };
+    let prepared = prepare(&installer, &wanted, reporter).await?;
+    if prepared.manifest.name != name {
+        return Err(AppError::Renamed { name: name.to_owned(), now: prepared.manifest.name.clone() });
+    }
+    Ok(prepared)
+}
+
+/// Installs a prepared update.
+///
+/// # Errors
+///
+/// When the new version does not work here, or when nobody can be asked.
+pub async fn update<C: Consent>(
+    mut prepared: Prepared,
+    native: bool,
+    setup: &Setup,
+    consent: &C,
+    reporter: &dyn Reporter,
+) -> Result<InstallReport, C::Error> {
+    settle(&setup.installer(), &mut prepared, native, setup, consent, reporter).await
+}
+
+/// Goes back to the kept version of a plugin.
+///
+/// # Errors
+///
+/// When no earlier version was kept.
+pub fn roll_back(name: &str, setup: &Setup) -> Result<Entry, AppError> {
+    Ok(setup.installer().roll_back(name, &|_| ())?)
+}
