@@ -15,7 +15,8 @@ use hermes_store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// `config.yaml` cannot be used or changed.
-    #[error(transparent)]
+    // The diagnostic's own text would repeat what failed and what to do.
+    #[error("{}", .0.why)]
     Config(#[from] Diagnostic),
     /// The database.
     #[error(transparent)]

@@ -313,4 +313,11 @@ mod tests {
         let failure = setup("model: some-model\n").route(&ModelChoice::default()).unwrap_err();
         assert!(matches!(failure, AppError::Resolve(_)), "{failure}");
     }
+
+    #[test]
+    fn an_error_of_the_configuration_names_each_part_once() {
+        let refused = Config::parse("model: 5\n", Path::new("/h/config.yaml"), &|_| None).unwrap_err();
+        let shown = hermes_diagnostic::Diagnose::diagnose(&AppError::from(refused.clone()));
+        assert_eq!(shown, refused);
+    }
 }
