@@ -137,7 +137,7 @@ fn margins_comments_marks_and_line_ends_stay_as_they_are() {
 }
 
 #[test]
-fn what_a_change_cannot_reach_is_told_with_what_to_write() {
+fn an_impossible_change_says_what_to_write_by_hand() {
     let failure = edit("plugins: [a]\n").set("plugins.entries.dice", &json!({"sides": 6})).unwrap_err();
     let told = format!("{failure:?}");
     assert!(told.contains("plugins.entries.dice") && told.contains("sides"), "{told}");
