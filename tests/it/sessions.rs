@@ -1,6 +1,7 @@
 //! Turns, crashes, resuming, branching, pictures, and the sessions of older versions.
 
 mod branches;
+mod commands;
 mod crash;
 mod damaged;
 mod logins;

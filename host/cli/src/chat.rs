@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hermes_agent::{Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd};
+use hermes_agent::{Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd};
+use hermes_conversation::{Message, Role};
 
 use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
@@ -151,7 +152,7 @@ impl Chat {
             Some(Slash::Exit) => return Next::Leave,
             Some(Slash::Help) => {
                 for (name, meaning) in NAMES {
-                    self.screen.line(Tone::Plain, &format!("{name:<10} {meaning}"));
+                    self.screen.line(Tone::Plain, &format!("{name:<16} {meaning}"));
                 }
                 self.screen.line(Tone::Faint, "a backslash at the end of a line asks for the next one");
             }
@@ -171,6 +172,14 @@ impl Chat {
             },
             Some(Slash::Compress { preview: false, focus }) => self.compress(focus).await,
             Some(Slash::Compress { preview: true, focus }) => self.preview(focus).await,
+            Some(Slash::Rewind { turns }) => self.rewind(turns).await,
+            Some(Slash::Branch) => self.branch().await,
+            Some(Slash::Model(Some(model))) => self.switch(Command::ChooseModel { model }).await,
+            Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
+            Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
+            Some(Slash::Misused { usage }) => {
+                self.console.warning(&format!("the command is used as `{usage}`; nothing was done"));
+            }
             Some(Slash::Unknown { name, nearest }) => {
                 let near = nearest.map_or_else(
                     || "/help lists those that there are".to_owned(),
@@ -238,6 +247,79 @@ impl Chat {
             }
             Ok(_) => {}
             Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    /// Takes back the newest turns, so many as are named.
+    async fn rewind(&mut self, turns: usize) {
+        let Some(to) = self.message_of_user(turns).await else { return };
+        match self.front.send(Command::Rewind { to: to.id }, &mut self.screen).await {
+            Ok(_) => {
+                let said = text::line(to.told().lines().next().unwrap_or_default());
+                self.screen.line(Tone::Faint, &format!("took back `{said}` and everything after it"));
+                self.show_status().await;
+            }
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    /// The message with which the last so many turns begin. Without one, the user reads why.
+    async fn message_of_user(&mut self, turns: usize) -> Option<Message> {
+        let Some(session) = self.front.session().session() else {
+            self.console.warning("nothing was said yet, so there is nothing to take back");
+            return None;
+        };
+        let launcher = Arc::clone(&self.launcher);
+        let read = tokio::task::spawn_blocking(move || launcher.store().conversation(&session));
+        let messages = match read.await {
+            Ok(Ok(messages)) => messages,
+            Ok(Err(error)) => {
+                self.fail(&error.into());
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let of_user: Vec<Message> = messages.into_iter().filter(|message| message.role == Role::User).collect();
+        let known = of_user.len();
+        let found = of_user.into_iter().rev().nth(turns - 1);
+        if found.is_none() {
+            let known = text::counted(known as u64, "turn");
+            self.console.warning(&format!("the conversation has {known}; nothing was taken back"));
+        }
+        found
+    }
+
+    /// Continues in a copy of the conversation.
+    async fn branch(&mut self) {
+        let child = match self.front.send(Command::Branch { through: None }, &mut self.screen).await {
+            Ok(Accepted { child: Some(child) }) => child,
+            Ok(Accepted { child: None }) => return,
+            Err(error) => return self.fail(&error.into()),
+        };
+        let before = self.front.session().session();
+        match self.launcher.begin(Begin::Resume(child.clone()), SessionRules::SINGLE).await {
+            Ok(session) => {
+                self.close().await;
+                self.front = FrontEnd::new(session);
+                let before = before.map(|before| format!("; `hermes --resume {before}` opens the other one"));
+                let before = before.unwrap_or_default();
+                self.screen.line(Tone::Faint, &format!("this is now the session {child}{before}"));
+            }
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    /// Another model or another engine.
+    async fn switch(&mut self, command: Command) {
+        match self.front.send(command, &mut self.screen).await {
+            Ok(_) => self.show_status().await,
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    async fn show_status(&mut self) {
+        if let Ok(status) = self.front.session().status().await {
+            self.screen.line(Tone::Faint, &status::line(&status));
         }
     }
 

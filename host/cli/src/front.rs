@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermes_agent::approval::{Decision, Question};
-use hermes_agent::{Command, CommandError, Event, EventKind, Query, QuestionId, SessionHandle, Subscription};
+use hermes_agent::{Accepted, Command, CommandError, Event, EventKind, Query, QuestionId, SessionHandle, Subscription};
 
 use crate::approval::AtTerminal;
 use crate::screen::Screen;
@@ -81,6 +82,16 @@ impl FrontEnd {
                 _ => {}
             }
         }
+    }
+
+    /// Sends a command that is carried out before it is accepted, and shows what it caused.
+    pub(crate) async fn send(&mut self, command: Command, screen: &mut Screen) -> Result<Accepted, CommandError> {
+        let accepted = self.session.send(command).await;
+        // The session publishes the events of such a command before it accepts the command.
+        while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, self.next()).await {
+            screen.event(&event);
+        }
+        accepted
     }
 
     async fn next(&mut self) -> Option<Arc<Event>> {

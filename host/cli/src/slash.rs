@@ -8,6 +8,10 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("/new", "begin a new conversation"),
     ("/context", "what fills the model's window"),
     ("/compress", "compact the conversation now; words behind it say what matters, --preview only shows it"),
+    ("/rewind [TURNS]", "take back your last message and everything after it, or as many turns"),
+    ("/branch", "continue in a copy; the conversation so far stays as it is"),
+    ("/model [NAME]", "let another model answer from here on; without a name, show the model"),
+    ("/engine [NAME]", "let another context engine take over; without a name, show the engine"),
     ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
 ];
 
@@ -23,7 +27,19 @@ pub(crate) enum Slash {
         /// What matters.
         focus: Option<String>,
     },
+    Rewind {
+        turns: usize,
+    },
+    Branch,
+    /// Without a name: show the model.
+    Model(Option<String>),
+    /// Without a name: show the engine.
+    Engine(Option<String>),
     Exit,
+    /// A command with arguments that it does not take.
+    Misused {
+        usage: &'static str,
+    },
     /// None of them; with the nearest one.
     Unknown {
         name: String,
@@ -54,6 +70,17 @@ impl Slash {
                 };
                 Self::Compress { preview, focus: (!focus.is_empty()).then(|| focus.to_owned()) }
             }
+            "rewind" | "undo" => match rest {
+                "" => Self::Rewind { turns: 1 },
+                turns => match turns.parse() {
+                    Ok(turns) if turns > 0 => Self::Rewind { turns },
+                    _ => Self::Misused { usage: "/rewind [TURNS]" },
+                },
+            },
+            "branch" | "fork" if rest.is_empty() => Self::Branch,
+            "branch" | "fork" => Self::Misused { usage: "/branch" },
+            "model" => Self::Model((!rest.is_empty()).then(|| rest.to_owned())),
+            "engine" => Self::Engine((!rest.is_empty()).then(|| rest.to_owned())),
             "exit" | "quit" => Self::Exit,
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })
@@ -61,7 +88,8 @@ impl Slash {
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
-    let alike = NAMES.iter().map(|(known, _)| (similarity(name, known), *known));
+    let names = NAMES.iter().filter_map(|(usage, _)| usage.split(' ').next());
+    let alike = names.map(|known| (similarity(name, known), known));
     alike.filter(|(alike, _)| *alike >= 0.5).max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
 }
 
@@ -84,6 +112,16 @@ mod tests {
             ("/compress --previews of films", compress(false, Some("--previews of films"))),
             ("/comress", unknown("/comress", Some("/compress"))),
             ("/contxt now", unknown("/contxt", Some("/context"))),
+            ("/rewind", Some(Slash::Rewind { turns: 1 })),
+            ("/rewind 3", Some(Slash::Rewind { turns: 3 })),
+            ("/rewind 0", Some(Slash::Misused { usage: "/rewind [TURNS]" })),
+            ("/rewind all", Some(Slash::Misused { usage: "/rewind [TURNS]" })),
+            ("/branch", Some(Slash::Branch)),
+            ("/branch off", Some(Slash::Misused { usage: "/branch" })),
+            ("/model", Some(Slash::Model(None))),
+            ("/model  other/large ", Some(Slash::Model(Some("other/large".to_owned())))),
+            ("/engine lossless", Some(Slash::Engine(Some("lossless".to_owned())))),
+            ("/rewnd", unknown("/rewnd", Some("/rewind"))),
             ("/zzz", unknown("/zzz", None)),
             ("/etc/hosts is a file", None),
             (" /help", None),
