@@ -47,6 +47,8 @@ usage: cargo xtask COMMAND
   bench plugins measure a call, a crash with recovery, idle memory and loading of plugins
   bench assembly
                 measure the assembly of a request at 10, 1,000 and 10,000 messages
+  bench sessions
+                measure memory per idle session, and the time to wake one
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
                 measure appending and searching in small and large stores
   bench compare --base REVISION [--rounds N]
@@ -91,6 +93,7 @@ fn run(arguments: &[String]) -> Result<()> {
             print!("{}", guests::build(&repository)?);
             measured(&repository, "hermes-runtime", "plugins", &[])
         }
+        ["bench", "sessions"] => sessions(&repository),
         ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
@@ -105,6 +108,14 @@ fn measured(repository: &Repository, package: &str, name: &str, options: &[&str]
     let mut bench = repository.cargo();
     bench.args(["bench", "--quiet", "--package", package, "--bench", name, "--"]).args(options);
     cargo::must(bench)
+}
+
+/// Memory per idle session and the time to wake one: figures that a test of the agent prints.
+fn sessions(repository: &Repository) -> Result<()> {
+    let mut test = repository.cargo();
+    test.args(["test", "--release", "--quiet", "--package", "hermes-agent", "--lib"]);
+    test.args(["an_idle_session_takes_little_memory_and_wakes_quickly", "--", "--nocapture"]);
+    cargo::must(test)
 }
 
 fn build(repository: &Repository) -> Result<()> {

@@ -7,6 +7,7 @@ pub(crate) mod prefix;
 
 use std::time::Duration;
 
+use hermes_conversation::MessageId;
 use hermes_diagnostic::{Action, Notice};
 use hermes_session_store::Session;
 
@@ -67,6 +68,18 @@ impl Live {
         }
         let compaction = SessionCompaction::open(host, log, &plugged).await?;
         Ok((plugged, prefix, compaction, switched))
+    }
+
+    /// Follows a rewind: the plugins' instances stay, the engine learns of it, and the bytes are rendered again.
+    pub(crate) async fn rewound(&mut self, host: &Host, first: MessageId) -> Result<(), AgentError> {
+        self.log.journal.reload().await?;
+        if let Err(error) = self.plugged.engine.rewound(first).await {
+            self.plugged.notices.notice(format!("{error}; the engine learns of the rewind when it starts again"));
+        }
+        let session = host.store.session(&self.log.session).await?;
+        self.prefix = SessionPrefix::open(host, &session, &self.log, &self.plugged).await?;
+        self.compaction = SessionCompaction::open(host, &self.log, &self.plugged).await?;
+        Ok(())
     }
 
     /// Ends the work of plugins in bounded time, drops their instances and the rendered bytes, and keeps the log.

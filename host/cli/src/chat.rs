@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hermes_agent::{Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd};
+use hermes_agent::{
+    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd,
+};
 use hermes_conversation::{Message, Role};
 
 use crate::approval::AtTerminal;

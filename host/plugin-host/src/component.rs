@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use hermes_capabilities::process::Programs;
-use hermes_conversation::{MessageRange, Model, Plan};
+use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
     Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
@@ -25,6 +25,22 @@ pub(crate) struct SessionComponent {
     supervisor: Supervisor,
     /// The effects of its tools, known after `catalog`: a tool that only reads is retried after a crash.
     effects: Mutex<HashMap<String, Effect>>,
+}
+
+/// The instances of a plugin that hear of a change.
+struct Running<'a> {
+    foreground: &'a Instance,
+    background: Option<&'a Instance>,
+}
+
+impl Running<'_> {
+    async fn rewound(self, first: MessageId) -> Result<(), CallError> {
+        self.foreground.rewound(first).await?;
+        match self.background {
+            Some(background) => background.rewound(first).await,
+            None => Ok(()),
+        }
+    }
 }
 
 impl SessionComponent {
@@ -72,6 +88,11 @@ impl SessionComponent {
             recipe.services.programs = recipe.services.programs.map(Programs::unattended);
             Instance::new(Arc::new(recipe))
         })
+    }
+
+    /// The instances that exist by now.
+    fn running(&self) -> Running<'_> {
+        Running { foreground: &self.foreground, background: self.background.get() }
     }
 
     fn policy_of(&self, tool: &str) -> RetryPolicy {

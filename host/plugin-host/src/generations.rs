@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use hermes_conversation::{MessageRange, Model, Plan};
+use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{Level, Reporter};
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Cause, Event, Exports, Invocation, Outcome, Output, PlanRequest, Pressure,

@@ -7,7 +7,7 @@
 //! the call.
 
 use async_trait::async_trait;
-use hermes_conversation::{MessageRange, Model, Plan};
+use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Quote,
     Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
@@ -31,6 +31,8 @@ macro_rules! for_each_kind {
                 model_changed(model: &Model) -> () {
                     "model-changed", foreground.model_changed, ENGINE_WRITE, again
                 }
+                /// The user took back this message and all later ones. Instances that do not run learn it when they start.
+                rewound(first: MessageId) -> () { "rewound", running.rewound, ENGINE_WRITE, again }
                 /// After every reply and before every request.
                 assess(pressure: &Pressure) -> Advice { "assess", foreground.assess, ENGINE_READ, again }
                 /// A step of slow work; it never delays the other functions.

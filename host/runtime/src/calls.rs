@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_bindings::hermes::plugin::types::Error;
-use hermes_conversation::{MessageRange, Model, Plan};
+use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 
 use crate::convert;
 use crate::error::{CallError, Cause};
@@ -46,6 +46,12 @@ impl Instance {
         let model = convert::model(model);
         let answer = invoke!(self, "model-changed", TurnTime, 0, |live| live.model_changed(&model))?;
         self.result("model-changed", answer)
+    }
+
+    /// Tells a context engine that the user took back a message and all later ones.
+    pub async fn rewound(&self, first: MessageId) -> Result<(), CallError> {
+        let answer = invoke!(self, "rewound", TurnTime, 0, |live| live.take_back(first))?;
+        self.result("rewound", answer)
     }
 
     /// Asks a context engine whether it wants to prepare or to propose a plan.

@@ -18,6 +18,7 @@ macro_rules! interfaces {
             context_engine "context-engine" ContextEngineRef {
                 model_changed call_model_changed(model: &Model) -> Result<(), Error>;
                 observe call_observe(headers: &[Header]) -> Result<(), Error>;
+                rewound call_rewound(first: u64) -> Result<(), Error>;
                 assess call_assess(pressure: &exported::context_engine::Pressure) -> Advice;
                 prepare call_prepare(request: &exported::context_engine::Request) -> Result<Progress, Error>;
                 propose call_propose(

@@ -83,6 +83,14 @@ impl Live {
         }
     }
 
+    /// Tells a context engine that a message and all later ones are gone.
+    pub(crate) async fn take_back(&mut self, first: MessageId) -> wasmtime::Result<Result<(), Error>> {
+        let answer = self.rewound(first.0).await?;
+        // Messages stored from now on have higher ids, and have to be observed.
+        self.observed = self.observed.map(|observed| observed.min(MessageId(first.0.saturating_sub(1))));
+        Ok(answer)
+    }
+
     /// Adds what the call used so far to the plugin's figures.
     pub(crate) fn account(&mut self) {
         self.context_mut().account();

@@ -136,6 +136,10 @@ impl ContextEngine for Scripted {
         Ok(())
     }
 
+    async fn rewound(&self, _: MessageId) -> Result<(), CallError> {
+        Ok(())
+    }
+
     async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
         Ok(Advice { prepare: true, propose: Timing::NotNow })
     }

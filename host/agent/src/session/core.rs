@@ -226,19 +226,23 @@ impl Core {
         Ok(())
     }
 
-    /// Takes back a message of the user and everything behind it. Engines meet the conversation anew, as after a restart.
+    /// Takes back a message of the user and everything after it. Plugins that run learn of it.
     pub(super) async fn rewind(&mut self, to: MessageId) -> Result<(), CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("rewind")) };
-        self.rest(Duration::ZERO).await;
+        if let State::Awake(live) = &mut self.state {
+            // Work in the background could still name messages that are about to go.
+            live.compaction.compactor.finish(Duration::ZERO).await;
+        }
         let taken = self.host.store.rewind(&session, to).await.map_err(|error| match error {
             StoreError::Session(SessionError::NoSuchMessage { .. }) => CommandError::UnknownMessage { message: to },
             StoreError::Session(SessionError::NotTheUsers { .. }) => CommandError::NotTheUsers { message: to },
             error => failed(error.into()),
         })?;
-        if let State::Idle(log) = &mut self.state {
-            log.journal.reload().await.map_err(|error| failed(error.into()))?;
+        match &mut self.state {
+            State::Awake(live) => live.rewound(&self.host, to).await.map_err(failed)?,
+            State::Idle(log) => log.journal.reload().await.map_err(|error| failed(error.into()))?,
+            State::New => {}
         }
-        self.awake(false).await.map_err(failed)?;
         self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_conversation::{Message, Model, Plan, ToolCall, Usage};
+use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
 use hermes_plugin_host::{
@@ -131,6 +131,7 @@ impl Drop for Streams<'_> {
 struct ScriptedPlugin {
     name: String,
     models: Arc<Mutex<Vec<String>>>,
+    rewound: Arc<Mutex<Vec<MessageId>>>,
 }
 
 impl ScriptedPlugin {
@@ -148,6 +149,11 @@ impl ContextEngine for ScriptedPlugin {
 
     async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
         self.models.lock().unwrap().push(model.name.clone());
+        Ok(())
+    }
+
+    async fn rewound(&self, first: MessageId) -> Result<(), CallError> {
+        self.rewound.lock().unwrap().push(first);
         Ok(())
     }
 
@@ -211,6 +217,7 @@ struct ScriptedPlugins {
     engine: String,
     started: Arc<AtomicUsize>,
     models: Arc<Mutex<Vec<String>>>,
+    rewound: Arc<Mutex<Vec<MessageId>>>,
 }
 
 #[async_trait]
@@ -218,7 +225,8 @@ impl PluginSet for ScriptedPlugins {
     fn start(&self, _: &Surroundings) -> Result<SessionPlugins, PluginsError> {
         self.started.fetch_add(1, Ordering::SeqCst);
         let (name, models) = (self.engine.clone(), Arc::clone(&self.models));
-        let plugin = Arc::new(ScriptedPlugin { name, models });
+        let rewound = Arc::clone(&self.rewound);
+        let plugin = Arc::new(ScriptedPlugin { name, models, rewound });
         let halt = Halt::default();
         Ok(SessionPlugins {
             engine: plugin.clone(),
@@ -263,6 +271,8 @@ pub(super) struct Process {
     pub(super) started: Arc<AtomicUsize>,
     /// The models that engines were told of.
     pub(super) models: Arc<Mutex<Vec<String>>>,
+    /// The first messages of the rewinds that running engines were told of.
+    pub(super) rewound: Arc<Mutex<Vec<MessageId>>>,
 }
 
 impl Process {
@@ -270,7 +280,7 @@ impl Process {
         let home = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(home.path()).unwrap());
         let model = Arc::new(ScriptedModel::new());
-        Arc::new(Self { home, store, model, started: Arc::default(), models: Arc::default() })
+        Arc::new(Self { home, store, model, started: Arc::default(), models: Arc::default(), rewound: Arc::default() })
     }
 
     pub(super) async fn open(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> SessionHandle {
@@ -312,6 +322,7 @@ impl HostSource for Process {
                 engine: engine.clone(),
                 started: Arc::clone(&self.started),
                 models: Arc::clone(&self.models),
+                rewound: Arc::clone(&self.rewound),
             }),
             provider: self.model.clone(),
             model: Model { provider: "scripted".to_owned(), name, context_length: 64_000 },

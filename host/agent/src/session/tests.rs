@@ -250,6 +250,9 @@ async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
     let mut events = from_here(&session);
     session.send(Command::Rewind { to }).await.unwrap();
     let rewound = until(&mut events, |kind| matches!(kind, EventKind::Rewound { .. })).await;
+    // The instance that ran before the rewind goes on, and learns of it.
+    assert_eq!(*process.rewound.lock().unwrap(), [to]);
+    assert_eq!(process.started.load(Ordering::SeqCst), 1);
     assert_eq!((rewound.message, &rewound.kind), (Some(to), &EventKind::Rewound { messages: 2 }));
     say(&session, "third").await;
     assert_eq!(process.log(&session), ["user: first", "assistant: done", "user: third", "assistant: done"]);
@@ -443,4 +446,58 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
     assert_eq!(process.started.load(Ordering::SeqCst), starts + 10, "they had dropped their plugins");
     sessions.close().await;
     assert_eq!(sessions.list().len(), 0);
+}
+
+/// Memory of this process, in bytes.
+fn resident() -> u64 {
+    const PAGE: u64 = 4_096;
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap() * PAGE
+}
+
+/// Prints the figures that `cargo xtask bench sessions` shows. The aims are 256 KiB beyond the log and 100 ms; the bounds are
+/// those of a busy machine with a debug build.
+#[tokio::test]
+async fn an_idle_session_takes_little_memory_and_wakes_quickly() {
+    const SESSIONS: u64 = 200;
+    let process = Process::new();
+    let source = Arc::clone(&process) as Arc<dyn crate::host_source::HostSource>;
+    let rules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_millis(50) };
+    let sessions = Sessions::new(source, rules);
+    // The first sessions fill pools and caches that all share.
+    let mut handles = Vec::new();
+    for _ in 0..20 {
+        let session = sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap();
+        assert_eq!(say(&session, "hello").await, answered("done"));
+        handles.push(session);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = resident();
+    for _ in 0..SESSIONS {
+        let session = sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap();
+        assert_eq!(say(&session, "hello").await, answered("done"));
+        handles.push(session);
+    }
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let log: usize =
+        handles[20..].iter().map(|session| process.log(session).iter().map(String::len).sum::<usize>()).sum();
+    let each = resident().saturating_sub(before).saturating_sub(log as u64) / SESSIONS;
+
+    let starts = process.started.load(Ordering::SeqCst);
+    let mut wakes = Vec::new();
+    for session in handles[20..].iter().step_by(10) {
+        let mut events = from_here(session);
+        let begun = Instant::now();
+        session.send(command("again")).await.unwrap();
+        assert_eq!(turn_end(&mut events).await, answered("done"));
+        wakes.push(begun.elapsed());
+    }
+    assert_eq!(process.started.load(Ordering::SeqCst), starts + wakes.len(), "each session woke");
+    wakes.sort();
+    let (middle, longest) = (wakes[wakes.len() / 2], wakes[wakes.len() - 1]);
+    println!("{SESSIONS} idle sessions: {} KiB each beyond the log", each / 1_024);
+    println!("waking with a turn: {} ms in the middle, {} ms at most", middle.as_millis(), longest.as_millis());
+    assert!(each < 2 << 20, "{each} bytes per idle session");
+    assert!(longest < Duration::from_secs(10), "{longest:?}");
+    sessions.close().await;
 }

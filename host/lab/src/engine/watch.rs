@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use hermes_conversation::{Model, Plan};
+use hermes_conversation::{MessageId, Model, Plan};
 use hermes_plugin_host::{Advice, CallError, ContextEngine, Outcome, PlanRequest, Pressure, Progress};
 
 use super::gate::Gate;
@@ -86,6 +86,10 @@ impl ContextEngine for Watched {
 
     async fn model_changed(&self, model: &Model) -> Result<(), CallError> {
         self.noted(self.engine.model_changed(model).await)
+    }
+
+    async fn rewound(&self, first: MessageId) -> Result<(), CallError> {
+        self.noted(self.engine.rewound(first).await)
     }
 
     async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
