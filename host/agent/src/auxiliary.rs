@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_conversation::{Model, Role, Shown, tokens};
+use hermes_diagnostic::Notice;
 use hermes_models::{Breakpoints, Finish, ModelError, Prefix, Provider, Reply, Request, System};
 use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models};
 use hermes_plugin_host::{Fault, FaultKind};
@@ -191,7 +192,7 @@ impl Auxiliary {
             None => self.no_model(task),
             Some((one, left)) => {
                 let why = Trouble::unpaid(&one.shown(), left);
-                let mut fault = Fault::new(FaultKind::Unavailable, "no-model", why);
+                let mut fault = Fault::new(FaultKind::Unavailable, "no-model", why.to_string());
                 fault.retry_after_ms = u32::try_from(left.as_millis()).ok();
                 fault
             }
@@ -221,13 +222,13 @@ impl Auxiliary {
         }
     }
 
-    /// Once in a session for each task.
-    fn tell(&self, task: &str, who: &Serving, cause: &str) {
+    /// Reports once per session and task that another model served than the configured one.
+    fn report_substitute(&self, task: &str, who: &Serving, cause: Notice) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.insert(task.to_owned()) {
-            let text = format!("the task `{task}` was served by {} and not as configured: {cause}", who.shown());
+            let text = format!("the task `{task}` was served by {} and not as configured: {}", who.shown(), cause.text);
             tracing::warn!("{text}");
-            self.notices.notice(text);
+            self.notices.notice(Notice::new(text, cause.fix));
         }
     }
 }
@@ -249,7 +250,7 @@ impl Models for Auxiliary {
         let task = request.task.as_str();
         let serving = self.serving(task);
         let terms = self.terms(task);
-        let mut cause = self.missing(task).map(str::to_owned);
+        let mut cause = self.missing(task).map(Notice::from);
         let mut first_fault = None;
         let mut asked = 0;
         for (at, who) in serving.iter().enumerate() {
@@ -265,7 +266,7 @@ impl Models for Auxiliary {
             let trouble = match self.ask(who, &request, &terms, only).await {
                 Ok(reply) => {
                     if let Some(cause) = cause {
-                        self.tell(task, who, &cause);
+                        self.report_substitute(task, who, cause);
                     }
                     return Ok(answered(reply));
                 }
@@ -274,7 +275,7 @@ impl Models for Auxiliary {
             if matches!(trouble, Trouble::Model(ModelError::Billing { .. })) {
                 self.models.unpaid.mark(who);
             }
-            cause.get_or_insert_with(|| trouble.sentence(who));
+            cause.get_or_insert_with(|| trouble.notice(who));
             let is_final = trouble.is_final();
             first_fault.get_or_insert_with(|| trouble.into_fault(who));
             if is_final {

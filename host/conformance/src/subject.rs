@@ -214,6 +214,7 @@ fn components(folder: &Path) -> Result<Vec<PathBuf>, ConformanceError> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use hermes_diagnostic::Diagnose as _;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -274,7 +275,7 @@ mod tests {
             (two.path().to_owned(), "a.wasm, b.wasm"),
             (wrong.path().to_owned(), "No Name"),
         ] {
-            let error = Subject::find(&path).unwrap_err().to_string();
+            let error = Subject::find(&path).unwrap_err().sentence();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -171,6 +171,8 @@ macro_rules! imports {
         pub mod $module {
             #[allow(unused_imports)]
             use crate::Error;
+            // An interface may declare functions only, which leaves no type to export.
+            #[allow(unused_imports, unreachable_pub)]
             pub use crate::bindings::hermes::plugin::$module::*;
 
             $(pub fn $function($($argument: $type),*) $(-> $result)? {

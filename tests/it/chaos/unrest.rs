@@ -92,7 +92,7 @@ fn upset<'a>(dice: &mut Dice, first: usize, steps: usize, happened: &mut HashMap
             if dice.below(4) > 0 {
                 server.wait_for_requests(seen + 1);
             }
-            std::thread::sleep(Duration::from_millis(dice.below(400) as u64));
+            std::thread::sleep(Duration::from_millis(dice.below(100) as u64));
             let output = running.kill();
             if output.status.success() {
                 acknowledged.push(text);

@@ -40,7 +40,7 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     let reported = planner::lines(&second, "was held with the context engine");
     assert_eq!(reported.len(), 1, "{second}");
     assert!(
-        reported[0].contains("`compressor`") && reported[0].contains("`alpha` goes on from here"),
+        reported[0].contains("`compressor`") && reported[0].contains("`alpha` continues from here"),
         "{}",
         reported[0]
     );
@@ -59,7 +59,7 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
 
     home.set("context.engine", json!("beta"));
     let third = chat_with(&home, &["--continue"], &[g, "/compress", h]).success();
-    assert_eq!(planner::lines(&third, "`beta` goes on from here").len(), 1, "{third}");
+    assert_eq!(planner::lines(&third, "`beta` continues from here").len(), 1, "{third}");
     let turns = server.turns();
     assert!(all_text(turns.last().unwrap()).contains("from alpha:"), "{}", all_text(turns.last().unwrap()));
     let tools = turns.last().unwrap().tool_names();
@@ -67,9 +67,9 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
 
     // Switch back. Without a change there is no notice.
     let back = chat_with(&home, &["--continue", "--engine", "compressor"], &["Are you there?"]).success();
-    assert_eq!(planner::lines(&back, "`compressor` goes on from here").len(), 1, "{back}");
+    assert_eq!(planner::lines(&back, "`compressor` continues from here").len(), 1, "{back}");
     let same = chat_with(&home, &["--continue", "--engine", "compressor"], &["Still?"]).success();
-    assert_eq!(planner::lines(&same, "goes on from here").len(), 0, "{same}");
+    assert_eq!(planner::lines(&same, "continues from here").len(), 0, "{same}");
     assert_eq!(engine(&home), "compressor");
 
     server.turns().iter().for_each(|request| assert_valid_request(&request.body));
@@ -104,9 +104,9 @@ fn a_rebuilt_prompt_includes_the_new_engines_tools() {
     chat_with(&home, &["--engine", "alpha"], &["one"]).success();
     home.set("context.engine", json!("beta"));
     let rebuilt = home.hermes(&["prompt", "--rebuild", &home.newest_session()]).run().success();
-    assert_eq!(planner::lines(&rebuilt, "`beta` goes on from here").len(), 1, "{rebuilt}");
+    assert_eq!(planner::lines(&rebuilt, "`beta` continues from here").len(), 1, "{rebuilt}");
     let output = chat_with(&home, &["--continue"], &["two"]).success();
-    assert_eq!(planner::lines(&output, "goes on from here").len(), 0, "{output}");
+    assert_eq!(planner::lines(&output, "continues from here").len(), 0, "{output}");
     let tools = server.last_turn();
     let tools = tools.tool_names();
     assert!(tools.contains(&"beta_tool") && !tools.contains(&"alpha_tool"), "{tools:?}");

@@ -103,7 +103,7 @@ fn a_secret_reaches_its_audience_and_not_the_plugin() {
 }
 
 #[test]
-fn a_denied_call_names_the_command_to_grant_it() {
+fn a_denied_call_says_that_a_grant_is_missing() {
     let echo = Echo::start();
     let elsewhere = json!([{ "url": echo.url("/v2/") }]);
     for permissions in [json!({}), json!({ "http": elsewhere })] {
@@ -128,7 +128,7 @@ fn a_plugin_is_configured_only_with_granted_variables() {
     let (answer, output) = called(permissions, config, "config", json!({}));
     let config: Value = serde_json::from_str(answer.as_str().unwrap_or_default()).expect("its configuration is JSON");
     assert_eq!(config, json!({ "region": "eu-1", "token": "${COURIER_TOKEN}", "other": "${COURIER_OTHER}" }));
-    output.says(&["COURIER_TOKEN", "secret", "COURIER_OTHER", "grant the plugin `courier` its rights"]);
+    output.says(&["COURIER_TOKEN", "secret", "COURIER_OTHER", "hermes plugins grant courier"]);
 }
 
 #[test]

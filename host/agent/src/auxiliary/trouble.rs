@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermes_diagnostic::Diagnose as _;
+use hermes_diagnostic::{Diagnose as _, Fix, Notice};
 use hermes_models::ModelError;
 use hermes_plugin_host::{Fault, FaultKind};
 
@@ -52,16 +52,18 @@ impl Trouble {
     }
 
     /// What failed, why, and what to do.
-    pub(crate) fn sentence(&self, who: &Serving) -> String {
-        match (who.remedy(), self) {
-            (Some(remedy), _) => format!("{}; {remedy}", self.cause(who)),
-            (None, Trouble::Model(error)) => error.sentence(),
-            (None, Trouble::TimedOut(_) | Trouble::Empty) => format!("{}; try again later", self.cause(who)),
-        }
+    pub(crate) fn notice(&self, who: &Serving) -> Notice {
+        let fix = match (who.remedy(), self) {
+            (Some(remedy), _) => remedy,
+            (None, Trouble::Model(error)) => error.parts().2,
+            (None, Trouble::TimedOut(_) | Trouble::Empty) => Fix::words("try again later"),
+        };
+        Notice::new(self.cause(who), fix)
     }
 
-    pub(crate) fn unpaid(who: &str, left: Duration) -> String {
-        format!("the provider of {who} wants to be paid; top up the account, it is asked again in {} s", left.as_secs())
+    pub(crate) fn unpaid(who: &str, left: Duration) -> Notice {
+        let fix = format!("top up the account; it is asked again in {} s", left.as_secs());
+        Notice::new(format!("the provider of {who} requires payment"), Fix::words(fix))
     }
 
     /// For the plugin.
@@ -79,6 +81,6 @@ impl Trouble {
                 _ => (FaultKind::Unavailable, ""),
             },
         };
-        Fault::new(kind, code, self.sentence(who))
+        Fault::new(kind, code, self.notice(who).to_string())
     }
 }
