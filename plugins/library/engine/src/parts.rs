@@ -17,7 +17,7 @@ const NAME: usize = 120;
 /// Adds descriptions to the messages that have parts.
 pub fn described(mut messages: Vec<Message>) -> Result<Vec<Message>, Error> {
     let with_parts = || messages.iter().filter(|message| message.has_parts()).map(|message| message.id);
-    if let (Some(first), Some(last)) = (with_parts().next(), with_parts().last()) {
+    if let (Some(first), Some(last)) = (with_parts().next(), with_parts().next_back()) {
         describe(&mut messages, &history::all_parts(MessageRange::new(first, last))?);
     }
     Ok(messages)
