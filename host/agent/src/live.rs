@@ -16,7 +16,7 @@ use crate::error::AgentError;
 use crate::front::Front;
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::live::compaction::{SessionCompaction, SessionDesk};
+use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
 use crate::live::plugins::Plugged;
 use crate::live::prefix::SessionPrefix;
@@ -100,9 +100,9 @@ impl Live {
     }
 
     /// The compactor, and the session as the compactor works on it.
-    pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionDesk<'a>) {
+    pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionTarget<'a>) {
         let Self { log, plugged, prefix, compaction, .. } = self;
-        let desk = SessionDesk {
+        let target = SessionTarget {
             store: host.store.as_ref(),
             session: &log.session,
             engine: &plugged.engine_version,
@@ -113,19 +113,19 @@ impl Live {
             clock: log.clock,
             faults: &mut compaction.faults,
         };
-        (&mut compaction.compactor, desk)
+        (&mut compaction.compactor, target)
     }
 
     /// Whether the conversation, as the view shows it, leaves room to go on beside a prompt and tools of that size.
     pub(crate) fn fits_beside(&mut self, host: &Host, fixed: u32) -> bool {
-        let (compactor, desk) = self.compactor(host);
-        compactor.fits_beside(&desk, fixed)
+        let (compactor, target) = self.compactor(host);
+        compactor.fits_beside(&target, fixed)
     }
 
     /// Tokens that the messages of a request may take, by the estimate.
     pub(crate) fn room_for_messages(&mut self, host: &Host) -> u32 {
-        let (compactor, desk) = self.compactor(host);
-        compactor.limit(&desk)
+        let (compactor, target) = self.compactor(host);
+        compactor.limit(&target)
     }
 
     /// Estimate for the next request, by the host's ruler.

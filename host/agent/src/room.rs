@@ -33,8 +33,8 @@ pub(crate) async fn make_room(
     let mut done = Vec::new();
     let outcome = {
         let steps = live.log.journal.steps().clone();
-        let (compactor, mut desk) = live.compactor(host);
-        until_stopped(stop, &steps, compactor.make_room(&mut desk, moment, &mut done)).await
+        let (compactor, mut target) = live.compactor(host);
+        until_stopped(stop, &steps, compactor.make_room(&mut target, moment, &mut done)).await
     };
     report(live, &done);
     let Some(outcome) = outcome else { return Ok(false) };
@@ -48,8 +48,8 @@ pub(crate) async fn make_room(
 
 /// After a turn, while the user reads: the engine may work ahead.
 pub(crate) async fn turn_ended(host: &Host, live: &mut Live) -> Result<(), AgentError> {
-    let (compactor, mut desk) = live.compactor(host);
-    compactor.turn_ended(&mut desk).await
+    let (compactor, mut target) = live.compactor(host);
+    compactor.turn_ended(&mut target).await
 }
 
 /// Why `/compress` and its preview need not ask.
@@ -75,8 +75,8 @@ pub(crate) async fn compress(
     let mut done = Vec::new();
     let outcome = {
         let steps = live.log.journal.steps().clone();
-        let (compactor, mut desk) = live.compactor(host);
-        until_stopped(stop, &steps, compactor.compress(&mut desk, focus, &mut done)).await
+        let (compactor, mut target) = live.compactor(host);
+        until_stopped(stop, &steps, compactor.compress(&mut target, focus, &mut done)).await
     };
     report(live, &done);
     let Some(outcome) = outcome else {
@@ -97,8 +97,8 @@ pub(crate) async fn preview(host: &Host, live: &mut Live, focus: Option<&str>) -
     if let Some(unasked) = unasked(host, live) {
         return Err(unasked);
     }
-    let (compactor, desk) = live.compactor(host);
-    let previewed = compactor.preview(&desk, focus).await;
+    let (compactor, target) = live.compactor(host);
+    let previewed = compactor.preview(&target, focus).await;
     match previewed {
         Ok(Ok(Some(Preview { reason, view, before, after }))) => {
             let conversation = live.log.journal.conversation();

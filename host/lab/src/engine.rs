@@ -111,7 +111,7 @@ impl Engine {
 
     /// The current view of it.
     pub fn view(&self) -> &View {
-        &self.bench.desk.view
+        &self.bench.target.view
     }
 
     /// The simulated time in Unix milliseconds: that of the last request, plus the time spent waiting for summaries.
@@ -155,7 +155,7 @@ impl Engine {
                 self.blocks.insert(*block.hash(), block);
             }
             // An unchanged message keeps its block.
-            let (rendering, shown) = Rendering::of(&conversation, &self.bench.desk.view);
+            let (rendering, shown) = Rendering::of(&conversation, &self.bench.target.view);
             self.rendering = rendering;
             for shown in shown {
                 let block = Block::new(shown);
@@ -169,7 +169,7 @@ impl Engine {
 
     fn recovered(&self) -> Option<needles::Recovered> {
         let conversation = self.bench.log.conversation().clone();
-        let verbatim = shown_whole(&conversation, &self.bench.desk.view);
+        let verbatim = shown_whole(&conversation, &self.bench.target.view);
         let needles = needles::sample(conversation.messages(), &|id| !verbatim.contains(&id));
         let mut tools = self.engine_tools(&conversation).ok()?;
         Some(needles::recover(conversation.messages(), &needles, &mut tools))

@@ -67,7 +67,7 @@ pub fn paces(plugins: &Plugins, scratch: &Path, lengths: &[u64]) -> Result<Vec<P
         while session.next < *length {
             session.turn(None)?;
         }
-        let (messages, publications) = (session.next - 1, session.bench.desk.views.len() as u64);
+        let (messages, publications) = (session.next - 1, session.bench.target.views.len() as u64);
         let mut taken = Durations::default();
         for _ in 0..TURNS {
             session.turn(Some(&mut taken))?;
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
         let (Some(taken), Some(pressure)) = (taken, self.bench.watched.pressure()) else { return Ok(()) };
         taken.assess.extend(assessed);
         // One call more than the host would make, so that plans are measured at every length of the unfolded part.
-        let view = self.bench.log.conversation().priced_items(&self.bench.desk.view);
+        let view = self.bench.log.conversation().priced_items(&self.bench.target.view);
         let request = PlanRequest { pressure, view, focus: None, memory_context: String::new() };
         let engine = &self.bench.watched;
         let begun = Instant::now();
@@ -183,8 +183,8 @@ impl<'a> Session<'a> {
         let conversation = self.bench.log.conversation().clone();
         let setting = Setting {
             start: Start::Resumed,
-            view: self.bench.desk.view.clone(),
-            views: self.bench.desk.views.clone(),
+            view: self.bench.target.view.clone(),
+            views: self.bench.target.views.clone(),
             now_ms: self.now_ms,
             ..setting(plugins, scratch, &self.storage, "pace-0".to_owned(), conversation)
         };

@@ -244,7 +244,7 @@ impl<'a> Play<'a> {
             self.runtime.block_on(bench.advance(self.now_ms));
         }
         let conversation = bench.log.conversation().clone();
-        let views = std::mem::take(&mut bench.desk.views);
+        let views = std::mem::take(&mut bench.target.views);
         self.runtime.block_on(bench.kill());
         (conversation, views)
     }
@@ -336,7 +336,7 @@ impl<'a> Play<'a> {
         self.compacted |= !done.is_empty();
         let tokens = {
             let conversation = bench.log.conversation();
-            self.judge.request(&conversation, &bench.desk.view, &bench.desk.views, !done.is_empty())?
+            self.judge.request(&conversation, &bench.target.view, &bench.target.views, !done.is_empty())?
         };
         bench.counted(Usage { input: tokens, ..Usage::default() });
         Ok(true)
@@ -364,14 +364,14 @@ impl<'a> Play<'a> {
         if !closing::close(&conversation, self.now_ms).is_empty() {
             return;
         }
-        let desk = &bench.desk;
-        let limit = conversation.view_tokens(&desk.view) / 2;
-        let summaries = hermes_agent::compaction::Desk::summaries(desk);
-        let Some(made) = last_resort::plan(&conversation, &desk.view, summaries, limit) else { return };
+        let target = &bench.target;
+        let limit = conversation.view_tokens(&target.view) / 2;
+        let summaries = hermes_agent::compaction::CompactionTarget::summaries(target);
+        let Some(made) = last_resort::plan(&conversation, &target.view, summaries, limit) else { return };
         let ground =
-            plan::Ground { conversation: &conversation, view: &desk.view, summaries, limit, must_shrink: false };
+            plan::Ground { conversation: &conversation, view: &target.view, summaries, limit, must_shrink: false };
         if let Ok(view) = plan::verify(&made, &ground) {
-            bench.desk.take_view(view);
+            bench.target.take_view(view);
             self.judge.rewound();
         }
     }

@@ -11,10 +11,10 @@ use hermes_plugin_host::{
 };
 use tokio::task::JoinHandle;
 
-use super::desk::Desk;
 use super::memory;
 use super::notify::Notify;
 use super::ruler::Ruler;
+use super::target::CompactionTarget;
 use crate::error::AgentError;
 
 /// Failures and refusals in a row after which an engine is not asked any more.
@@ -186,25 +186,25 @@ impl Compactor {
     }
 
     /// Estimate for the next request, by the host's ruler.
-    pub fn estimate(&self, desk: &dyn Desk) -> u32 {
-        desk.fixed_tokens().saturating_add(desk.conversation().view_tokens(desk.view()))
+    pub fn estimate(&self, target: &dyn CompactionTarget) -> u32 {
+        target.fixed_tokens().saturating_add(target.conversation().view_tokens(target.view()))
     }
 
     /// Estimate for the next request, by the provider's ruler where it is known.
-    pub fn next_request(&self, desk: &dyn Desk) -> u32 {
-        self.ruler.counted(self.estimate(desk))
+    pub fn next_request(&self, target: &dyn CompactionTarget) -> u32 {
+        self.ruler.counted(self.estimate(target))
     }
 
     /// Tokens that the messages of a request may take, by the estimate.
-    pub fn limit(&self, desk: &dyn Desk) -> u32 {
-        self.ruler.estimated(self.rules.window - reserve(self.rules.window)).saturating_sub(desk.fixed_tokens())
+    pub fn limit(&self, target: &dyn CompactionTarget) -> u32 {
+        self.ruler.estimated(self.rules.window - reserve(self.rules.window)).saturating_sub(target.fixed_tokens())
     }
 
     /// Whether the conversation, as it is shown, stands well beside a prompt and tools of that size: with room to go
     /// on, or it would have to be compacted again at once.
-    pub fn fits_beside(&self, desk: &dyn Desk, fixed: u32) -> bool {
-        let shown = desk.conversation().view_tokens(desk.view());
-        fixed <= desk.fixed_tokens()
+    pub fn fits_beside(&self, target: &dyn CompactionTarget, fixed: u32) -> bool {
+        let shown = target.conversation().view_tokens(target.view());
+        fixed <= target.fixed_tokens()
             || self.ruler.counted(shown.saturating_add(fixed)) <= self.rules.window / 100 * BESIDE
     }
 
@@ -212,32 +212,33 @@ impl Compactor {
     /// an error ends it.
     pub async fn make_room(
         &mut self,
-        desk: &mut dyn Desk,
+        target: &mut dyn CompactionTarget,
         moment: Moment,
         done: &mut Vec<Compacted>,
     ) -> Result<(), AgentError> {
         let overflow = moment == Moment::Overflow;
-        let before = self.next_request(desk);
-        self.take_prepared(desk).await?;
-        let pressed = |at: &Self, desk: &dyn Desk| overflow || at.is_full(desk) || at.is_heavy(desk, moment);
-        if self.rules.enabled && self.may_be_asked(desk) {
-            self.take_late(desk, done).await?;
+        let before = self.next_request(target);
+        self.take_prepared(target).await?;
+        let pressed =
+            |at: &Self, target: &dyn CompactionTarget| overflow || at.is_full(target) || at.is_heavy(target, moment);
+        if self.rules.enabled && self.may_be_asked(target) {
+            self.take_late(target, done).await?;
             if self.is_proposing() {
-                if !pressed(self, desk) {
+                if !pressed(self, target) {
                     return Ok(());
                 }
-                self.await_late(desk, done).await?;
+                self.await_late(target, done).await?;
             }
-            if !done.is_empty() && !pressed(self, desk) {
+            if !done.is_empty() && !pressed(self, target) {
                 return Ok(());
             }
         }
-        if self.rules.enabled && self.may_be_asked(desk) {
-            let pressure = self.pressure(desk, moment);
+        if self.rules.enabled && self.may_be_asked(target) {
+            let pressure = self.pressure(target, moment);
             let plugin = Arc::clone(&self.plugin);
             match plugin.assess(&pressure).await {
                 Ok(advice) => {
-                    let demanded = pressed(self, desk);
+                    let demanded = pressed(self, target);
                     let want = match advice.propose {
                         _ if demanded => Some(Want::Demanded),
                         Timing::Now => Some(Want::Now),
@@ -245,42 +246,42 @@ impl Compactor {
                         Timing::NotNow => None,
                     };
                     if let Some(want) = want {
-                        self.propose(desk, pressure.clone(), None, want, done).await?;
+                        self.propose(target, pressure.clone(), None, want, done).await?;
                     }
                     if advice.prepare {
-                        self.prepare(desk, pressure);
+                        self.prepare(target, pressure);
                     }
                 }
-                Err(error) => self.engine_failed(desk, &error).await?,
+                Err(error) => self.engine_failed(target, &error).await?,
             }
         }
-        let has_shrunk = self.next_request(desk) < before / 10 * 9;
-        if self.is_full(desk) || (overflow && !has_shrunk) {
-            return self.fold_by_rule(desk, overflow, done).await;
+        let has_shrunk = self.next_request(target) < before / 10 * 9;
+        if self.is_full(target) || (overflow && !has_shrunk) {
+            return self.fold_by_rule(target, overflow, done).await;
         }
-        if self.rules.enabled && self.is_heavy(desk, moment) {
+        if self.rules.enabled && self.is_heavy(target, moment) {
             // The second layer: whatever the engine thinks. Where it brings nothing, there is room still.
-            self.lighten(desk, done).await?;
+            self.lighten(target, done).await?;
         }
         if moment == Moment::TurnStart {
-            let next = self.next_request(desk);
+            let next = self.next_request(target);
             self.borne = if next > heavy(self.rules.window) { next } else { 0 };
         }
         Ok(())
     }
 
     /// After a turn, while the user reads: the engine may work ahead.
-    pub async fn turn_ended(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
-        self.take_prepared(desk).await?;
-        if !self.rules.enabled || self.is_proposing() || !self.may_be_asked(desk) {
+    pub async fn turn_ended(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
+        self.take_prepared(target).await?;
+        if !self.rules.enabled || self.is_proposing() || !self.may_be_asked(target) {
             return Ok(());
         }
-        let pressure = self.pressure(desk, Moment::TurnEnd);
+        let pressure = self.pressure(target, Moment::TurnEnd);
         let plugin = Arc::clone(&self.plugin);
         match plugin.assess(&pressure).await {
-            Ok(advice) if advice.prepare => self.prepare(desk, pressure),
+            Ok(advice) if advice.prepare => self.prepare(target, pressure),
             Ok(_) => {}
-            Err(error) => self.engine_failed(desk, &error).await?,
+            Err(error) => self.engine_failed(target, &error).await?,
         }
         Ok(())
     }
@@ -289,36 +290,36 @@ impl Compactor {
     /// new view was adopted.
     pub async fn compress(
         &mut self,
-        desk: &mut dyn Desk,
+        target: &mut dyn CompactionTarget,
         focus: Option<&str>,
         done: &mut Vec<Compacted>,
     ) -> Result<bool, AgentError> {
         self.resting = false;
-        self.await_late(desk, done).await?;
-        let pressure = self.pressure(desk, Moment::Manual);
-        let mut asked = self.request(desk, pressure.clone(), focus);
+        self.await_late(target, done).await?;
+        let pressure = self.pressure(target, Moment::Manual);
+        let mut asked = self.request(target, pressure.clone(), focus);
         // The person waits for this one: what the engine can prepare, it may.
-        asked.memory_context = memory::keepsakes(&self.memories, foldable(desk), &self.notify).await;
+        asked.memory_context = memory::keepsakes(&self.memories, foldable(target), &self.notify).await;
         let plugin = Arc::clone(&self.plugin);
         if let Err(error) = prepare(plugin.as_ref(), &asked, &self.notify).await {
             (self.notify)(format!("{error}; what is prepared already counts"));
-            self.prepared_badly(desk, &error).await?;
+            self.prepared_badly(target, &error).await?;
         }
-        self.propose(desk, pressure, focus, Want::Asked, done).await
+        self.propose(target, pressure, focus, Want::Asked, done).await
     }
 
     /// What [`Compactor::compress`] would do with what is prepared by now; nothing is changed and no model is asked.
     pub async fn preview(
         &mut self,
-        desk: &dyn Desk,
+        target: &dyn CompactionTarget,
         focus: Option<&str>,
     ) -> Result<Result<Option<Preview>, Refusal>, CallError> {
-        let asked = self.request(desk, self.pressure(desk, Moment::Manual), focus);
+        let asked = self.request(target, self.pressure(target, Moment::Manual), focus);
         let plugin = Arc::clone(&self.plugin);
         let Some(plan) = plugin.propose(&asked).await? else { return Ok(Ok(None)) };
-        let preview = self.check(desk, &plan, true).map(|view| {
-            let conversation = desk.conversation();
-            let (before, after) = (conversation.view_tokens(desk.view()), conversation.view_tokens(&view));
+        let preview = self.check(target, &plan, true).map(|view| {
+            let conversation = target.conversation();
+            let (before, after) = (conversation.view_tokens(target.view()), conversation.view_tokens(&view));
             Some(Preview { reason: first_line(&plan), view, before, after })
         });
         // A look is no verdict: an engine that heard of a refusal would drop what it has prepared.
@@ -326,8 +327,8 @@ impl Compactor {
         Ok(preview)
     }
 
-    fn may_be_asked(&mut self, desk: &dyn Desk) -> bool {
-        let faults = desk.faults();
+    fn may_be_asked(&mut self, target: &dyn CompactionTarget) -> bool {
+        let faults = target.faults();
         if faults >= STRIKES && !self.told {
             self.told = true;
             (self.notify)(format!(
@@ -340,62 +341,62 @@ impl Compactor {
         !self.resting && faults < STRIKES
     }
 
-    async fn failed(&mut self, desk: &mut dyn Desk, cause: &str) -> Result<(), AgentError> {
+    async fn failed(&mut self, target: &mut dyn CompactionTarget, cause: &str) -> Result<(), AgentError> {
         self.resting = true;
-        let faults = desk.faults().saturating_add(1);
-        desk.keep_faults(faults, cause).await?;
-        self.may_be_asked(desk);
+        let faults = target.faults().saturating_add(1);
+        target.keep_faults(faults, cause).await?;
+        self.may_be_asked(target);
         Ok(())
     }
 
-    async fn engine_failed(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
+    async fn engine_failed(&mut self, target: &mut dyn CompactionTarget, error: &CallError) -> Result<(), AgentError> {
         (self.notify)(format!("{error}; the turn goes on without it"));
-        self.failed(desk, &error.to_string()).await
+        self.failed(target, &error.to_string()).await
     }
 
-    fn pressure(&self, desk: &dyn Desk, moment: Moment) -> Pressure {
+    fn pressure(&self, target: &dyn CompactionTarget, moment: Moment) -> Pressure {
         Pressure {
             moment,
-            prompt_tokens: self.next_request(desk),
+            prompt_tokens: self.next_request(target),
             estimated: !self.ruler.is_calibrated(),
-            fixed_tokens: desk.fixed_tokens(),
+            fixed_tokens: target.fixed_tokens(),
             context_length: self.rules.window,
             reserve: reserve(self.rules.window),
             expected_requests: expected(moment),
-            cache: desk.cache(),
+            cache: target.cache(),
             last: self.last_usage,
         }
     }
 
-    fn request(&self, desk: &dyn Desk, pressure: Pressure, focus: Option<&str>) -> PlanRequest {
+    fn request(&self, target: &dyn CompactionTarget, pressure: Pressure, focus: Option<&str>) -> PlanRequest {
         PlanRequest {
             pressure,
-            view: desk.conversation().priced_items(desk.view()),
+            view: target.conversation().priced_items(target.view()),
             focus: focus.map(str::to_owned),
             memory_context: String::new(),
         }
     }
 
-    fn is_full(&self, desk: &dyn Desk) -> bool {
-        desk.conversation().view_tokens(desk.view()) > self.limit(desk)
+    fn is_full(&self, target: &dyn CompactionTarget) -> bool {
+        target.conversation().view_tokens(target.view()) > self.limit(target)
     }
 
     /// Whether a turn would begin with a window that has hardly any room. Where nothing helped, as beside a prompt that fills
     /// the window, it is not tried again at every turn, which would rewrite the view each time, but when more was said.
-    fn is_heavy(&self, desk: &dyn Desk, moment: Moment) -> bool {
+    fn is_heavy(&self, target: &dyn CompactionTarget, moment: Moment) -> bool {
         let most = heavy(self.rules.window).max(self.borne.saturating_add(self.borne / 20));
         moment == Moment::TurnStart
-            && desk.conversation().messages().len() >= LEAST_MESSAGES
-            && self.next_request(desk) > most
+            && target.conversation().messages().len() >= LEAST_MESSAGES
+            && self.next_request(target) > most
     }
 
     /// Starts slow work unless some is under way.
-    fn prepare(&mut self, desk: &dyn Desk, pressure: Pressure) {
+    fn prepare(&mut self, target: &dyn CompactionTarget, pressure: Pressure) {
         if self.is_preparing() {
             return;
         }
-        let mut request = self.request(desk, pressure, None);
-        let folds = foldable(desk);
+        let mut request = self.request(target, pressure, None);
+        let folds = foldable(target);
         let (plugin, memories, notify) = (Arc::clone(&self.plugin), self.memories.clone(), Arc::clone(&self.notify));
         self.preparing = Some(tokio::spawn(async move {
             request.memory_context = memory::keepsakes(&memories, folds, &notify).await;
@@ -408,18 +409,18 @@ impl Compactor {
     }
 
     /// Takes up how slow work ended, if it has.
-    async fn take_prepared(&mut self, desk: &mut dyn Desk) -> Result<(), AgentError> {
+    async fn take_prepared(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
         let Some(ended) = self.preparing.take_if(|preparing| preparing.is_finished()) else { return Ok(()) };
         match ended.await {
-            Ok(Err(error)) => self.prepared_badly(desk, &error).await,
+            Ok(Err(error)) => self.prepared_badly(target, &error).await,
             Ok(Ok(())) | Err(_) => Ok(()),
         }
     }
 
     /// An engine that crashed has failed; that a model or a service was away is not its fault.
-    async fn prepared_badly(&mut self, desk: &mut dyn Desk, error: &CallError) -> Result<(), AgentError> {
+    async fn prepared_badly(&mut self, target: &mut dyn CompactionTarget, error: &CallError) -> Result<(), AgentError> {
         match &error.cause {
-            cause if cause.is_failure() => self.failed(desk, &error.to_string()).await,
+            cause if cause.is_failure() => self.failed(target, &error.to_string()).await,
             _ => Ok(()),
         }
     }
@@ -427,51 +428,59 @@ impl Compactor {
     /// Asks for a plan, checks it, and makes it the view. True when it was adopted.
     async fn propose(
         &mut self,
-        desk: &mut dyn Desk,
+        target: &mut dyn CompactionTarget,
         pressure: Pressure,
         focus: Option<&str>,
         want: Want,
         done: &mut Vec<Compacted>,
     ) -> Result<bool, AgentError> {
         let plugin = Arc::clone(&self.plugin);
-        let asked = self.request(desk, pressure, focus);
+        let asked = self.request(target, pressure, focus);
         if !matches!(want, Want::Boundary { .. }) {
             let proposed = plugin.propose(&asked).await;
-            return self.take(desk, proposed, want, done).await;
+            return self.take(target, proposed, want, done).await;
         }
         if self.late.is_some() {
             return Ok(false);
         }
         // Kept before it is waited for: whoever stops waiting leaves it here.
-        let through = desk.conversation().messages().last().map(|message| message.id);
+        let through = target.conversation().messages().last().map(|message| message.id);
         let plan = tokio::spawn(async move { plugin.propose(&asked).await });
-        let late = self.late.insert(Late { plan, view: desk.view().clone(), through, want });
+        let late = self.late.insert(Late { plan, view: target.view().clone(), through, want });
         match tokio::time::timeout(self.rules.patience, &mut late.plan).await {
             Ok(proposed) => {
                 self.late = None;
-                self.take(desk, proposed.unwrap_or(Ok(None)), want, done).await
+                self.take(target, proposed.unwrap_or(Ok(None)), want, done).await
             }
             Err(_) => Ok(false),
         }
     }
 
     /// Takes up a plan that the turn did not wait for, if it has come: over what was said meanwhile.
-    async fn take_late(&mut self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+    async fn take_late(
+        &mut self,
+        target: &mut dyn CompactionTarget,
+        done: &mut Vec<Compacted>,
+    ) -> Result<(), AgentError> {
         if self.is_proposing() {
             return Ok(());
         }
-        self.await_late(desk, done).await
+        self.await_late(target, done).await
     }
 
     /// Takes up a plan that the turn did not wait for, as soon as it has come.
-    async fn await_late(&mut self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+    async fn await_late(
+        &mut self,
+        target: &mut dyn CompactionTarget,
+        done: &mut Vec<Compacted>,
+    ) -> Result<(), AgentError> {
         let Some(late) = &mut self.late else { return Ok(()) };
         // Whoever stops waiting here leaves it where it is.
         let plan = (&mut late.plan).await;
         let Some(Late { view, through, want, .. }) = self.late.take() else { return Ok(()) };
         let proposed = match plan {
             Ok(Ok(Some(plan))) => {
-                let rebased = plan.rebase(through, &desk.conversation()).filter(|_| *desk.view() == view);
+                let rebased = plan.rebase(through, &target.conversation()).filter(|_| *target.view() == view);
                 if rebased.is_none() {
                     self.settle(&Outcome::Stale).await;
                     return Ok(());
@@ -481,14 +490,14 @@ impl Compactor {
             Ok(other) => other,
             Err(_) => return Ok(()),
         };
-        self.take(desk, proposed, want, done).await?;
+        self.take(target, proposed, want, done).await?;
         Ok(())
     }
 
     /// Checks what the engine proposed and makes it the view. True when it was adopted.
     async fn take(
         &mut self,
-        desk: &mut dyn Desk,
+        target: &mut dyn CompactionTarget,
         proposed: Result<Option<Plan>, CallError>,
         want: Want,
         done: &mut Vec<Compacted>,
@@ -497,33 +506,33 @@ impl Compactor {
             Ok(Some(plan)) => plan,
             Ok(None) => return Ok(false),
             Err(error) => {
-                self.engine_failed(desk, &error).await?;
+                self.engine_failed(target, &error).await?;
                 return Ok(false);
             }
         };
-        let cache = desk.cache();
+        let cache = target.cache();
         let is_free = cache.warm_tokens == 0 || cache.breaking;
         let pays = |view: &View| {
             let Want::Boundary { requests } = want else { return true };
-            let payoff = Payoff::of(&desk.conversation(), desk.view(), view);
+            let payoff = Payoff::of(&target.conversation(), target.view(), view);
             is_free || payoff.pays(requests, f64::from(cache.read_price), f64::from(cache.write_price))
         };
-        let outcome = match self.check(desk, &plan, !is_free || want == Want::Asked) {
+        let outcome = match self.check(target, &plan, !is_free || want == Want::Asked) {
             Ok(view) => {
                 if !pays(&view) {
                     Outcome::Deferred
                 } else {
                     let name = self.plugin.name().to_owned();
-                    self.adopt(desk, view, &plan, &name, done).await?;
-                    if desk.faults() > 0 {
-                        desk.keep_faults(0, "").await?;
+                    self.adopt(target, view, &plan, &name, done).await?;
+                    if target.faults() > 0 {
+                        target.keep_faults(0, "").await?;
                     }
                     Outcome::Adopted
                 }
             }
             Err(refusal) => {
                 (self.notify)(refused(self.plugin.name(), &refusal));
-                self.failed(desk, &refusal.to_string()).await?;
+                self.failed(target, &refusal.to_string()).await?;
                 Outcome::Refused(refusal)
             }
         };
@@ -538,15 +547,15 @@ impl Compactor {
         }
     }
 
-    fn check(&self, desk: &dyn Desk, plan: &Plan, must_shrink: bool) -> Result<View, Refusal> {
-        let conversation = desk.conversation();
+    fn check(&self, target: &dyn CompactionTarget, plan: &Plan, must_shrink: bool) -> Result<View, Refusal> {
+        let conversation = target.conversation();
         plan::verify(
             plan,
             &Ground {
                 conversation: &conversation,
-                view: desk.view(),
-                summaries: desk.summaries(),
-                limit: self.limit(desk),
+                view: target.view(),
+                summaries: target.summaries(),
+                limit: self.limit(target),
                 must_shrink,
             },
         )
@@ -554,18 +563,18 @@ impl Compactor {
 
     async fn adopt(
         &self,
-        desk: &mut dyn Desk,
+        target: &mut dyn CompactionTarget,
         view: View,
         plan: &Plan,
         by: &str,
         done: &mut Vec<Compacted>,
     ) -> Result<(), AgentError> {
         let (before, after) = {
-            let conversation = desk.conversation();
-            (conversation.view_tokens(desk.view()), conversation.view_tokens(&view))
+            let conversation = target.conversation();
+            (conversation.view_tokens(target.view()), conversation.view_tokens(&view))
         };
         let reason = first_line(plan);
-        desk.adopt(view, &reason, by).await?;
+        target.adopt(view, &reason, by).await?;
         done.push(Compacted { reason, by: by.to_owned(), before, after, extra: plan.extra.clone() });
         Ok(())
     }
@@ -573,17 +582,17 @@ impl Compactor {
     /// The host's own plan, when the window is really full.
     async fn fold_by_rule(
         &self,
-        desk: &mut dyn Desk,
+        target: &mut dyn CompactionTarget,
         overflow: bool,
         done: &mut Vec<Compacted>,
     ) -> Result<(), AgentError> {
-        let mut limit = self.limit(desk);
+        let mut limit = self.limit(target);
         if overflow {
             // The provider's window is smaller than was thought, by how much nobody knows.
-            let now = desk.conversation().view_tokens(desk.view());
+            let now = target.conversation().view_tokens(target.view());
             limit = limit.min(now / 10 * 7);
         }
-        if self.fold_to(desk, limit, done).await? {
+        if self.fold_to(target, limit, done).await? {
             Ok(())
         } else {
             Err(AgentError::WindowFull { window: self.rules.window })
@@ -591,28 +600,33 @@ impl Compactor {
     }
 
     /// The host's own plan for a window that leaves a turn hardly any room.
-    async fn lighten(&self, desk: &mut dyn Desk, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
-        let goal = self.ruler.estimated(self.rules.window / 100 * RELIEVED).saturating_sub(desk.fixed_tokens());
-        let limit = goal.min(self.limit(desk));
-        self.fold_to(desk, limit, done).await.map(|_| ())
+    async fn lighten(&self, target: &mut dyn CompactionTarget, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
+        let goal = self.ruler.estimated(self.rules.window / 100 * RELIEVED).saturating_sub(target.fixed_tokens());
+        let limit = goal.min(self.limit(target));
+        self.fold_to(target, limit, done).await.map(|_| ())
     }
 
-    async fn fold_to(&self, desk: &mut dyn Desk, limit: u32, done: &mut Vec<Compacted>) -> Result<bool, AgentError> {
-        let plan = last_resort::plan(&desk.conversation(), desk.view(), desk.summaries(), limit);
+    async fn fold_to(
+        &self,
+        target: &mut dyn CompactionTarget,
+        limit: u32,
+        done: &mut Vec<Compacted>,
+    ) -> Result<bool, AgentError> {
+        let plan = last_resort::plan(&target.conversation(), target.view(), target.summaries(), limit);
         let Some(plan) = plan else { return Ok(false) };
         let verified = {
-            let conversation = desk.conversation();
+            let conversation = target.conversation();
             let ground = Ground {
                 conversation: &conversation,
-                view: desk.view(),
-                summaries: desk.summaries(),
+                view: target.view(),
+                summaries: target.summaries(),
                 limit,
                 must_shrink: false,
             };
             plan::verify(&plan, &ground)
         };
         match verified {
-            Ok(view) => self.adopt(desk, view, &plan, "host", done).await.map(|()| true),
+            Ok(view) => self.adopt(target, view, &plan, "host", done).await.map(|()| true),
             Err(refusal) => {
                 tracing::error!(%refusal, "the host's own plan was refused");
                 Ok(false)
@@ -667,12 +681,12 @@ fn expected(moment: Moment) -> u32 {
 }
 
 /// The messages that a plan may fold: all that is shown but the last turn.
-fn foldable(desk: &dyn Desk) -> Option<MessageRange> {
-    let conversation = desk.conversation();
+fn foldable(target: &dyn CompactionTarget) -> Option<MessageRange> {
+    let conversation = target.conversation();
     let turn = conversation.headers().last()?.turn;
     let end = conversation.headers().partition_point(|header| header.turn < turn);
     let last = conversation.headers()[..end].last()?.id;
-    let first = conversation.items(desk.view()).iter().find_map(|item| match item {
+    let first = conversation.items(target.view()).iter().find_map(|item| match item {
         hermes_conversation::Item::Messages(range) => Some(range.first),
         hermes_conversation::Item::Excerpt(excerpt) => Some(excerpt.id),
         hermes_conversation::Item::Summary(_) => None,

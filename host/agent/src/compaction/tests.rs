@@ -44,7 +44,7 @@ impl Table {
 }
 
 #[async_trait]
-impl Desk for Table {
+impl CompactionTarget for Table {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.conversation.read().unwrap()
     }

@@ -11,7 +11,7 @@ use hermes_session_store::{EngineFaults, Frozen, SessionStore};
 
 use crate::assist::Assistant;
 use crate::clock::Clock;
-use crate::compaction::{Compactor, Desk, Notify, Rules, noted_ruler};
+use crate::compaction::{CompactionTarget, Compactor, Notify, Rules, noted_ruler};
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::journal::Journal;
@@ -44,7 +44,7 @@ impl SessionCompaction {
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A session as compaction works on it.
-pub(crate) struct SessionDesk<'a> {
+pub(crate) struct SessionTarget<'a> {
     pub(super) store: &'a dyn SessionStore,
     pub(super) session: &'a SessionId,
     pub(super) engine: &'a str,
@@ -57,7 +57,7 @@ pub(crate) struct SessionDesk<'a> {
 }
 
 #[async_trait]
-impl Desk for SessionDesk<'_> {
+impl CompactionTarget for SessionTarget<'_> {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.journal.conversation()
     }

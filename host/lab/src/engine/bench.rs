@@ -47,7 +47,7 @@ pub(crate) struct Setting<'a> {
 /// A running conversation. All of its tasks run in its owner's runtime.
 pub(crate) struct Bench {
     terms: Terms,
-    pub(crate) desk: LabDesk,
+    pub(crate) target: LabDesk,
     pub(crate) log: Arc<Log>,
     gate: Arc<Gate>,
     written: Arc<Mutex<Vec<Written>>>,
@@ -115,7 +115,7 @@ impl Bench {
         let rules = Rules { enabled: true, window: terms.window, patience: PATIENCE };
         let compactor = Compactor::new(watched.clone(), Vec::new(), rules, Ruler::default(), Arc::clone(&notify));
         let assistant = Assistant::new(plugins.assist.clone(), notify).patient(PATIENCE);
-        let mut desk = LabDesk {
+        let mut target = LabDesk {
             log: Arc::clone(&log),
             view,
             views: Vec::new(),
@@ -126,10 +126,10 @@ impl Bench {
             now_ms,
             faults: 0,
         };
-        views.into_iter().for_each(|view| desk.remember(view));
+        views.into_iter().for_each(|view| target.remember(view));
         Ok(Self {
             terms,
-            desk,
+            target,
             log,
             gate,
             written,
@@ -149,7 +149,7 @@ impl Bench {
         while self.gate.step(now_ms) {
             self.settle().await;
         }
-        self.desk.now_ms = now_ms;
+        self.target.now_ms = now_ms;
     }
 
     async fn settle(&mut self) {
@@ -179,7 +179,7 @@ impl Bench {
         let ends_turn = draft.role == Role::Assistant && draft.tool_calls.is_empty();
         self.log.change().push(draft.numbered(id));
         if ends_turn {
-            self.compactor.turn_ended(&mut self.desk).await.map_err(|error| error.to_string())?;
+            self.compactor.turn_ended(&mut self.target).await.map_err(|error| error.to_string())?;
             self.settle().await;
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Bench {
         };
         let budget = assist::budget(self.terms.window);
         let quotes = self.assistant.consult(|| assist_draft, budget).await;
-        self.assistant.block(&quotes, &self.log.conversation(), &self.desk.view, budget)
+        self.assistant.block(&quotes, &self.log.conversation(), &self.target.view, budget)
     }
 
     /// The call with this id in the newest assistant message.
@@ -213,15 +213,15 @@ impl Bench {
         let is_users = self.log.conversation().messages().last().is_some_and(|last| last.role == Role::User);
         let moment = if is_users { Moment::TurnStart } else { Moment::MidTurn };
         let mut done = Vec::new();
-        let made = self.compactor.make_room(&mut self.desk, moment, &mut done).await;
+        let made = self.compactor.make_room(&mut self.target, moment, &mut done).await;
         self.settle().await;
         if !done.is_empty() {
             self.assistant.view_changed();
         }
         made.map_err(|error| error.to_string())?;
-        let estimate = self.compactor.estimate(&self.desk);
+        let estimate = self.compactor.estimate(&self.target);
         self.estimate = Some(estimate);
-        self.desk.sent = Some((now_ms, self.compactor.ruler().counted(estimate)));
+        self.target.sent = Some((now_ms, self.compactor.ruler().counted(estimate)));
         Ok(done)
     }
 
@@ -229,7 +229,7 @@ impl Bench {
     pub(crate) fn counted(&mut self, usage: Usage) {
         if let Some(estimate) = self.estimate.take() {
             self.compactor.counted(estimate, Some(usage));
-            self.desk.sent = self.desk.sent.map(|(sent, _)| (sent, usage.input));
+            self.target.sent = self.target.sent.map(|(sent, _)| (sent, usage.input));
         }
     }
 
@@ -240,7 +240,7 @@ impl Bench {
 
     /// The estimated tokens of the next request.
     pub(crate) fn tokens(&self) -> u32 {
-        self.compactor.estimate(&self.desk)
+        self.compactor.estimate(&self.target)
     }
 
     /// The engine's interface for quoting passages, if it has one.

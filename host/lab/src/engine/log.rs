@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use async_trait::async_trait;
 use hermes_agent::AgentError;
-use hermes_agent::compaction::Desk;
+use hermes_agent::compaction::CompactionTarget;
 use hermes_conversation::{Conversation, Header, Message, MessageId, MessageRange, Summary, View};
 use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery};
 use hermes_plugin_host::{CacheState, Fault, FaultKind};
@@ -140,7 +140,7 @@ impl LabDesk {
 }
 
 #[async_trait]
-impl Desk for LabDesk {
+impl CompactionTarget for LabDesk {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.log.conversation()
     }

@@ -11,7 +11,7 @@ use crate::error::AgentError;
 
 /// A conversation that can be shown and whose view can be replaced.
 #[async_trait]
-pub trait Desk: Send + Sync {
+pub trait CompactionTarget: Send + Sync {
     /// The log.
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation>;
     /// The view in force.
