@@ -395,7 +395,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Terms with a small window, a tenth of which is system prompt and tools.
+/// Terms with a small window. The system prompt and tools fill a tenth of it.
 fn terms(window: u32) -> Terms {
     Terms { window, fixed_tokens: window / 10, ..Terms::STANDARD }
 }

@@ -129,7 +129,7 @@ pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(out, value).expect("memory takes every byte, and texts are never refused");
 }
 
-/// A system prompt as a list of text parts, each of which can be marked except the ephemeral one.
+/// Writes a system prompt as a list of text parts. Every part can carry a cache mark, except the ephemeral one.
 pub(crate) fn system_list(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     let mut marks = SystemMarks { stable_end: out.len(), ..SystemMarks::default() };
     let mut begin = b'[';

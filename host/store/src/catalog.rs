@@ -49,8 +49,8 @@ const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
      AND (message_count > 0 OR (parent_through IS NOT NULL AND parent_kind = 'branch'))";
 
 impl Store {
-    /// The session that a person means: by its id or title, by a unique beginning of its id, or by a title of which
-    /// only numbered ones exist, the newest of them.
+    /// Finds the session that a person named by id, by a unique beginning of its id, or by title. If only numbered
+    /// sessions have that title, the newest of them.
     pub fn resolve_session(&self, text: &str) -> Result<SessionId, StoreError> {
         // A text that cannot be a title belongs to no session.
         let title = hermes_session_store::title::clean(text).ok().flatten();

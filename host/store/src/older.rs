@@ -6,8 +6,8 @@ use rusqlite::Connection;
 /// The only older schema that is read as it is: that of commit 4403e97, the last one before messages had parts.
 pub(crate) const BEFORE_PARTS: u32 = 5;
 
-/// Temporary views and tables of this connection, under the names of the tables that they stand in front of. SQLite looks for a name
-/// in the temporary schema first.
+/// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite looks in the
+/// temporary schema first.
 const IN_FRONT: &str = "
 PRAGMA temp_store = MEMORY;
 CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;

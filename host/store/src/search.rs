@@ -70,9 +70,9 @@ pub enum Matching {
     /// In the language of `docs/search.md`.
     #[default]
     Language,
-    /// Words without operators, some of which must occur: for questions.
+    /// Words without operators; at least one must occur. For questions.
     Any,
-    /// Words without operators, all of which must occur.
+    /// Words without operators; all must occur.
     All,
     /// Exactly this text, ignoring case: any part of a message, from three characters on.
     Phrase,

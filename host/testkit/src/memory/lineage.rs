@@ -1,4 +1,4 @@
-//! Which messages, views and summaries of which sessions make up a conversation.
+//! Puts a conversation together from the messages, views and summaries of a session and its ancestors.
 
 use std::collections::HashSet;
 
