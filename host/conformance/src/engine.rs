@@ -37,7 +37,7 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     checks.add(GROUP, "takes another model", fix, other_model(&session).await);
     let fix = "answer `done` once nothing is left to prepare: the host calls again while it says `more`";
     checks.add(GROUP, "prepares in steps that end", fix, prepares(&session, &setup).await);
-    let fix = "`settled` may come twice, late, or for a plan that another instance made: treat it as information, not as a command";
+    let fix = "`settled` may come twice, late, or for the plan of another instance: treat it as information, not as a command";
     checks.add(GROUP, "accepts the outcome of a plan twice", fix, settled(&session).await);
     let unavailable = Setup { rights: Rights::NoModel, ..setup.clone() };
     let fix = "`propose` never needs a model: where nothing is prepared, texts made by rule are better than none";

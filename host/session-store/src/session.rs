@@ -70,6 +70,24 @@ pub struct NewSession {
     pub parent: Option<Parent>,
 }
 
+impl NewSession {
+    /// A branch: same front end, folder, engine and model, and the conversation up to a message or to the end. Without a
+    /// title, it gets the next number of its parent's title.
+    #[must_use]
+    pub fn branch_of(parent: Session, through: Option<MessageId>, title: Option<&str>, started_at: u64) -> Self {
+        Self {
+            source: parent.source,
+            workspace: parent.workspace,
+            engine: parent.engine,
+            model: parent.model,
+            title: title.map(str::to_owned).or(parent.title),
+            frozen: None,
+            started_at,
+            parent: Some(Parent { id: parent.id, kind: ParentKind::Branch, through }),
+        }
+    }
+}
+
 /// Sums over all requests of a session; [`hermes_conversation::Usage`] defines the token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named as in `Usage`")]

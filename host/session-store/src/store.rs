@@ -8,8 +8,8 @@ use hermes_conversation::media::MOST_BYTES;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
-    Deletion, EngineFaults, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery, PromptNumber,
-    RequestRecord, Session, StoreError, StoredView, ViewRecord,
+    Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, RequestRecord, Session,
+    StoreError, StoredView, ViewRecord,
 };
 
 /// Bytes that the pictures and files of one message may have together: what an import can read back on one line.
@@ -34,18 +34,7 @@ pub trait SessionStore: Send + Sync {
         title: Option<&str>,
         now: u64,
     ) -> Result<Session, StoreError> {
-        let parent = self.session(of).await?;
-        self.create_session(NewSession {
-            source: parent.source,
-            workspace: parent.workspace,
-            engine: parent.engine,
-            model: parent.model,
-            title: title.map(str::to_owned).or(parent.title),
-            frozen: None,
-            started_at: now,
-            parent: Some(Parent { id: of.clone(), kind: ParentKind::Branch, through: at }),
-        })
-        .await
+        self.create_session(NewSession::branch_of(self.session(of).await?, at, title, now)).await
     }
 
     /// A session by its id.

@@ -75,17 +75,7 @@ impl Store {
         title: Option<&str>,
         now: u64,
     ) -> Result<Session, StoreError> {
-        let parent = self.session(of)?;
-        self.create_session(NewSession {
-            source: parent.source,
-            workspace: parent.workspace,
-            engine: parent.engine,
-            model: parent.model,
-            title: title.map(str::to_owned).or(parent.title),
-            frozen: None,
-            started_at: now,
-            parent: Some(Parent { id: of.clone(), kind: ParentKind::Branch, through: at }),
-        })
+        self.create_session(NewSession::branch_of(self.session(of)?, at, title, now))
     }
 
     /// A session by its id.
