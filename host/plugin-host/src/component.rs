@@ -13,7 +13,7 @@ use hermes_runtime::{
 
 use crate::flood;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
-use crate::session::Role;
+use crate::selected::Role;
 use crate::supervision::{RetryPolicy, Supervisor};
 
 /// One plugin in one session: an instance that serves turns, and one for work in the background, created when first

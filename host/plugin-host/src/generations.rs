@@ -16,7 +16,7 @@ use hermes_runtime::{
 
 use crate::component::SessionComponent;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
-use crate::session::Role;
+use crate::selected::Role;
 
 /// A generation of a plugin at work.
 #[derive(Clone)]

@@ -25,6 +25,8 @@ mod permission;
 pub mod record;
 pub mod rehearsal;
 mod reload;
+mod selected;
+mod selection;
 mod session;
 mod settings;
 mod storage;
@@ -53,9 +55,9 @@ pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use reload::{Change, Generations, ReloadSource, Taken};
-pub use session::{
-    Approvals, Compiling, Identity, Plugins, QUIETLY, Reporters, Selection, SessionPlugins, Surroundings,
-};
+pub use selected::Identity;
+pub use selection::{Compiling, QUIETLY, Selection};
+pub use session::{Approvals, Plugins, Reporters, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;

@@ -22,7 +22,9 @@ use crate::generations::Slot;
 use crate::kinds::{Hooks, MemoryProvider, Skills, Tools};
 use crate::lock::Lock;
 use crate::rehearsal::Shown;
-use crate::session::{Identity, QUIETLY, Role, Select, Selected, Selection, SessionShared, Surroundings};
+use crate::selected::{Identity, Role, Selected, SessionShared};
+use crate::selection::{QUIETLY, Select, Selection};
+use crate::session::Surroundings;
 use crate::supervision::Halt;
 use crate::trial;
 

@@ -11,7 +11,8 @@ use hermes_runtime::{CallError, Exports, LimitSet, Limits, Runtime};
 use crate::catalog::{Catalog, Found};
 use crate::error::PluginsError;
 use crate::rehearsal::{self, Shown};
-use crate::session::{Select, Selected, Selection};
+use crate::selected::Selected;
+use crate::selection::{Select, Selection};
 use crate::variables::Unexpanded;
 
 /// What came of it.

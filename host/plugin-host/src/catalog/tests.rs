@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
 use hermes_diagnostic::Diagnose as _;
-use hermes_runtime::Limit;
+use hermes_runtime::{Limit, LimitSet};
 
 use super::*;
 use crate::digest;
-use crate::lock::Pin;
+use crate::lock::{Entry, Pin};
 
 const TEXT: &str =
     "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5000}\n";

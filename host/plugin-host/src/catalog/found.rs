@@ -1,0 +1,218 @@
+//! A plugin that was found: its manifest, where it lies, whether it may run, and its code.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
+
+use crate::digest::Contents;
+use crate::error::PluginsError;
+use crate::lock::Entry;
+use crate::manifest::Manifest;
+use crate::permission::Permissions;
+
+/// A plugin inside the binary.
+#[derive(Debug, Clone, Copy)]
+pub struct Bundled {
+    /// The text of its `plugin.yaml`.
+    pub manifest: &'static str,
+    /// The bytes of its component.
+    pub component: &'static [u8],
+}
+
+/// Where a plugin comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// From the binary.
+    Bundled,
+    /// From a folder below `plugins`.
+    Installed(PathBuf),
+    /// From the slot that `hermes plugins dev` keeps while it runs. The developer grants everything by naming the path.
+    Dev(PathBuf),
+}
+
+impl Origin {
+    /// The plugin's folder; none for a bundled plugin.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Bundled => None,
+            Self::Installed(folder) | Self::Dev(folder) => Some(folder),
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bundled => f.write_str("bundled"),
+            Self::Installed(folder) => folder.display().fmt(f),
+            Self::Dev(folder) => write!(f, "{} (under development)", folder.display()),
+        }
+    }
+}
+
+/// Whether a plugin may run, and with which rights.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// It is part of the program, or the caller vouches for it: it has every permission that it requests.
+    Trusted,
+    /// The user granted it permissions, for the bytes that its folder had then.
+    Granted(Box<Entry>),
+    /// It may not run.
+    Ungranted(Ungranted),
+}
+
+/// Why an installed plugin may not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ungranted {
+    /// `plugins.lock` has no entry for it: its folder was created by hand.
+    #[error("it was not granted")]
+    Unknown(String),
+    /// The user revoked the grant.
+    #[error("its grant was revoked")]
+    Revoked(String),
+    /// It is only a native library, and native code was not granted.
+    #[error("it is a native library, which the sandbox cannot contain: it can do everything that you can do")]
+    Native(String),
+    /// `plugins.lock` grants a plugin of this name in another folder.
+    #[error("plugins.lock grants `{name}` in the folder `{folder}`")]
+    Elsewhere {
+        /// Its name.
+        name: String,
+        /// The folder in `plugins.lock`, relative to the folder of plugins.
+        folder: String,
+    },
+    /// The bytes in its folder are not those that were granted.
+    #[error("it was changed since it was granted")]
+    Altered(String),
+}
+
+/// A plugin that was found. None of its code has run.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether it may run.
+    pub standing: Standing,
+    pub(super) place: Place,
+}
+
+/// Where its code is.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Held(Code),
+    Folder(PathBuf, CodeFiles),
+}
+
+/// The files of a folder with code for this machine. At least one of the two is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeFiles {
+    /// The component.
+    pub component: Option<String>,
+    /// The native library for this machine.
+    pub native: Option<String>,
+}
+
+/// The code of a plugin: a component, or a native library if the user granted native code.
+#[derive(Debug, Clone)]
+pub enum Code {
+    /// A component, which runs in the sandbox.
+    Component(Cow<'static, [u8]>),
+    /// A native library, which runs outside of it.
+    Native(Vec<u8>),
+}
+
+impl Code {
+    /// The bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Component(bytes) => bytes,
+            Self::Native(bytes) => bytes,
+        }
+    }
+}
+
+impl Found {
+    /// A digest of everything that determines the plugin in a session: code, manifest, permissions and limits.
+    pub(crate) fn made(&self) -> Result<[u8; 32], PluginsError> {
+        Ok(made(self, blake3::hash(self.code()?.bytes()).as_bytes()))
+    }
+
+    /// Its code, if it may run. The bytes that are compared with the grant are the bytes that are returned.
+    pub fn code(&self) -> Result<Code, PluginsError> {
+        let (folder, files) = match &self.place {
+            Place::Held(code) => return Ok(code.clone()),
+            Place::Folder(folder, files) => (folder, files),
+        };
+        let name = &self.manifest.name;
+        let ungranted = |why| PluginsError::Ungranted { name: name.clone(), why };
+        let (pin, is_native) = match &self.standing {
+            Standing::Trusted => (None, files.component.is_none()),
+            Standing::Granted(entry) => (Some(&entry.pin), entry.pin.native && files.native.is_some()),
+            Standing::Ungranted(why) => return Err(ungranted(why.clone())),
+        };
+        let file = if is_native { &files.native } else { &files.component };
+        let file = file.as_ref().ok_or_else(|| ungranted(Ungranted::Native(name.clone())))?;
+        let bytes = match pin {
+            None => {
+                let path = folder.join(file);
+                fs::read(&path).map_err(|source| PluginsError::Read { path, source })?
+            }
+            Some(pin) => {
+                let read = |source| PluginsError::Read { path: folder.clone(), source };
+                let mut contents = Contents::read(folder).map_err(read)?;
+                let whole = if contents.digest() == pin.digest { contents.take(file) } else { None };
+                whole.ok_or_else(|| ungranted(Ungranted::Altered(name.clone())))?
+            }
+        };
+        Ok(if is_native { Code::Native(bytes) } else { Code::Component(Cow::Owned(bytes)) })
+    }
+
+    /// Prepares its code for instances. `compiling` is called while the code is compiled.
+    pub fn load(&self, runtime: &Runtime, compiling: CompileProgress<'_>) -> Result<Arc<Loaded>, PluginsError> {
+        let loaded = match self.code()? {
+            Code::Component(bytes) => runtime.load_watched(&bytes, compiling),
+            Code::Native(bytes) => runtime.load_native(&bytes),
+        };
+        let (name, place) = (&self.manifest.name, &self.origin);
+        loaded.map_err(|source| PluginsError::Load { name: name.clone(), place: place.to_string(), source })
+    }
+
+    /// The permissions that it requests and was granted.
+    pub fn permissions(&self) -> Permissions {
+        match &self.standing {
+            Standing::Trusted => self.manifest.permissions.clone(),
+            Standing::Granted(entry) => match &entry.pin.granted {
+                Some(granted) => self.manifest.permissions.within(granted),
+                None => Permissions::default(),
+            },
+            Standing::Ungranted(_) => Permissions::default(),
+        }
+    }
+
+    /// The raised limits that its manifest requests and the user granted.
+    pub fn limits(&self) -> LimitSet {
+        match &self.standing {
+            Standing::Trusted => self.manifest.limits.clone(),
+            Standing::Granted(entry) => self.manifest.limits.within(&entry.pin.limits),
+            Standing::Ungranted(_) => LimitSet::default(),
+        }
+    }
+
+    /// Its folder; none for a bundled plugin.
+    pub fn folder(&self) -> Option<&Path> {
+        self.origin.folder()
+    }
+}
+
+/// [`Found::made`] for a known digest of the code.
+pub(crate) fn made(found: &Found, code: &[u8; 32]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(code);
+    hasher.update(format!("{:?}{:?}{:?}", found.manifest, found.permissions(), found.limits()).as_bytes());
+    *hasher.finalize().as_bytes()
+}

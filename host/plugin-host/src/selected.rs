@@ -1,0 +1,225 @@
+//! A selected plugin, and what it gets when a session starts it: limits, rights, documents, folders and programs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::files::{Root as OpenRoot, Roots};
+use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
+use hermes_capabilities::sql::Database;
+use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
+
+use crate::catalog::{Found, Origin, made};
+use crate::component::SessionComponent;
+use crate::error::PluginsError;
+use crate::generations::Slot;
+use crate::permission::{Access, Permissions};
+use crate::record::Recorder;
+use crate::session::Surroundings;
+use crate::settings::PluginSettings;
+use crate::storage::Storage;
+use crate::supervision::{Halt, Supervisor};
+use crate::variables::{Unexpanded, Variables};
+use crate::{allowance, web};
+
+/// Identifies a plugin in approvals: other code means another plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The digest of its code, in hexadecimal digits.
+    pub digest: String,
+}
+
+/// A plugin that was found, compiled and checked.
+pub(crate) struct Selected {
+    pub(crate) found: Found,
+    /// The permissions that it requests and was granted.
+    pub(crate) permissions: Permissions,
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) config: String,
+    pub(crate) variables: Variables,
+    /// The variables in its section that were not replaced, and why.
+    pub(crate) unexpanded: Vec<Unexpanded>,
+    pub(crate) settings: PluginSettings,
+}
+
+/// The role of a plugin in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The engine or a memory provider: selecting it gives it access to the conversation.
+    Serves,
+    /// Any other plugin.
+    Beside,
+}
+
+/// What the plugins of one session share.
+#[derive(Clone, Default)]
+pub(crate) struct SessionShared {
+    pub(crate) halt: Halt,
+    pub(crate) calls: SessionCalls,
+}
+
+impl Selected {
+    pub(crate) fn name(&self) -> &str {
+        &self.found.manifest.name
+    }
+
+    /// See [`Found::made`].
+    pub(crate) fn made(&self) -> [u8; 32] {
+        made(&self.found, &self.loaded.source())
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        let manifest = &self.found.manifest;
+        Identity {
+            name: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            digest: blake3::Hash::from_bytes(self.loaded.source()).to_hex().to_string(),
+        }
+    }
+
+    pub(crate) fn start(
+        &self,
+        around: &Surroundings,
+        shared: &SessionShared,
+        role: Role,
+    ) -> Result<Arc<Slot>, PluginsError> {
+        Ok(Arc::new(Slot::new(self.component(around, shared, role)?, self.loaded.exports(), role)))
+    }
+
+    /// Creates a generation of the plugin for a session. None of its code runs yet.
+    pub(crate) fn component(
+        &self,
+        around: &Surroundings,
+        shared: &SessionShared,
+        role: Role,
+    ) -> Result<SessionComponent, PluginsError> {
+        let SessionShared { halt, calls } = shared;
+        let serves_the_session = role == Role::Serves;
+        let manifest = &self.found.manifest;
+        let permissions = &self.permissions;
+        let http = web::open(&manifest.name, permissions, &self.variables);
+        let services = Services {
+            reporter: web::discreet((around.reporters)(&manifest.name), &http),
+            clock: around.clock.clone(),
+            models: allowance::Allowance::of(around.models.clone(), &manifest.name, permissions.llm.as_ref()),
+            // Selecting a plugin as engine or memory provider is consent to share the conversation with it.
+            may_ask: permissions.llm.is_some() || serves_the_session,
+            history: around.history.clone(),
+            may_read: permissions.history || serves_the_session,
+            documents: self.documents(around),
+            files: Arc::new(self.roots(around)?),
+            // Selection alone does not give a database: a file that stays needs a permission.
+            database: permissions.sql.then(|| match &around.storage {
+                Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
+                Storage::Memory(memory) => memory.of(self.name()).1,
+            }),
+            http,
+            programs: self.programs(around),
+        };
+        let version = manifest.version.to_string();
+        let (limits, tally) = (self.limits(&around.limits), Arc::<Tally>::default());
+        let home = match around.storage {
+            Storage::Home => Some(around.home.as_path()),
+            Storage::Memory(_) => None,
+        };
+        let recorder =
+            Recorder::new(home, &manifest.name, &around.session.id, Arc::clone(&tally), around.clock.clone());
+        let supervisor = Supervisor::new(
+            (&manifest.name, &version),
+            self.settings.on_failure,
+            services.reporter.clone(),
+            recorder,
+            halt.clone(),
+        );
+        let recipe = Recipe {
+            plugin: manifest.name.clone(),
+            version,
+            loaded: self.loaded.clone(),
+            config: self.config.clone(),
+            session: around.session.clone(),
+            start: around.start.clone(),
+            services,
+            limits,
+            tally,
+            lanes: Lanes::new(&limits, calls),
+        };
+        Ok(SessionComponent::new(recipe, supervisor))
+    }
+
+    /// Its limits: set by the user, or else granted, or else the default for its kinds.
+    pub(crate) fn limits(&self, of_every_plugin: &LimitSet) -> Limits {
+        let tier = self.loaded.exports().tier();
+        Limits::of(tier).with(of_every_plugin).with(&self.found.limits()).with(&self.settings.limits)
+    }
+
+    /// The folder of its own documents, and the user's memories if a bundled plugin requests them by name.
+    fn documents(&self, around: &Surroundings) -> Vec<Arc<Documents>> {
+        let home = &around.home;
+        let asked = &self.permissions.documents;
+        let mut documents = Vec::new();
+        if self.found.origin == Origin::Bundled && !asked.is_empty() {
+            documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
+        }
+        documents.push(match &around.storage {
+            Storage::Home => Arc::new(Documents::new(self.own(home).join("documents"), None)),
+            Storage::Memory(memory) => memory.of(self.name()).0,
+        });
+        documents
+    }
+
+    /// The folder of its data.
+    fn own(&self, home: &Path) -> PathBuf {
+        home.join("data").join(self.name())
+    }
+
+    /// The programs that it may run. They run in the workspace, which every program can reach in any case, or in a granted
+    /// folder.
+    fn programs(&self, around: &Surroundings) -> Option<Programs> {
+        let permissions = &self.permissions;
+        if permissions.process.is_empty() {
+            return None;
+        }
+        let mut names: Vec<&str> = vec![WORKSPACE];
+        names.extend(permissions.files.iter().map(|asked| asked.root.as_str()).filter(|name| *name != WORKSPACE));
+        let folder = |name: &str| {
+            let (path, denied) = place(name, around);
+            Folder { name: name.to_owned(), path, denied }
+        };
+        let grant = ProgramGrant {
+            programs: permissions.process.iter().map(ToString::to_string).collect(),
+            variables: permissions.env.iter().map(ToString::to_string).collect(),
+            folders: names.into_iter().map(folder).collect(),
+        };
+        Some(Programs::new(grant, (around.approvals)(&self.identity())))
+    }
+
+    fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
+        let mut roots = Vec::new();
+        for asked in &self.permissions.files {
+            let (path, denied) = place(&asked.root, around);
+            if asked.root == "skills" {
+                // An empty folder shows the user where skills belong.
+                let _ = std::fs::create_dir_all(&path);
+            }
+            let root = OpenRoot::open(&asked.root, &path, asked.access == Access::Write, denied).map_err(|error| {
+                PluginsError::Folder { name: self.name().to_owned(), root: asked.root.clone(), why: error.to_string() }
+            })?;
+            roots.push(root);
+        }
+        Ok(Roots::new(roots))
+    }
+}
+
+const WORKSPACE: &str = "workspace";
+
+/// The folder of a root, and the folders below it that stay closed.
+fn place(root: &str, around: &Surroundings) -> (PathBuf, Vec<PathBuf>) {
+    match root {
+        "skills" => (around.home.join("skills"), Vec::new()),
+        _ => (around.workspace.clone(), vec![around.home.clone()]),
+    }
+}

@@ -1,0 +1,184 @@
+//! Which plugins the user selected, and how they are found and loaded.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use hermes_diagnostic::{Action, Diagnose as _, Notice};
+use hermes_runtime::{Exports, Runtime};
+
+use crate::catalog::{Catalog, Found};
+use crate::error::PluginsError;
+use crate::selected::Selected;
+use crate::settings::PluginSettings;
+use crate::variables::Variables;
+
+/// What the user's configuration says about plugins.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// `context.engine`.
+    pub engine: String,
+    /// `memory.provider`, beside the built-in memory.
+    pub memory: Option<String>,
+    /// `plugins.enabled`, beside those that are on by default.
+    pub enabled: Vec<String>,
+    /// `plugins.disabled`: has precedence over everything except the engine and the provider selected by name.
+    pub disabled: Vec<String>,
+    /// `plugins.entries.<name>`: a JSON object for the plugin.
+    pub entries: HashMap<String, serde_json::Value>,
+    /// The values of `${NAME}` and of secrets, as far as each plugin was granted them.
+    pub variables: Variables,
+    /// `plugins.settings.<name>`: the host's settings for the plugin.
+    pub settings: HashMap<String, PluginSettings>,
+}
+
+impl Selection {
+    /// The default engine.
+    pub const ENGINE: &str = "compressor";
+    /// The memory provider that is on by default.
+    pub const MEMORY: &str = "builtin";
+    /// Tools and skills that are on by default.
+    pub const ON: &[&str] = &["files", "local"];
+
+    /// An engine and nothing beside it.
+    pub fn only(engine: &str) -> Self {
+        let off = Self::ON.iter().copied().chain([Self::MEMORY]).filter(|name| *name != engine);
+        Self {
+            engine: engine.to_owned(),
+            memory: None,
+            enabled: Vec::new(),
+            disabled: off.map(str::to_owned).collect(),
+            entries: HashMap::new(),
+            variables: Variables::none(),
+            settings: HashMap::new(),
+        }
+    }
+
+    /// The names of all selected plugins, installed or not. The first with a tool of a name provides it. A plugin that is
+    /// selected twice is named twice.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let builtin = std::iter::once(Self::MEMORY).filter(|name| self.is_on(name));
+        let others = Self::ON.iter().copied().chain(self.enabled.iter().map(String::as_str));
+        std::iter::once(self.engine.as_str())
+            .chain(builtin)
+            .chain(self.memory.as_deref())
+            .chain(others.filter(|name| self.is_on(name)))
+    }
+
+    /// Refuses a plugin that is not of the kind for which it is selected.
+    pub(crate) fn fits(&self, selected: Selected) -> Result<Selected, PluginsError> {
+        let (name, exports) = (selected.name(), selected.loaded.exports());
+        let kind = if name == self.engine && !exports.context_engine {
+            ENGINE_KIND
+        } else if self.memory.as_deref() == Some(name) && !exports.memory_provider {
+            MEMORY_KIND
+        } else {
+            return Ok(selected);
+        };
+        Err(PluginsError::NoLonger { kind, name: name.to_owned(), exports: exports.names() })
+    }
+
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        !self.disabled.iter().any(|disabled| disabled == name)
+    }
+}
+
+/// Called while a plugin is compiled, with its name and the time so far; `Break` stops the compilation.
+pub type Compiling<'a> = &'a dyn Fn(&str, Duration) -> ControlFlow<()>;
+
+/// Reports nothing and never stops.
+pub const QUIETLY: Compiling<'static> = &|_, _| ControlFlow::Continue(());
+
+pub(crate) const ENGINE_KIND: &str = "context engine";
+pub(crate) const MEMORY_KIND: &str = "memory provider";
+
+/// Finds and loads the plugins that a selection names.
+pub(crate) struct Select<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) selection: &'a Selection,
+    pub(crate) compiling: Compiling<'a>,
+}
+
+impl Select<'_> {
+    pub(crate) fn named(
+        &self,
+        name: &str,
+        kind: &'static str,
+        is: fn(&Exports) -> bool,
+    ) -> Result<Selected, PluginsError> {
+        let folder = self.catalog.folder().to_owned();
+        let Some(found) = self.catalog.get(name) else {
+            // A folder of that name that cannot be read is the more likely cause.
+            if let Some(problem) = self.catalog.problem_with(name) {
+                return Err(PluginsError::Unusable {
+                    name: name.to_owned(),
+                    problem: Box::new(problem.error.diagnose()),
+                });
+            }
+            return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
+        };
+        let selected = self.load(found)?;
+        let exports = selected.loaded.exports();
+        if is(&exports) {
+            return Ok(selected);
+        }
+        let exports = exports.names();
+        Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is), folder })
+    }
+
+    pub(crate) fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {
+        let Some(found) = self.catalog.get(name) else {
+            if self.catalog.problem_with(name).is_some() {
+                // Reported with the other problems of the catalog.
+                return None;
+            }
+            let all: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
+            notices.push(Notice::new(
+                format!(
+                    "the configuration enables the plugin `{name}`, which does not exist; there are: {}",
+                    all.join(", ")
+                ),
+                Action::InstallPlugin,
+            ));
+            return None;
+        };
+        self.load(found)
+            .map_err(|error| notices.push(Notice::new(format!("{error}, so it is left out"), error.parts().2)))
+            .ok()
+    }
+
+    /// Loads a plugin and checks it against its manifest and its section of the configuration.
+    pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
+        let name = &found.manifest.name;
+        let loaded = found.load(self.runtime, &|elapsed| (self.compiling)(name, elapsed))?;
+        let claims = found.manifest.claims_beyond(&loaded.exports().names());
+        if !claims.is_empty() {
+            return Err(PluginsError::Claims { name: name.clone(), claims });
+        }
+        let (variables, permissions) = (self.selection.variables.clone(), found.permissions());
+        let (config, unexpanded) = match self.selection.entries.get(name) {
+            Some(section) => variables.expand(name, &permissions, section),
+            None => (serde_json::json!({}), Vec::new()),
+        };
+        let misfits = found.manifest.misfits(&config);
+        if !misfits.is_empty() {
+            return Err(PluginsError::Configuration { name: name.clone(), misfits });
+        }
+        let (found, config) = (found.clone(), config.to_string());
+        let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
+        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, settings })
+    }
+
+    /// The names of the plugins of a kind, for an error message. Loads all plugins.
+    fn of_kind(&self, is: fn(&Exports) -> bool) -> Vec<String> {
+        let quietly = |_| ControlFlow::Continue(());
+        let loads = |found: &&Found| found.load(self.runtime, &quietly).is_ok_and(|loaded| is(&loaded.exports()));
+        self.catalog
+            .all()
+            .iter()
+            .filter(loads)
+            .map(|found| format!("{} ({})", found.manifest.name, found.origin))
+            .collect()
+    }
+}
