@@ -103,7 +103,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "hermes-plugin-host",
-        &["hermes-runtime", "hermes-capabilities", "hermes-conversation", "hermes-private-files", "hermes-diagnostic"],
+        &[
+            "hermes-test-data",
+            "hermes-runtime",
+            "hermes-capabilities",
+            "hermes-conversation",
+            "hermes-private-files",
+            "hermes-diagnostic",
+        ],
     ),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
     ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client"]),

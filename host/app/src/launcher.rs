@@ -8,8 +8,7 @@ use hermes_agent::{Approvals, Begin, Choice, Host, HostSource, Problem, SessionH
 use hermes_conversation::Model;
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_models::{Provider, Route, Source};
-use hermes_plugin_host::{Catalog, Plugins, ReloadSource, Selection};
-use hermes_runtime::Runtime;
+use hermes_plugin_host::{PluginHost, Plugins, Selection};
 use hermes_store::{SessionStore, SqliteSessions, Store};
 
 use crate::bundled::BUNDLED;
@@ -47,7 +46,7 @@ pub enum SessionChoice {
     },
 }
 
-/// Starts sessions that share a store, a runtime and a connection.
+/// Starts sessions that share a store, a provider and their plugins' code, watcher and connections.
 pub struct Launcher {
     setup: Setup,
     choice: ModelChoice,
@@ -58,7 +57,7 @@ pub struct Launcher {
     store: Arc<Store>,
     /// The same store, as sessions use it.
     sessions: Arc<dyn SessionStore>,
-    runtime: Arc<Runtime>,
+    plugins: PluginHost,
     provider: Arc<dyn Provider>,
     workspace: PathBuf,
     reporter: Arc<dyn Reporter>,
@@ -97,7 +96,7 @@ impl Launcher {
             selection: setup.selection(&launch.choice),
             settings: setup.settings(&launch.platform, launch.one_shot, &auxiliary)?,
             approvals: Approvals { rules: setup.approval_rules()?, can_ask: false },
-            runtime: Arc::new(setup.runtime()),
+            plugins: PluginHost::new(Arc::new(setup.runtime()), BUNDLED, setup.home.plugins()),
             watches: !launch.one_shot,
             workspace: launch.workspace,
             choice: launch.choice,
@@ -153,12 +152,13 @@ impl Launcher {
 
     fn host_of(&self, selection: &Selection, provider: Arc<dyn Provider>, model: Model) -> Result<Host, AppError> {
         let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
-        // The catalog is read again, so that a new session gets the plugins of this moment.
-        let selected = Plugins::select(&self.runtime, &self.setup.catalog(), selection, &compiling);
+        self.setup.finish_interrupted_change();
+        // Detects changes on disk, so that a new session gets the plugins of this moment.
+        let selected = self.plugins.select(selection, &compiling);
         self.reporter.compiled();
         let mut plugins = selected?;
         if self.watches
-            && let Err(error) = self.watch(&mut plugins, selection)
+            && let Err(error) = self.watch(&mut plugins)
         {
             self.reporter.warning(&error.into());
         }
@@ -178,20 +178,11 @@ impl Launcher {
     }
 
     /// Watches the plugins for changes while the session lasts.
-    fn watch(&self, plugins: &mut Plugins, selection: &Selection) -> Result<(), String> {
+    fn watch(&self, plugins: &mut Plugins) -> Result<(), String> {
         let folder = self.setup.home.plugins();
         hermes_private_files::create_folder(&folder)
-            .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
-        let nursery = ReloadSource {
-            runtime: Arc::clone(&self.runtime),
-            find: {
-                let (folder, settings) = (folder.clone(), selection.settings.clone());
-                Box::new(move || Catalog::find(BUNDLED, &folder, &settings))
-            },
-            folder,
-            selection: selection.clone(),
-        };
-        plugins.watch(nursery).map_err(|error| error.to_string())
+            .map_err(|error| format!("{} cannot be created: {error}", folder.display()))?;
+        self.plugins.watch(plugins).map_err(|error| error.to_string())
     }
 
     /// Finds the session that is meant.
@@ -232,7 +223,12 @@ impl HostSource for Launcher {
         };
         let host = match &choice.engine {
             None => self.host_of(&self.selection, provider, model),
-            Some(_) => self.host_of(&self.setup.selection(&wanted), provider, model),
+            Some(_) => {
+                // The same variables, so that sessions with the same engine share their plugins.
+                let variables = self.selection.variables.clone();
+                let selection = Selection { variables, ..self.setup.selection(&wanted) };
+                self.host_of(&selection, provider, model)
+            }
         };
         host.map_err(|error| Problem::from(&error))
     }

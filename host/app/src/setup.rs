@@ -147,12 +147,17 @@ impl Setup {
 
     /// All plugins, bundled and installed. An interrupted change of an installed plugin is finished first.
     pub fn catalog(&self) -> Catalog {
+        self.finish_interrupted_change();
+        Catalog::find(BUNDLED, &self.home.plugins(), &self.config.settings().plugins.host_settings())
+    }
+
+    /// Finishes a change of an installed plugin that was interrupted, if there is one.
+    pub(crate) fn finish_interrupted_change(&self) {
         match self.installer().recover(&|_| ()) {
             Ok(None) => {}
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
         }
-        Catalog::find(BUNDLED, &self.home.plugins(), &self.config.settings().plugins.host_settings())
     }
 
     pub(crate) fn settings(&self, platform: &str, one_shot: bool, auxiliary: &Auxiliary) -> Result<Settings, AppError> {

@@ -6,6 +6,7 @@
 
 mod address;
 mod client;
+mod connections;
 mod error;
 mod message;
 mod redaction;
@@ -14,7 +15,8 @@ mod secret;
 mod site;
 
 pub use address::{is_loopback, is_public};
-pub use client::{Grant, Http, Rights, Traffic};
+pub use client::{Http, Traffic};
+pub use connections::{Connections, Grant, Rights};
 pub use error::HttpError;
 pub use message::{Request, Response, Value, is_method};
 pub use redaction::Redaction;

@@ -17,9 +17,10 @@ use crate::lock::Lock;
 use crate::manifest::Manifest;
 use crate::settings::{PluginSettings, PreferredSource};
 
-use folder::{holds_files, is_held, is_hidden, is_left_without_manifest};
+use folder::{holds_files, is_hidden, is_left_without_manifest};
 use found::Place;
 
+pub(crate) use folder::is_held;
 pub use folder::{HELD, MANIFEST, SLOTS, code_in, manifest_in};
 pub(crate) use found::made;
 pub use found::{Bundled, Code, CodeFiles, Found, Origin, Standing, Ungranted};

@@ -13,8 +13,10 @@ mod diagnosis;
 pub mod digest;
 mod error;
 mod expansion;
+mod fingerprint;
 mod flood;
 mod generations;
+mod host;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod invariants;
@@ -33,6 +35,7 @@ mod storage;
 mod supervision;
 mod trial;
 mod variables;
+mod watch;
 mod web;
 
 pub use catalog::{
@@ -50,11 +53,12 @@ pub use hermes_runtime::{
     Pressure, Progress, Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone,
     ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
 };
+pub use host::PluginHost;
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
-pub use reload::{Change, Generations, ReloadSource, Taken};
+pub use reload::{Change, Generations, Taken};
 pub use selected::Identity;
 pub use selection::{Compiling, QUIETLY, Selection};
 pub use session::{Approvals, Plugins, Reporters, SessionPlugins, Surroundings};

@@ -20,6 +20,7 @@ use crate::settings::PluginSettings;
 use crate::storage::Storage;
 use crate::supervision::{Halt, Supervisor};
 use crate::variables::{Unexpanded, Variables};
+use crate::web::ConnectionPool;
 use crate::{allowance, web};
 
 /// Identifies a plugin in approvals: other code means another plugin.
@@ -34,6 +35,7 @@ pub struct Identity {
 }
 
 /// A plugin that was found, compiled and checked.
+#[derive(Clone)]
 pub(crate) struct Selected {
     pub(crate) found: Found,
     /// The permissions that it requests and was granted.
@@ -60,6 +62,8 @@ pub(crate) enum Role {
 pub(crate) struct SessionShared {
     pub(crate) halt: Halt,
     pub(crate) calls: SessionCalls,
+    /// Shared by all sessions of the process.
+    pub(crate) connections: Arc<ConnectionPool>,
 }
 
 impl Selected {
@@ -97,11 +101,11 @@ impl Selected {
         shared: &SessionShared,
         role: Role,
     ) -> Result<SessionComponent, PluginsError> {
-        let SessionShared { halt, calls } = shared;
+        let SessionShared { halt, calls, connections } = shared;
         let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let permissions = &self.permissions;
-        let http = web::open(&manifest.name, permissions, &self.variables);
+        let http = connections.open(&self.identity(), permissions, &self.variables);
         let services = Services {
             reporter: web::discreet((around.reporters)(&manifest.name), &http),
             clock: around.clock.clone(),

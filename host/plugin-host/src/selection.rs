@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::{Action, Diagnose as _, Notice};
@@ -14,7 +15,7 @@ use crate::settings::PluginSettings;
 use crate::variables::Variables;
 
 /// What the user's configuration says about plugins.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// `context.engine`.
     pub engine: String,
@@ -78,7 +79,7 @@ impl Selection {
         Err(PluginsError::NoLonger { kind, name: name.to_owned(), exports: exports.names() })
     }
 
-    pub(crate) fn is_on(&self, name: &str) -> bool {
+    fn is_on(&self, name: &str) -> bool {
         !self.disabled.iter().any(|disabled| disabled == name)
     }
 }
@@ -89,8 +90,61 @@ pub type Compiling<'a> = &'a dyn Fn(&str, Duration) -> ControlFlow<()>;
 /// Reports nothing and never stops.
 pub const QUIETLY: Compiling<'static> = &|_, _| ControlFlow::Continue(());
 
-pub(crate) const ENGINE_KIND: &str = "context engine";
-pub(crate) const MEMORY_KIND: &str = "memory provider";
+const ENGINE_KIND: &str = "context engine";
+const MEMORY_KIND: &str = "memory provider";
+
+/// The plugins of a selection: found, compiled and checked. Sessions with an equal selection share them.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) engine: Arc<Selected>,
+    /// Memory providers, the built-in one first.
+    pub(crate) memories: Vec<Arc<Selected>>,
+    pub(crate) others: Vec<Arc<Selected>>,
+    /// Which plugins were left out, and why.
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Chosen {
+    pub(crate) fn select(
+        runtime: &Runtime,
+        catalog: &Catalog,
+        selection: &Selection,
+        compiling: Compiling<'_>,
+    ) -> Result<Self, PluginsError> {
+        let mut notices: Vec<Notice> = catalog.problems().iter().map(|problem| Notice::of(&problem.error)).collect();
+        let select = Select { runtime, catalog, selection, compiling };
+        let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
+        let mut memories = Vec::new();
+        if selection.is_on(Selection::MEMORY) && selection.memory.as_deref() != Some(Selection::MEMORY) {
+            memories.extend(select.optional(Selection::MEMORY, &mut notices));
+        }
+        if let Some(name) = &selection.memory {
+            memories.push(select.named(name, MEMORY_KIND, |exports| exports.memory_provider)?);
+        }
+        let taken: Vec<&str> = std::iter::once(&engine).chain(&memories).map(Selected::name).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for name in Selection::ON.iter().copied().chain(selection.enabled.iter().map(String::as_str)) {
+            if selection.is_on(name) && !taken.contains(&name) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        let all = std::iter::once(&engine).chain(&memories).chain(&others);
+        notices.extend(all.flat_map(|selected| &selected.unexpanded).map(Notice::of));
+        let share = |selected: Vec<Selected>| selected.into_iter().map(Arc::new).collect();
+        Ok(Self { engine: Arc::new(engine), memories: share(memories), others: share(others), notices })
+    }
+
+    /// All plugins, the engine first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Selected> {
+        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others).map(AsRef::as_ref)
+    }
+
+    /// All plugins, to be replaced for one session.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Arc<Selected>> {
+        std::iter::once(&mut self.engine).chain(&mut self.memories).chain(&mut self.others)
+    }
+}
 
 /// Finds and loads the plugins that a selection names.
 pub(crate) struct Select<'a> {
@@ -101,12 +155,7 @@ pub(crate) struct Select<'a> {
 }
 
 impl Select<'_> {
-    pub(crate) fn named(
-        &self,
-        name: &str,
-        kind: &'static str,
-        is: fn(&Exports) -> bool,
-    ) -> Result<Selected, PluginsError> {
+    fn named(&self, name: &str, kind: &'static str, is: fn(&Exports) -> bool) -> Result<Selected, PluginsError> {
         let folder = self.catalog.folder().to_owned();
         let Some(found) = self.catalog.get(name) else {
             // A folder of that name that cannot be read is the more likely cause.
@@ -127,7 +176,7 @@ impl Select<'_> {
         Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is), folder })
     }
 
-    pub(crate) fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {
+    fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {
         let Some(found) = self.catalog.get(name) else {
             if self.catalog.problem_with(name).is_some() {
                 // Reported with the other problems of the catalog.

@@ -10,15 +10,18 @@ use hermes_runtime::{Exports, LimitSet, Runtime, SessionInfo, Start};
 
 use crate::catalog::Catalog;
 use crate::error::PluginsError;
+use crate::fingerprint::Fingerprint;
 use crate::generations::Slot;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 use crate::permission::Permissions;
-use crate::reload::{Change, ChangeKind, Generations, ReloadSource, Watch};
+use crate::reload::{Change, ChangeKind, Generations};
 use crate::selected::{Identity, Role, Selected, SessionShared};
-use crate::selection::{Compiling, ENGINE_KIND, MEMORY_KIND, Select, Selection};
+use crate::selection::{Chosen, Compiling, Selection};
 use crate::settings::OnFailure;
 use crate::storage::Storage;
 use crate::supervision::Halt;
+use crate::watch::Subscription;
+use crate::web::ConnectionPool;
 
 /// Creates the receiver of a plugin's log lines, by the plugin's name.
 pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
@@ -54,11 +57,12 @@ pub struct Surroundings {
 
 /// The plugins that a configuration selects: found, compiled and checked, but not running.
 pub struct Plugins {
-    engine: Selected,
-    memories: Vec<Selected>,
-    others: Vec<Selected>,
-    notices: Vec<Notice>,
-    watch: Option<Watch>,
+    pub(crate) selection: Arc<Selection>,
+    pub(crate) chosen: Chosen,
+    /// The state of the disk before the selection; none outside of a host.
+    pub(crate) state: Option<Fingerprint>,
+    connections: Arc<ConnectionPool>,
+    pub(crate) subscription: Option<Subscription>,
 }
 
 /// The started plugins of a session. Dropping this ends them.
@@ -84,53 +88,32 @@ pub struct SessionPlugins {
 }
 
 impl Plugins {
-    /// Resolves a selection. A missing engine or memory provider is an error; any other unusable plugin is left out with
-    /// a notice. `compiling` is called several times a second while a plugin is compiled.
+    /// Resolves a selection for sessions outside of a [`PluginHost`](crate::PluginHost). A missing engine or memory provider
+    /// is an error; any other unusable plugin is left out with a notice. `compiling` is called several times a second while a
+    /// plugin is compiled.
     pub fn select(
         runtime: &Runtime,
         catalog: &Catalog,
         selection: &Selection,
         compiling: Compiling<'_>,
     ) -> Result<Self, PluginsError> {
-        let mut notices: Vec<Notice> = catalog.problems().iter().map(|problem| Notice::of(&problem.error)).collect();
-        let select = Select { runtime, catalog, selection, compiling };
-        let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
-        let mut memories = Vec::new();
-        if selection.is_on(Selection::MEMORY) && selection.memory.as_deref() != Some(Selection::MEMORY) {
-            memories.extend(select.optional(Selection::MEMORY, &mut notices));
-        }
-        if let Some(name) = &selection.memory {
-            memories.push(select.named(name, MEMORY_KIND, |exports| exports.memory_provider)?);
-        }
-        let taken: Vec<&str> = std::iter::once(&engine).chain(&memories).map(Selected::name).collect();
-        let mut names: Vec<&str> = Vec::new();
-        for name in Selection::ON.iter().copied().chain(selection.enabled.iter().map(String::as_str)) {
-            if selection.is_on(name) && !taken.contains(&name) && !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
-        let mut plugins = Self { engine, memories, others, notices, watch: None };
-        let unexpanded: Vec<Notice> = plugins.all().flat_map(|selected| &selected.unexpanded).map(Notice::of).collect();
-        plugins.notices.extend(unexpanded);
-        Ok(plugins)
+        let chosen = Chosen::select(runtime, catalog, selection, compiling)?;
+        Ok(Self::new(Arc::new(selection.clone()), chosen, None, Arc::default()))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Selected> {
-        std::iter::once(&self.engine).chain(&self.memories).chain(&self.others)
-    }
-
-    /// Watches for newer versions until this value is dropped. Must be called in a Tokio runtime.
-    pub fn watch(&mut self, nursery: ReloadSource) -> Result<(), PluginsError> {
-        let running: Vec<&Selected> = self.all().collect();
-        self.watch = Some(Watch::start(nursery, &running)?);
-        Ok(())
+    pub(crate) fn new(
+        selection: Arc<Selection>,
+        chosen: Chosen,
+        state: Option<Fingerprint>,
+        connections: Arc<ConnectionPool>,
+    ) -> Self {
+        Self { selection, chosen, state, connections, subscription: None }
     }
 
     /// The changes since the last call. Waits for newer versions that are being built, but no longer than `patience`.
     pub async fn changes(&self, patience: Duration) -> Vec<Change> {
-        match &self.watch {
-            Some(watch) => watch.changes(patience).await,
+        match &self.subscription {
+            Some(subscription) => subscription.changes(patience).await,
             None => Vec::new(),
         }
     }
@@ -141,12 +124,13 @@ impl Plugins {
         let mut lines = Vec::new();
         for change in changes {
             lines.extend(change.line());
-            let mut all = std::iter::once(&mut self.engine).chain(&mut self.memories).chain(&mut self.others);
-            let selected = all.find(|selected| selected.name() == change.name);
+            let selected = self.chosen.all_mut().find(|selected| selected.name() == change.name);
             match (change.kind, selected) {
-                (ChangeKind::Ready(newer), Some(selected)) => *selected = *newer,
-                (ChangeKind::Ready(newer), None) => self.others.push(*newer),
-                (ChangeKind::Revoked(_), Some(selected)) => selected.permissions = Permissions::default(),
+                (ChangeKind::Ready(newer), Some(selected)) => *selected = newer,
+                (ChangeKind::Ready(newer), None) => self.chosen.others.push(newer),
+                (ChangeKind::Revoked(_), Some(selected)) => {
+                    Arc::make_mut(selected).permissions = Permissions::default();
+                }
                 (ChangeKind::Revoked(_) | ChangeKind::Broken(_) | ChangeKind::Removed, _) => {}
             }
         }
@@ -155,33 +139,33 @@ impl Plugins {
 
     /// Notices for the user: which plugins were left out, and why.
     pub fn notices(&self) -> &[Notice] {
-        &self.notices
+        &self.chosen.notices
     }
 
     /// The names of all selected plugins, the engine first.
     pub fn names(&self) -> Vec<&str> {
-        self.all().map(Selected::name).collect()
+        self.chosen.all().map(Selected::name).collect()
     }
 
     /// The identities of all selected plugins.
     pub fn identities(&self) -> impl Iterator<Item = Identity> {
-        self.all().map(Selected::identity)
+        self.chosen.all().map(Selected::identity)
     }
 
     /// Name and version of the context engine.
     pub fn engine_version(&self) -> String {
-        format!("{}@{}", self.engine.name(), self.engine.found.manifest.version)
+        format!("{}@{}", self.chosen.engine.name(), self.chosen.engine.found.manifest.version)
     }
 
     /// What to do when the engine fails for good, by the user's settings.
     pub fn on_engine_failure(&self) -> OnFailure {
-        self.engine.settings.on_failure
+        self.chosen.engine.settings.on_failure
     }
 
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
-        let shared = SessionShared::default();
-        let engine = self.engine.start(surroundings, &shared, Role::Serves)?;
+        let shared = SessionShared { connections: Arc::clone(&self.connections), ..SessionShared::default() };
+        let engine = self.chosen.engine.start(surroundings, &shared, Role::Serves)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
             assist: None,
@@ -193,12 +177,12 @@ impl Plugins {
             halt: shared.halt.clone(),
             generations: Generations { slots: vec![engine.clone()], shared: shared.clone() },
         };
-        let exports = self.engine.loaded.exports();
+        let exports = self.chosen.engine.loaded.exports();
         if exports.context_assist {
             session.assist = Some(engine.clone());
         }
         session.add(engine, exports);
-        for memory in &self.memories {
+        for memory in &self.chosen.memories {
             let component = memory.start(surroundings, &shared, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
@@ -208,7 +192,7 @@ impl Plugins {
             session.generations.slots.push(component.clone());
             session.add(component, exports);
         }
-        for other in &self.others {
+        for other in &self.chosen.others {
             let exports = other.loaded.exports();
             // An engine or a provider that was not selected as such offers no tools either.
             let tools = exports.tools && !exports.context_engine && !exports.memory_provider;

@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::expansion::expand;
 use crate::permission::Permissions;
 
-/// Looks variables up: in the environment, else in `.env`.
+/// Looks variables up: in the environment, else in `.env`. A variable keeps its value for the life of the process: plugins
+/// that were selected with it are shared by sessions. Two values are equal if one is a clone of the other.
 #[derive(Clone)]
 pub struct Variables(Arc<Look>);
 
@@ -18,6 +19,12 @@ type Look = dyn Fn(&str) -> Option<String> + Send + Sync;
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Variables")
+    }
+}
+
+impl PartialEq for Variables {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -1,29 +1,51 @@
-//! What a plugin reaches of the web, made of its permissions; and its log, kept free of its secrets.
+//! A plugin's access to the web, built from its permissions, and its log, kept free of its secrets.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use hermes_capabilities::http::{Grant, Http, Redaction, Rights, Secret, SystemResolver};
+use hermes_capabilities::http::{Connections, Grant, Http, Redaction, Rights, Secret, SystemResolver};
 use hermes_runtime::services::{Level, Reporter};
 
 use crate::permission::{Permissions, Right};
+use crate::selected::Identity;
 use crate::variables::Variables;
 
-/// The web for one plugin. Its secrets are read here, once a session.
-pub(crate) fn open(plugin: &str, permissions: &Permissions, variables: &Variables) -> Arc<Http> {
-    let grants = permissions.http.iter();
-    let secrets = permissions.secrets.iter().map(|secret| {
-        let value = variables.get(secret.env.as_str());
-        Secret::new(secret.name.clone(), secret.env.to_string(), secret.audience.clone(), value)
-    });
-    let rights = Rights {
-        grants: grants.map(|grant| Grant { site: grant.url.clone(), methods: grant.methods.clone() }).collect(),
-        secrets: secrets.collect(),
-        denial: Right::Http.denial(plugin),
-    };
-    Arc::new(Http::new(rights, Arc::new(SystemResolver)))
+/// The open connections of all plugins of a process.
+///
+/// Sessions share connections only for the same code with the same rights and the same secrets. Connections close when the
+/// last session that uses them drops the plugin.
+#[derive(Default)]
+pub(crate) struct ConnectionPool(Mutex<Vec<(Identity, Weak<Connections>)>>);
+
+impl ConnectionPool {
+    /// Access to the web for one plugin in one session. Reads the plugin's secrets.
+    pub(crate) fn open(&self, plugin: &Identity, permissions: &Permissions, variables: &Variables) -> Arc<Http> {
+        let grants = permissions.http.iter();
+        let secrets = permissions.secrets.iter().map(|secret| {
+            let value = variables.get(secret.env.as_str());
+            Secret::new(secret.name.clone(), secret.env.to_string(), secret.audience.clone(), value)
+        });
+        let rights = Rights {
+            grants: grants.map(|grant| Grant { site: grant.url.clone(), methods: grant.methods.clone() }).collect(),
+            secrets: secrets.collect(),
+            denial: Right::Http.denial(&plugin.name),
+        };
+        Arc::new(Http::over(self.connections(plugin, rights)))
+    }
+
+    fn connections(&self, plugin: &Identity, rights: Rights) -> Arc<Connections> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(_, connections)| connections.strong_count() > 0);
+        let of_plugin = open.iter().filter(|(owner, _)| owner == plugin);
+        let shared = of_plugin.filter_map(|(_, open)| open.upgrade()).find(|open| *open.rights() == rights);
+        shared.unwrap_or_else(|| {
+            let connections = Arc::new(Connections::new(rights, Arc::new(SystemResolver)));
+            open.push((plugin.clone(), Arc::downgrade(&connections)));
+            connections
+        })
+    }
 }
 
-/// A reporter that no secret passes: a plugin may have heard of one from somebody else.
+/// Wraps a reporter so that it redacts the plugin's secrets, which the plugin may know from elsewhere.
 pub(crate) fn discreet(reporter: Arc<dyn Reporter>, http: &Arc<Http>) -> Arc<dyn Reporter> {
     if http.redaction().is_idle() {
         return reporter;
@@ -43,5 +65,53 @@ impl Reporter for Discreet {
 
     fn progress(&self, text: &str) {
         self.reporter.progress(&self.redaction.text(text));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str, digest: &str) -> Identity {
+        Identity { name: name.to_owned(), version: "1.0.0".to_owned(), digest: digest.to_owned() }
+    }
+
+    fn rights(site: &str, key: &str) -> Rights {
+        let site: hermes_capabilities::http::Site = site.parse().unwrap();
+        Rights {
+            grants: vec![Grant { site: site.clone(), methods: vec!["GET".to_owned()] }],
+            secrets: vec![Secret::new("key".to_owned(), "KEY".to_owned(), site, Some(key.to_owned()))],
+            denial: "denied".to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_the_same_code_with_the_same_rights_and_secrets_shares_connections() {
+        const SITE: &str = "https://api.example.org/v1/";
+        const KEY: &str = "key-0123456789";
+        let pool = ConnectionPool::default();
+        let first = pool.connections(&identity("mine", "d1"), rights(SITE, KEY));
+        let same = pool.connections(&identity("mine", "d1"), rights(SITE, KEY));
+        assert!(Arc::ptr_eq(&first, &same));
+        for (what, plugin, rights) in [
+            ("another plugin", identity("other", "d1"), rights(SITE, KEY)),
+            ("other code", identity("mine", "d2"), rights(SITE, KEY)),
+            ("another grant", identity("mine", "d1"), rights("https://api.example.org/", KEY)),
+            ("another secret", identity("mine", "d1"), rights(SITE, "key-9876543210")),
+        ] {
+            assert!(!Arc::ptr_eq(&first, &pool.connections(&plugin, rights)), "{what}");
+        }
+    }
+
+    #[test]
+    fn connections_end_with_the_last_session_that_uses_them() {
+        let pool = ConnectionPool::default();
+        let first = pool.connections(&identity("mine", "d1"), rights("https://api.example.org/", "key-0123456789"));
+        let open = Arc::downgrade(&first);
+        drop(first);
+        assert!(open.upgrade().is_none());
+        pool.connections(&identity("other", "d1"), rights("https://api.example.org/", "key-0123456789"));
+        assert_eq!(pool.0.lock().unwrap().len(), 1, "the closed entry is gone");
     }
 }

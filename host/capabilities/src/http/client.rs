@@ -1,57 +1,28 @@
 //! Sends a request: checks, redirects, and an answer that the plugin may see.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hermes_http_client::innermost;
 use reqwest::header::{self, HeaderMap, HeaderValue};
-use reqwest::{Client, Method, StatusCode, redirect};
+use reqwest::{Method, StatusCode};
 use url::Url;
 
+use super::connections::{Connections, Rights};
 use super::error::{BODY, HttpError};
 use super::message::{Headers, Request, Response, is_method, shown};
 use super::redaction::Redaction;
-use super::resolver::{Checked, Closed, Resolver};
-use super::secret::Secret;
-use super::site::{Site, has_userinfo};
+use super::resolver::{Closed, Resolver};
+use super::site::has_userinfo;
 
 /// The default and the longest time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(120);
-/// Longest time to connect.
-const CONNECT: Duration = Duration::from_secs(10);
 /// Most redirects of a request.
 const REDIRECTS: usize = 5;
 /// Most bytes of an address.
 const URL: usize = 8 << 10;
-
-/// A granted site with its methods.
-#[derive(Debug, Clone)]
-pub struct Grant {
-    /// The site.
-    pub site: Site,
-    /// The granted methods in capitals; `GET` includes `HEAD`.
-    pub methods: Vec<String>,
-}
-
-impl Grant {
-    fn admits(&self, method: &Method, url: &Url) -> bool {
-        let as_get = if *method == Method::HEAD { Method::GET } else { method.clone() };
-        self.methods.iter().any(|own| own == method.as_str() || own == as_get.as_str()) && self.site.admits(url)
-    }
-}
-
-/// The web grant of one plugin.
-#[derive(Debug, Clone)]
-pub struct Rights {
-    /// The granted sites. Without any, every request is refused.
-    pub grants: Vec<Grant>,
-    /// Secrets for its requests.
-    pub secrets: Vec<Secret>,
-    /// The message for a request without a grant.
-    pub denial: String,
-}
 
 /// The traffic of a plugin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,9 +44,7 @@ struct Meter {
 
 /// The web as one plugin may use it.
 pub struct Http {
-    rights: Rights,
-    resolver: Arc<dyn Resolver>,
-    client: Mutex<Option<Client>>,
+    connections: Arc<Connections>,
     redaction: OnceLock<Redaction>,
     meter: Meter,
 }
@@ -87,19 +56,28 @@ impl Http {
         Self::new(Rights { grants: Vec::new(), secrets: Vec::new(), denial }, Arc::new(super::SystemResolver))
     }
 
-    /// Creates the client. Nothing is resolved or sent before the first request.
+    /// Access with connections of its own. Nothing is resolved or sent before the first request.
     pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
-        Self { rights, resolver, client: Mutex::default(), redaction: OnceLock::new(), meter: Meter::default() }
+        Self::over(Arc::new(Connections::new(rights, resolver)))
+    }
+
+    /// Access over connections that the same plugin uses elsewhere in the process.
+    pub fn over(connections: Arc<Connections>) -> Self {
+        Self { connections, redaction: OnceLock::new(), meter: Meter::default() }
+    }
+
+    fn rights(&self) -> &Rights {
+        self.connections.rights()
     }
 
     /// Whether a secret may be used and has a value.
     pub fn has_secret(&self, name: &str) -> bool {
-        self.rights.secrets.iter().any(|secret| secret.name == name && secret.value().is_ok())
+        self.rights().secrets.iter().any(|secret| secret.name == name && secret.value().is_ok())
     }
 
     /// The redaction of its secrets.
     pub fn redaction(&self) -> &Redaction {
-        self.redaction.get_or_init(|| Redaction::of(&self.rights.secrets))
+        self.redaction.get_or_init(|| Redaction::of(&self.rights().secrets))
     }
 
     /// The traffic so far.
@@ -129,13 +107,13 @@ impl Http {
         }
         let headers = Headers::of(&request)?;
         if !self.admits(&method, &url) {
-            let denial = self.rights.denial.clone();
+            let denial = self.rights().denial.clone();
             return Err(HttpError::NotGranted { denial, method: method.to_string(), url: self.told(&url) });
         }
         for wanted in &headers.secret {
-            let of_name = || self.rights.secrets.iter().filter(|secret| secret.name == wanted.name);
+            let of_name = || self.rights().secrets.iter().filter(|secret| secret.name == wanted.name);
             let Some(one) = of_name().next() else {
-                let denial = self.rights.denial.clone();
+                let denial = self.rights().denial.clone();
                 return Err(HttpError::NoSecret { denial, name: shown(&wanted.name) });
             };
             let Some(secret) = of_name().find(|secret| secret.audience.admits(&url)) else {
@@ -166,7 +144,7 @@ impl Http {
     }
 
     fn admits(&self, method: &Method, url: &Url) -> bool {
-        self.rights.grants.iter().any(|grant| grant.admits(method, url))
+        self.rights().grants.iter().any(|grant| grant.admits(method, url))
     }
 
     async fn follow(&self, mut hop: Hop) -> Result<Response, HttpError> {
@@ -196,7 +174,7 @@ impl Http {
             }
         }
         if !self.admits(&hop.method, &target) {
-            let denial = self.rights.denial.clone();
+            let denial = self.rights().denial.clone();
             return Err(HttpError::Redirected { denial, method: hop.method.to_string(), url: self.told(&target) });
         }
         // A server may put a secret that it got in a header into the address.
@@ -218,7 +196,7 @@ impl Http {
         let sent = hop.url.as_str().len() + lengths.sum::<usize>() + hop.body.len();
         self.meter.requests.fetch_add(1, Ordering::Relaxed);
         self.meter.sent.fetch_add(sent as u64, Ordering::Relaxed);
-        let mut request = self.client()?.request(hop.method.clone(), hop.url.clone()).headers(headers);
+        let mut request = self.connections.client()?.request(hop.method.clone(), hop.url.clone()).headers(headers);
         if !hop.body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
             request = request.body(hop.body.clone());
         }
@@ -229,7 +207,7 @@ impl Http {
         let mut headers = hop.headers.plain.clone();
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for wanted in &hop.headers.secret {
-            let secrets = self.rights.secrets.iter().filter(|secret| secret.name == wanted.name);
+            let secrets = self.rights().secrets.iter().filter(|secret| secret.name == wanted.name);
             let value =
                 secrets.filter(|secret| secret.audience.admits(&hop.url)).find_map(|secret| secret.value().ok());
             let value = value.and_then(|value| HeaderValue::from_str(&format!("{}{value}", wanted.prefix)).ok());
@@ -267,28 +245,6 @@ impl Http {
             body: redaction.bytes(body),
             url: redaction.text(url.as_str()),
         })
-    }
-
-    fn client(&self) -> Result<Client, HttpError> {
-        let mut slot = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = &*slot {
-            return Ok(client.clone());
-        }
-        let mut builder = hermes_http_client::builder()
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .dns_resolver(Arc::new(Checked(Arc::clone(&self.resolver))));
-        if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
-            // Loading the system's root certificates takes longer than everything else.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder
-            .build()
-            .map_err(|error| HttpError::Network { host: "the web".to_owned(), why: innermost(&error.without_url()) })?;
-        *slot = Some(client.clone());
-        Ok(client)
     }
 
     /// The error of a request without an answer, in words without the query.

@@ -9,8 +9,9 @@ use super::site::Site;
 const SHORTEST: usize = 8;
 /// A longer value does not fit into the headers of servers.
 const LONGEST: usize = 4 << 10;
+
 /// A secret for one audience.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     /// The plugin's name for it.
     pub name: String,

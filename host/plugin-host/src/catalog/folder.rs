@@ -13,7 +13,7 @@ pub const SLOTS: &str = ".dev";
 pub const HELD: &str = "held";
 
 /// Whether `hermes plugins dev` uses the slot now. A slot that a killed process left behind does not run.
-pub(super) fn is_held(slot: &Path) -> bool {
+pub(crate) fn is_held(slot: &Path) -> bool {
     fs::File::open(slot.join(HELD))
         .is_ok_and(|held| matches!(held.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }

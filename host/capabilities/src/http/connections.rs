@@ -1,0 +1,91 @@
+//! The connections of a plugin, together with the rights under which they were opened.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hermes_http_client::innermost;
+use reqwest::{Client, Method, redirect};
+use url::Url;
+
+use super::error::HttpError;
+use super::resolver::{Checked, Resolver};
+use super::secret::Secret;
+use super::site::Site;
+
+/// Longest time to connect.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A granted site with its methods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The site.
+    pub site: Site,
+    /// The granted methods in capitals; `GET` includes `HEAD`.
+    pub methods: Vec<String>,
+}
+
+impl Grant {
+    pub(super) fn admits(&self, method: &Method, url: &Url) -> bool {
+        let as_get = if *method == Method::HEAD { Method::GET } else { method.clone() };
+        self.methods.iter().any(|own| own == method.as_str() || own == as_get.as_str()) && self.site.admits(url)
+    }
+}
+
+/// The web grant of one plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    /// The granted sites. Without any, every request is refused.
+    pub grants: Vec<Grant>,
+    /// Secrets for its requests.
+    pub secrets: Vec<Secret>,
+    /// The message for a request without a grant.
+    pub denial: String,
+}
+
+/// Connections that requests keep open for later requests to the same origin, for one plugin with fixed rights.
+///
+/// Several [`Http`](super::Http)s of the same plugin may share a value. Two plugins must not: a server may attach an
+/// identity to a connection (NTLM does), and a TLS session can be resumed, so a shared connection would let one plugin use
+/// the secrets of another. A value has one set of rights and never gets another.
+///
+/// An open connection still leads to the addresses that were checked when it was opened. Every request is checked against
+/// the grants, on a kept connection as on a new one.
+pub struct Connections {
+    rights: Rights,
+    resolver: Arc<dyn Resolver>,
+    client: Mutex<Option<Client>>,
+}
+
+impl Connections {
+    /// No connection is opened before the first request.
+    pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
+        Self { rights, resolver, client: Mutex::default() }
+    }
+
+    /// The rights of every request on these connections.
+    pub fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    pub(super) fn client(&self) -> Result<Client, HttpError> {
+        let mut slot = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*slot {
+            return Ok(client.clone());
+        }
+        let mut builder = hermes_http_client::builder()
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .dns_resolver(Arc::new(Checked(Arc::clone(&self.resolver))));
+        if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
+            // Loading the system's root certificates takes longer than everything else.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder
+            .build()
+            .map_err(|error| HttpError::Network { host: "the web".to_owned(), why: innermost(&error.without_url()) })?;
+        *slot = Some(client.clone());
+        Ok(client)
+    }
+}
