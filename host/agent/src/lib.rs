@@ -44,6 +44,7 @@ mod sessions;
 mod skills;
 mod snapshot;
 mod stop;
+mod syncing;
 mod toolbox;
 mod turn;
 mod watchers;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hermes_conversation::MessageId;
 use hermes_diagnostic::{Action, Notice};
+use hermes_plugin_host::TurnRecord;
 use hermes_session_store::Session;
 
 use crate::compaction::Compactor;
@@ -20,6 +21,9 @@ use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
 use crate::live::plugins::Plugged;
 use crate::live::prefix::SessionPrefix;
+
+/// How long plugins may take to finish their work in the background.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// A session that is ready for a turn.
 pub(crate) struct Live {
@@ -70,6 +74,13 @@ impl Live {
         Ok((plugged, prefix, compaction, switched))
     }
 
+    /// Ends work in the background that could still name messages about to be rewound. Returns the turns that memory
+    /// providers did not finish storing.
+    pub(crate) async fn quiesce(&mut self) -> Vec<TurnRecord> {
+        self.compaction.compactor.finish(Duration::ZERO).await;
+        self.plugged.syncing.interrupt(SETTLING).await
+    }
+
     /// Follows a rewind: the plugins' instances stay, the engine learns of it, and the bytes are rendered again.
     pub(crate) async fn rewound(&mut self, host: &Host, first: MessageId) -> Result<(), AgentError> {
         self.log.journal.reload().await?;
@@ -84,19 +95,17 @@ impl Live {
 
     /// Ends the work of plugins in bounded time, drops their instances and the rendered bytes, and keeps the log.
     pub(crate) async fn retire(mut self, patience: Duration) -> SessionLog {
-        const SETTLING: Duration = Duration::from_secs(2);
         self.compaction.compactor.finish(patience).await;
         let _ = tokio::time::timeout(SETTLING, self.plugged.watchers.settle()).await;
-        if let Some(syncing) = self.plugged.syncing.take() {
-            let _ = tokio::time::timeout(SETTLING, syncing).await;
-        }
+        self.plugged.syncing.settle(SETTLING).await;
         self.log
     }
 
     /// Whether a plugin works in the background.
     pub(crate) fn is_working(&self) -> bool {
-        let syncing = self.plugged.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished());
-        syncing || self.compaction.compactor.is_preparing() || self.compaction.compactor.is_proposing()
+        self.plugged.syncing.is_working()
+            || self.compaction.compactor.is_preparing()
+            || self.compaction.compactor.is_proposing()
     }
 
     /// The compactor, and the session as the compactor works on it.

@@ -7,6 +7,8 @@ mod actor;
 mod core;
 mod handle;
 #[cfg(test)]
+mod rewind_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

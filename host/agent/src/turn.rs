@@ -372,7 +372,7 @@ fn drafted(call: &ToolCall, content: &str) -> ToolResult {
     ToolResult { call: CalledTool { id, name, arguments }, content: content.to_owned() }
 }
 
-/// In the background, in the order of turns.
+/// Hands a finished turn to the memory providers, which store it in the background.
 fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user: &str, assistant: &str) {
     let record = {
         let conversation = live.log.journal.conversation();
@@ -384,17 +384,5 @@ fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user
             messages: MessageRange::new(first, last.id),
         }
     };
-    let (memories, notices, before) =
-        (live.plugged.memories.clone(), live.plugged.notices.clone(), live.plugged.syncing.take());
-    live.plugged.syncing = Some(tokio::spawn(async move {
-        if let Some(before) = before {
-            // Only its order matters here: what it said, it said.
-            let _ = before.await;
-        }
-        for memory in memories {
-            if let Err(error) = memory.sync_turn(&record).await {
-                notices.notice(format!("{error}; this turn is in the log, but not in that memory"));
-            }
-        }
-    }));
+    live.plugged.sync(record);
 }

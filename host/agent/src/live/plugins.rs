@@ -5,10 +5,9 @@ use std::sync::Arc;
 use hermes_plugin_host::services::History;
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
-    SessionPlugins, Start, Storage, Surroundings,
+    SessionPlugins, Start, Storage, Surroundings, TurnRecord,
 };
 use hermes_session_store::{ParentKind, Session};
-use tokio::task::JoinHandle;
 
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
@@ -17,6 +16,7 @@ use crate::front::Front;
 use crate::host::Host;
 use crate::report::NoticeSender;
 use crate::skills::SkillShelf;
+use crate::syncing::Syncing;
 use crate::toolbox::Toolbox;
 use crate::watchers::Watchers;
 
@@ -36,8 +36,8 @@ pub(crate) struct Plugged {
     pub(crate) notices: NoticeSender,
     /// Says when the turn must end because of a plugin that failed for good.
     pub(crate) halt: Halt,
-    /// Memories that still take in a turn.
-    pub(crate) syncing: Option<JoinHandle<()>>,
+    /// The turns that memory providers are storing.
+    pub(crate) syncing: Syncing,
 }
 
 impl Plugged {
@@ -76,8 +76,13 @@ impl Plugged {
             gate,
             notices,
             halt,
-            syncing: None,
+            syncing: Syncing::default(),
         })
+    }
+
+    /// Lets the memory providers store a turn, in the background.
+    pub(crate) fn sync(&mut self, turn: TurnRecord) {
+        self.syncing.start(turn, self.memories.clone(), self.notices.clone());
     }
 }
 

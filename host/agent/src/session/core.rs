@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{MessageId, Part, SessionId};
+use hermes_plugin_host::TurnRecord;
 use hermes_session_store::{NewSession, Parent, ParentKind, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -226,23 +227,34 @@ impl Core {
         Ok(())
     }
 
-    /// Takes back a message of the user and everything after it. Plugins that run learn of it.
+    /// Takes back a message of the user and everything after it. Plugins that run learn of it, after memory providers have
+    /// stored the turns before or were stopped.
     pub(super) async fn rewind(&mut self, to: MessageId) -> Result<(), CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("rewind")) };
-        if let State::Awake(live) = &mut self.state {
-            // Work in the background could still name messages that are about to go.
-            live.compaction.compactor.finish(Duration::ZERO).await;
-        }
+        let unstored = match &mut self.state {
+            // The store refuses an unknown message; that interrupts nothing.
+            State::Awake(live) if live.log.journal.conversation().headers().iter().any(|header| header.id == to) => {
+                live.quiesce().await
+            }
+            _ => Vec::new(),
+        };
         let taken = self.host.store.rewind(&session, to).await.map_err(|error| match error {
             StoreError::Session(SessionError::NoSuchMessage { .. }) => CommandError::UnknownMessage { message: to },
             StoreError::Session(SessionError::NotTheUsers { .. }) => CommandError::NotTheUsers { message: to },
             error => failed(error.into()),
-        })?;
-        match &mut self.state {
-            State::Awake(live) => live.rewound(&self.host, to).await.map_err(failed)?,
-            State::Idle(log) => log.journal.reload().await.map_err(|error| failed(error.into()))?,
-            State::New => {}
+        });
+        let followed = match (&taken, &mut self.state) {
+            (Ok(_), State::Awake(live)) => live.rewound(&self.host, to).await.map_err(failed),
+            (Ok(_), State::Idle(log)) => log.journal.reload().await.map_err(|error| failed(error.into())),
+            _ => Ok(()),
+        };
+        if let State::Awake(live) = &mut self.state {
+            // A turn that stays in the log belongs in the memory, even if a provider sees it twice.
+            let stays = |turn: &TurnRecord| taken.is_err() || turn.messages.last < to;
+            unstored.into_iter().filter(stays).for_each(|turn| live.plugged.sync(turn));
         }
+        let taken = taken?;
+        followed?;
         self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
         Ok(())
     }

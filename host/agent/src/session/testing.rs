@@ -11,9 +11,9 @@ use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
 use hermes_plugin_host::{
-    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, OfferedSchema,
-    OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionPlugins, Surroundings, Timing,
-    Tool, Tools,
+    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
+    OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, Query, Recollection,
+    SessionPlugins, Surroundings, Timing, Tool, Tools, TurnRecord,
 };
 use hermes_store::{SqliteSessions, Store};
 
@@ -132,6 +132,7 @@ struct ScriptedPlugin {
     name: String,
     models: Arc<Mutex<Vec<String>>>,
     rewound: Arc<Mutex<Vec<MessageId>>>,
+    memory: Option<Arc<ScriptedMemory>>,
 }
 
 impl ScriptedPlugin {
@@ -154,6 +155,9 @@ impl ContextEngine for ScriptedPlugin {
 
     async fn rewound(&self, first: MessageId) -> Result<(), CallError> {
         self.rewound.lock().unwrap().push(first);
+        if let Some(memory) = &self.memory {
+            memory.note("rewound".to_owned());
+        }
         Ok(())
     }
 
@@ -210,6 +214,60 @@ impl Tools for ScriptedPlugin {
     }
 }
 
+/// A memory provider that takes its time, and notes what happens to it and to the engine.
+pub(super) struct ScriptedMemory {
+    /// How long it stores a turn.
+    pub(super) takes: Duration,
+    pub(super) notes: Mutex<Vec<String>>,
+}
+
+impl ScriptedMemory {
+    pub(super) fn new(takes: Duration) -> Arc<Self> {
+        Arc::new(Self { takes, notes: Mutex::default() })
+    }
+
+    fn note(&self, note: String) {
+        self.notes.lock().unwrap().push(note);
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap().clone()
+    }
+}
+
+/// Notes that a call was dropped before its end.
+struct Unfinished<'a>(&'a ScriptedMemory, u32, bool);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let Self(memory, turn, finished) = self;
+        memory.note(format!("{} {turn}", if *finished { "stored" } else { "cancelled" }));
+    }
+}
+
+#[async_trait]
+impl MemoryProvider for ScriptedMemory {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    async fn system_prompt(&self) -> Result<String, CallError> {
+        Ok(String::new())
+    }
+
+    async fn recall(&self, _: Query) -> Result<Vec<Recollection>, CallError> {
+        Ok(Vec::new())
+    }
+
+    async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
+        self.note(format!("storing {}", turn.number));
+        let mut call = Unfinished(self, turn.number, false);
+        tokio::time::sleep(self.takes).await;
+        call.2 = true;
+        Ok(())
+    }
+}
+
 /// Of a call of the plugin that never answers.
 pub(super) const DEADLINE: Duration = Duration::from_millis(400);
 
@@ -218,6 +276,7 @@ struct ScriptedPlugins {
     started: Arc<AtomicUsize>,
     models: Arc<Mutex<Vec<String>>>,
     rewound: Arc<Mutex<Vec<MessageId>>>,
+    memory: Option<Arc<ScriptedMemory>>,
 }
 
 #[async_trait]
@@ -226,12 +285,13 @@ impl PluginSet for ScriptedPlugins {
         self.started.fetch_add(1, Ordering::SeqCst);
         let (name, models) = (self.engine.clone(), Arc::clone(&self.models));
         let rewound = Arc::clone(&self.rewound);
-        let plugin = Arc::new(ScriptedPlugin { name, models, rewound });
+        let plugin = Arc::new(ScriptedPlugin { name, models, rewound, memory: self.memory.clone() });
+        let memory = self.memory.iter().map(|memory| Arc::clone(memory) as Arc<dyn MemoryProvider>);
         let halt = Halt::default();
         Ok(SessionPlugins {
             engine: plugin.clone(),
             assist: None,
-            memories: Vec::new(),
+            memories: memory.collect(),
             memory_events: Vec::new(),
             tools: vec![plugin],
             skills: Vec::new(),
@@ -273,14 +333,25 @@ pub(super) struct Process {
     pub(super) models: Arc<Mutex<Vec<String>>>,
     /// The first messages of the rewinds that running engines were told of.
     pub(super) rewound: Arc<Mutex<Vec<MessageId>>>,
+    /// The memory provider of its sessions.
+    memory: Option<Arc<ScriptedMemory>>,
 }
 
 impl Process {
     pub(super) fn new() -> Arc<Self> {
+        Self::with(None)
+    }
+
+    pub(super) fn remembering(memory: &Arc<ScriptedMemory>) -> Arc<Self> {
+        Self::with(Some(Arc::clone(memory)))
+    }
+
+    fn with(memory: Option<Arc<ScriptedMemory>>) -> Arc<Self> {
         let home = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(home.path()).unwrap());
         let model = Arc::new(ScriptedModel::new());
-        Arc::new(Self { home, store, model, started: Arc::default(), models: Arc::default(), rewound: Arc::default() })
+        let (started, models, rewound) = (Arc::default(), Arc::default(), Arc::default());
+        Arc::new(Self { home, store, model, started, models, rewound, memory })
     }
 
     pub(super) async fn open(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> SessionHandle {
@@ -323,6 +394,7 @@ impl HostSource for Process {
                 started: Arc::clone(&self.started),
                 models: Arc::clone(&self.models),
                 rewound: Arc::clone(&self.rewound),
+                memory: self.memory.clone(),
             }),
             provider: self.model.clone(),
             model: Model { provider: "scripted".to_owned(), name, context_length: 64_000 },

@@ -241,26 +241,6 @@ async fn commands_that_make_no_sense_now_are_refused_with_a_code_and_change_noth
 }
 
 #[tokio::test]
-async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
-    let process = Process::new();
-    let session = process.open(Begin::New, RULES).await;
-    say(&session, "first").await;
-    say(&session, "second").await;
-    let to = process.store.conversation(&session.session().unwrap()).unwrap()[2].id;
-    let mut events = from_here(&session);
-    session.send(Command::Rewind { to }).await.unwrap();
-    let rewound = until(&mut events, |kind| matches!(kind, EventKind::Rewound { .. })).await;
-    // The instance that ran before the rewind goes on, and learns of it.
-    assert_eq!(*process.rewound.lock().unwrap(), [to]);
-    assert_eq!(process.started.load(Ordering::SeqCst), 1);
-    assert_eq!((rewound.message, &rewound.kind), (Some(to), &EventKind::Rewound { messages: 2 }));
-    say(&session, "third").await;
-    assert_eq!(process.log(&session), ["user: first", "assistant: done", "user: third", "assistant: done"]);
-    let last = process.model.requests.lock().unwrap().last().unwrap().clone();
-    assert!(last.contains("third") && !last.contains("second"), "{last}");
-}
-
-#[tokio::test]
 async fn a_branch_continues_from_the_session_and_leaves_it_alone() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;

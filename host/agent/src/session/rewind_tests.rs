@@ -1,0 +1,83 @@
+//! Rewinds in process: the log, the engine and the memory providers.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hermes_conversation::MessageId;
+
+use super::testing::{Process, ScriptedMemory, from_here, say, until};
+use crate::command::{Command, CommandError};
+use crate::event::EventKind;
+use crate::feed::FeedLimits;
+use crate::session::{Begin, SessionHandle, SessionRules};
+
+const RULES: SessionRules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_secs(3_600) };
+
+/// A message of the conversation, counted from 0. Each turn has two.
+fn message(process: &Process, session: &SessionHandle, at: usize) -> MessageId {
+    process.store.conversation(&session.session().unwrap()).unwrap()[at].id
+}
+
+#[tokio::test]
+async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    say(&session, "second").await;
+    let to = process.store.conversation(&session.session().unwrap()).unwrap()[2].id;
+    let mut events = from_here(&session);
+    session.send(Command::Rewind { to }).await.unwrap();
+    let rewound = until(&mut events, |kind| matches!(kind, EventKind::Rewound { .. })).await;
+    // The instance that ran before the rewind goes on, and learns of it.
+    assert_eq!(*process.rewound.lock().unwrap(), [to]);
+    assert_eq!(process.started.load(Ordering::SeqCst), 1);
+    assert_eq!((rewound.message, &rewound.kind), (Some(to), &EventKind::Rewound { messages: 2 }));
+    say(&session, "third").await;
+    assert_eq!(process.log(&session), ["user: first", "assistant: done", "user: third", "assistant: done"]);
+    let last = process.model.requests.lock().unwrap().last().unwrap().clone();
+    assert!(last.contains("third") && !last.contains("second"), "{last}");
+}
+
+#[tokio::test]
+async fn a_rewind_waits_until_the_memory_has_stored_the_turn() {
+    let memory = ScriptedMemory::new(Duration::from_millis(200));
+    let process = Process::remembering(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    session.send(Command::Rewind { to: message(&process, &session, 0) }).await.unwrap();
+    assert_eq!(memory.notes(), ["storing 1", "stored 1", "rewound"]);
+}
+
+/// A stuck provider delays a rewind by two seconds. Rewound turns are forgotten, and the others are stored again.
+#[tokio::test]
+async fn a_rewind_cancels_a_memory_that_takes_too_long() {
+    let memory = ScriptedMemory::new(Duration::from_secs(300));
+    let process = Process::remembering(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    say(&session, "second").await;
+    let begun = Instant::now();
+    // A message that does not exist interrupts nothing.
+    let refused = session.send(Command::Rewind { to: MessageId(9_999) }).await.unwrap_err();
+    assert!(matches!(refused, CommandError::UnknownMessage { .. }), "{refused:?}");
+    assert_eq!(memory.notes(), ["storing 1"]);
+    // A refused rewind leaves all turns to the memory.
+    let refused = session.send(Command::Rewind { to: message(&process, &session, 1) }).await.unwrap_err();
+    assert!(matches!(refused, CommandError::NotTheUsers { .. }), "{refused:?}");
+    session.send(Command::Rewind { to: message(&process, &session, 2) }).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    until_noted(&memory, 6).await;
+    let notes = memory.notes();
+    assert_eq!(notes, ["storing 1", "cancelled 1", "storing 1", "cancelled 1", "rewound", "storing 1"]);
+}
+
+async fn until_noted(memory: &ScriptedMemory, notes: usize) {
+    for _ in 0..500 {
+        if memory.notes().len() >= notes {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}", memory.notes());
+}
