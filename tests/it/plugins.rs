@@ -7,4 +7,5 @@ mod deadlines;
 mod http;
 mod native;
 mod reload;
+mod wasi;
 mod zoo;

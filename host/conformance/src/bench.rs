@@ -8,7 +8,7 @@ use std::time::Instant;
 use hermes_capabilities::files::{Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
-use hermes_runtime::services::NoSession;
+use hermes_runtime::services::{NoSession, SystemRandom};
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
 
 use crate::conversation::{SESSION, TestHistory, short};
@@ -130,6 +130,7 @@ impl<'a> TestBench<'a> {
         Ok(Services {
             reporter: Arc::new(NoSession),
             clock: Arc::new(FixedClock),
+            random: Arc::new(SystemRandom),
             models: Arc::new(ScriptedModel { unavailable: setup.rights == Rights::NoModel }),
             may_ask: granted && (permissions.llm.is_some() || selected),
             history: setup.history.clone(),

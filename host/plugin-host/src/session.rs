@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::Notice;
-use hermes_runtime::services::{Approval, Clock, History, Models, Reporter};
+use hermes_runtime::services::{Approval, Clock, History, Models, Random, Reporter};
 use hermes_runtime::{Exports, LimitSet, Runtime, SessionInfo, Start};
 
 use crate::catalog::Catalog;
@@ -43,6 +43,8 @@ pub struct Surroundings {
     pub workspace: PathBuf,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
+    /// The random numbers for its plugins.
+    pub random: Arc<dyn Random>,
     /// Limits for every plugin for which the user has set none.
     pub limits: LimitSet,
     /// The user's models.

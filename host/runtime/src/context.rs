@@ -1,22 +1,19 @@
 //! The data of an instance's store: its services, its limits and the current call.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context as Task, Poll};
 use std::time::{Duration, Instant};
 
-use tokio::io::AsyncWrite;
 use tokio::sync::Notify;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::engine::TICK;
 use crate::error::{Fault, FaultKind};
 use crate::limits::{Limit, Limits, Meter};
-use crate::services::Services;
+use crate::services::{Level, Services};
 use crate::tally::Tally;
+use crate::wasi::{self, Output};
 
 /// Data of an instance's store.
 pub(crate) struct Context {
@@ -25,34 +22,45 @@ pub(crate) struct Context {
     pub(crate) meter: Meter,
     pub(crate) services: Services,
     pub(crate) call: Call,
-    pub(crate) stderr: Stderr,
+    pub(crate) output: Output,
     pub(crate) tally: Arc<Tally>,
 }
 
 impl Context {
     pub(crate) fn new(services: Services, limits: Limits, tally: Arc<Tally>, call: Call) -> Self {
-        let stderr = Stderr::default();
+        let output = Output::default();
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.size(Limit::Handles));
-        // Empty: no arguments, no environment, no folders, no network. Stderr is captured for the message of a crash.
-        let wasi = WasiCtx::builder().stderr(stderr.clone()).build();
-        Self { wasi, table, meter: Meter::new(limits), services, call, stderr, tally }
+        let wasi = wasi::empty(&services, &output);
+        Self { wasi, table, meter: Meter::new(limits), services, call, output, tally }
     }
 
     /// Starts another call. What the instance used for the last one is counted.
     pub(crate) fn begin(&mut self, call: Call) {
         self.account();
+        self.output.begin();
         self.call = call;
     }
 
-    /// Adds what the call used so far to the plugin's figures.
+    /// Adds what the call used so far to the plugin's figures, and what it printed to the plugin's log.
     pub(crate) fn account(&mut self) {
+        for line in self.output.finish() {
+            self.log(Level::Info, &line);
+        }
         let host_calls = std::mem::take(&mut self.call.host_calls);
         self.tally.used(host_calls, self.meter.memory() as u64);
     }
 
+    /// Adds the lines that the guest has printed to the plugin's log.
+    fn log_printed(&mut self) {
+        for line in self.output.lines() {
+            self.log(Level::Info, &line);
+        }
+    }
+
     /// Runs at every tick of a computing guest. Returns whether its time or another limit is used up.
     pub(crate) fn tick(&mut self) -> bool {
+        self.log_printed();
         if self.call.time_left().is_zero() {
             return true;
         }
@@ -71,8 +79,16 @@ impl Context {
     }
 }
 
+impl Drop for Context {
+    /// The last lines of an instance that crashed or did not start are logged too.
+    fn drop(&mut self) {
+        self.account();
+    }
+}
+
 impl WasiView for Context {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.log_printed();
         // Waiting inside WASI is not visible here, but every use is counted and limited.
         self.call.host_calls += 1;
         self.call.signals.waited.store(true, Ordering::Release);
@@ -248,49 +264,4 @@ fn cancelled_fault() -> Fault {
 /// The part of a call's remaining time that is reserved for the plugin after an import.
 pub(crate) fn margin(left: Duration) -> Duration {
     (left / 10).min(Duration::from_millis(250))
-}
-
-/// The end of a guest's stderr, which holds the message of a panic.
-#[derive(Clone, Default)]
-pub(crate) struct Stderr(Arc<Mutex<Vec<u8>>>);
-
-/// How many bytes are kept.
-const KEPT: usize = 8 << 10;
-
-impl Stderr {
-    /// The last lines, as text.
-    pub(crate) fn tail(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&kept).trim().to_owned()
-    }
-}
-
-impl IsTerminal for Stderr {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
-
-impl StdoutStream for Stderr {
-    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(self.clone())
-    }
-}
-
-impl AsyncWrite for Stderr {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Task<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(bytes);
-        let excess = kept.len().saturating_sub(KEPT);
-        kept.drain(..excess);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
 }

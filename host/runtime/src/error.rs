@@ -32,8 +32,8 @@ pub enum LoadError {
     NoContract,
     /// The component imports something that plugins do not get.
     #[error(
-        "it imports `{import}`, which plugins do not get: there are no WASI files and no sockets, only hermes:plugin and \
-         what a language's runtime links (wasi:io, wasi:cli, wasi:clocks, wasi:random)"
+        "it imports `{import}`, which plugins do not get: they get hermes:plugin and, of WASI 0.2, io, cli, clocks, random, \
+         filesystem and sockets (the last two are empty)"
     )]
     Import {
         /// The import's name.

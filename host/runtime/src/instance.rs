@@ -310,7 +310,7 @@ impl Slot {
         Ok(live)
     }
 
-    /// The failure of an instance that is not in its slot yet, where [`Slot::call_failure`] cannot read its stderr.
+    /// The failure of an instance that is not in its slot yet, where [`Slot::call_failure`] cannot read what it printed.
     fn start_failure(&self, context: &Context, error: &wasmtime::Error) -> Failure {
         Failure::Answer(self.cause(context, error, Limit::StartTime))
     }
@@ -371,13 +371,14 @@ fn limit_in(error: &wasmtime::Error) -> Option<Limit> {
     WORDS.iter().find(|(words, _)| contains(words)).map(|(_, limit)| *limit)
 }
 
-/// Why a guest crashed: its panic message, else the trap.
+/// Why a guest crashed: what it wrote to standard error, such as a panic message or a traceback, else the trap.
 fn crash(context: &Context, error: &wasmtime::Error) -> String {
-    /// The most bytes of a panic message.
-    const MESSAGE: usize = 1 << 10;
-    let panic = panic_text(&context.stderr.tail());
-    if !panic.is_empty() {
-        return panic[..panic.floor_char_boundary(MESSAGE)].to_owned();
+    let printed = explanation(&context.output.tail());
+    if !printed.is_empty() {
+        return printed;
+    }
+    if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
+        return format!("it ended itself with exit code {}", exit.0);
     }
     match error.downcast_ref::<wasmtime::Trap>() {
         // A guest's own stack may overflow before the machine's stack does, and looks like either fault.
@@ -389,10 +390,19 @@ fn crash(context: &Context, error: &wasmtime::Error) -> String {
     }
 }
 
-/// A panic message without the backtrace advice, which only the plugin's author could follow.
-fn panic_text(stderr: &str) -> String {
+/// The end of standard error as one line, without the advice on backtraces that only the plugin's author could follow.
+/// The beginning of a panic message and the end of a traceback say the most, so a long text loses its middle.
+fn explanation(stderr: &str) -> String {
+    const BEGINNING: usize = 512;
+    const END: usize = 512;
     let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: run with"));
-    lines.collect::<Vec<_>>().join(" ").trim_start_matches("thread '<unnamed>' (1) ").to_owned()
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let text = text.trim_start_matches("thread '<unnamed>' (1) ");
+    if text.len() <= BEGINNING + END {
+        return text.to_owned();
+    }
+    let (beginning, end) = (text.floor_char_boundary(BEGINNING), text.ceil_char_boundary(text.len() - END));
+    format!("{} … {}", &text[..beginning], &text[end..])
 }
 
 fn first_line(error: &wasmtime::Error) -> String {

@@ -32,6 +32,7 @@ mod slots;
 mod stamp;
 mod tally;
 mod types;
+mod wasi;
 
 pub use code_cache::CodeFolder;
 pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};

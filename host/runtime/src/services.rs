@@ -2,7 +2,9 @@
 
 mod no_session;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, Role, Usage};
@@ -49,12 +51,49 @@ pub trait Reporter: Send + Sync {
     fn progress(&self, text: &str);
 }
 
-/// The clock of the import `clock`.
+/// The clock of the import `clock` and of WASI.
 pub trait Clock: Send + Sync {
     /// Unix time in milliseconds.
     fn now(&self) -> u64;
     /// The offset of the user's time zone, in minutes east of UTC.
     fn utc_offset(&self) -> i32;
+    /// The time since some moment in the past, to measure durations with. By default the system measures it.
+    fn elapsed(&self) -> Duration {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
+    }
+}
+
+/// The random numbers of the import `random` and of WASI.
+pub trait Random: Send + Sync {
+    /// Overwrites all bytes.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+/// The system's random numbers, fit for keys.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemRandom;
+
+impl Random for SystemRandom {
+    fn fill(&self, bytes: &mut [u8]) {
+        // Without the system's randomness, the process could not have created its hash tables either.
+        getrandom::fill(bytes).expect("the system has randomness");
+    }
+}
+
+/// The same numbers in every run, for measurements that must be repeatable.
+#[derive(Debug, Default)]
+pub struct RepeatableRandom {
+    /// How many bytes were handed out.
+    position: AtomicU64,
+}
+
+impl Random for RepeatableRandom {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut stream = blake3::Hasher::new().finalize_xof();
+        stream.set_position(self.position.fetch_add(bytes.len() as u64, Ordering::Relaxed));
+        stream.fill(bytes);
+    }
 }
 
 /// A request that a plugin makes to the user's models.
@@ -175,6 +214,8 @@ pub struct Services {
     pub reporter: Arc<dyn Reporter>,
     /// The clock; needs no right.
     pub clock: Arc<dyn Clock>,
+    /// The random numbers; need no right.
+    pub random: Arc<dyn Random>,
     /// The user's models. `llm.count-tokens` needs no right; the rest of `llm` needs [`Services::may_ask`].
     pub models: Arc<dyn Models>,
     /// Whether the plugin may call a model.

@@ -6,19 +6,30 @@
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::error::LoadError;
+use crate::imports;
 
 /// The version that this host supports.
 pub const OFFERED: &str = "0.1.0";
 /// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
 const SECTION: &str = "hermes:abi";
 const PACKAGE: &str = "hermes:plugin";
-/// The most characters of a version that are shown.
+/// The most characters of a version or an import that are shown.
 const MOST_SHOWN: usize = 64;
 
-/// Checks that the bytes are a component and that the host speaks the version it was built for.
+/// Checks that the bytes are a component, that the host speaks the version it was built for, and that the component
+/// imports only what plugins get.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
-    let not_a_component = |why: String| LoadError::NotAComponent { why };
-    check_version(read(bytes).map_err(not_a_component)?)
+    let read = read(bytes).map_err(|why| LoadError::NotAComponent { why })?;
+    check_version(read.version)?;
+    match read.foreign_import {
+        Some(import) => Err(LoadError::Import { import: shown(&import) }),
+        None => Ok(()),
+    }
+}
+
+/// A text from an untrusted file, cut and escaped for a person.
+fn shown(text: &str) -> String {
+    text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
 }
 
 /// Checks the stamp of a native library.
@@ -31,9 +42,7 @@ fn check_version(found: Option<String>) -> Result<(), LoadError> {
     if compatible(&found) {
         return Ok(());
     }
-    // The text comes from an untrusted file and is shown to a person: it is cut and escaped.
-    let found = found.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect();
-    Err(LoadError::Version { found, offered: OFFERED.to_owned() })
+    Err(LoadError::Version { found: shown(&found), offered: OFFERED.to_owned() })
 }
 
 /// Before 1.0, a minor version may break compatibility.
@@ -42,11 +51,19 @@ fn compatible(found: &str) -> bool {
     minor(found) == minor(OFFERED)
 }
 
-fn read(bytes: &[u8]) -> Result<Option<String>, String> {
+/// What the bytes of a component say about its contract.
+struct Read {
+    /// The version of the contract that it was built for.
+    version: Option<String>,
+    /// The first import that plugins do not get.
+    foreign_import: Option<String>,
+}
+
+fn read(bytes: &[u8]) -> Result<Read, String> {
     if bytes.is_empty() {
         return Err("the file is empty".to_owned());
     }
-    let (mut stamp, mut named) = (None, None);
+    let (mut stamp, mut named, mut foreign_import) = (None, None, None);
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(|error| error.message().to_owned())? {
@@ -58,7 +75,11 @@ fn read(bytes: &[u8]) -> Result<Option<String>, String> {
             Payload::CustomSection(section) if section.name() == SECTION => stamp = stamped(section.data()),
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section.into_iter().flatten() {
-                    named = named.or_else(|| version_of(import.name.name));
+                    let name = import.name.name;
+                    named = named.or_else(|| version_of(name));
+                    if foreign_import.is_none() && !imports::offers(name) {
+                        foreign_import = Some(name.to_owned());
+                    }
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
@@ -69,7 +90,7 @@ fn read(bytes: &[u8]) -> Result<Option<String>, String> {
             _ => {}
         }
     }
-    Ok(stamp.or(named))
+    Ok(Read { version: stamp.or(named), foreign_import })
 }
 
 fn stamped(data: &[u8]) -> Option<String> {

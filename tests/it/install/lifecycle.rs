@@ -146,7 +146,8 @@ fn a_copied_folder_runs_only_as_it_was_granted() {
 #[test]
 fn a_broken_plugin_is_not_installed_and_says_why() {
     let home = Home::new();
-    source(&home, "greedy", "greedy", "1.0.0", "");
+    home.write_workspace("sneaky/plugin.yaml", "name: sneaky\n");
+    home.write_workspace("sneaky/sneaky.wasm", hermes_zoo::importing_more("wasi:http/outgoing-handler@0.2.0"));
     source(&home, "keeper", "liar", "1.0.0", "provides: [tools]\n");
     source(&home, "keeper", "newer", "1.0.0", "");
     home.write_workspace("newer/plugin.yaml", "name: newer\napi: ^9\n");
@@ -154,7 +155,7 @@ fn a_broken_plugin_is_not_installed_and_says_why() {
     home.write_workspace("junk/junk.wasm", "this is no WebAssembly");
     source(&home, "keeper", "files", "1.0.0", "");
     for (name, words) in [
-        ("greedy", &["wasi:filesystem/"][..]),
+        ("sneaky", &["wasi:http/outgoing-handler"][..]),
         ("liar", &["provides tools"]),
         ("newer", &["^9", "line 2"]),
         ("junk", &["no WebAssembly component"]),

@@ -242,10 +242,12 @@ fn a_skill_is_in_the_index_and_can_be_read() {
 fn a_component_with_a_forbidden_import_is_refused_by_name() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
-    home.install_guest("greedy", "greedy", json!({}));
-    home.set("plugins.enabled", json!(["greedy"]));
-    home.hermes(&["-z", "hi"]).run().success().says(&["greedy", "wasi:filesystem/"]);
+    home.write("plugins/sneaky/plugin.yaml", "name: sneaky\ncomponent: sneaky.wasm\n");
+    home.write("plugins/sneaky/sneaky.wasm", hermes_zoo::importing_more("wasi:http/outgoing-handler@0.2.0"));
+    home.grant("sneaky");
+    home.set("plugins.enabled", json!(["sneaky"]));
+    home.hermes(&["-z", "hi"]).run().success().says(&["sneaky", "wasi:http/outgoing-handler"]);
     home.set("plugins.enabled", json!([]));
-    home.set("context.engine", json!("greedy"));
-    home.hermes(&["-z", "hi"]).run().refused().exits(5).says(&["greedy", "wasi:filesystem/"]);
+    home.set("context.engine", json!("sneaky"));
+    home.hermes(&["-z", "hi"]).run().refused().exits(5).says(&["sneaky", "wasi:http/outgoing-handler"]);
 }

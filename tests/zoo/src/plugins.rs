@@ -15,6 +15,18 @@ pub fn crashing_tool() -> Vec<u8> {
     Shell::with_tool("unreachable").build()
 }
 
+/// A tool that also imports another interface, named with its version as in `wasi:http/types@0.2.0`, and calls it.
+pub fn importing_more(import: &str) -> Vec<u8> {
+    let (name, version) = import.split_once('@').unwrap();
+    let (package, interface) = name.split_once('/').unwrap();
+    let wit = format!(
+        "world more {{ include tools-plugin; import {import}; }}
+        package {package}@{version} {{ interface {interface} {{ count: func() -> u32; }} }}"
+    );
+    let call = format!("(drop (call ${interface}/count))");
+    Shell::with_tool(&call).on("more", &wit).import(interface, "count").build()
+}
+
 /// A hook that computes for ever on every tool event.
 pub fn looping_hook() -> Vec<u8> {
     hook(LOOP)

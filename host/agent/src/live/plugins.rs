@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_plugin_host::services::History;
+use hermes_plugin_host::services::{History, SystemRandom};
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
     SessionPlugins, Start, Storage, Surroundings, TurnRecord,
@@ -116,6 +116,7 @@ pub(crate) fn surroundings(
         storage: Storage::Home,
         workspace: session.workspace.clone(),
         clock: Arc::new(host.settings.clock),
+        random: Arc::new(SystemRandom),
         limits: LimitSet::default(),
         models: Arc::new(Auxiliary::new(
             Arc::clone(&host.provider),

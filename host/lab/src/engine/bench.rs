@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_agent::assist::{self, Assistant};
 use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
-use hermes_plugin_host::services::{Clock as _, NoSession};
+use hermes_plugin_host::services::{Clock as _, NoSession, RepeatableRandom};
 use hermes_plugin_host::{
     AssistDraft, CalledTool, ContextAssist, Limit, LimitSet, Moment, Plugins, SessionInfo, SessionPlugins, Start,
     Storage, Surroundings, ToolResult, Tools,
@@ -103,6 +103,7 @@ impl Bench {
             storage,
             workspace: home.to_owned(),
             clock: gate.clone(),
+            random: Arc::new(RepeatableRandom::default()),
             limits: limits(),
             models: Arc::new(models),
             history: log.clone(),

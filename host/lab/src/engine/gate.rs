@@ -1,6 +1,7 @@
 //! The simulated clock of a column, and the tasks that wait for it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hermes_plugin_host::services::Clock;
 use tokio::sync::oneshot;
@@ -84,5 +85,9 @@ impl Clock for Gate {
 
     fn utc_offset(&self) -> i32 {
         0
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.state().now_ms)
     }
 }

@@ -21,12 +21,7 @@ impl imported::log::Host for Context {
             Wit::Warn => Level::Warn,
             Wit::Error => Level::Error,
         };
-        let line = beginning(&text, LINE);
-        match self.call.log(line.len()) {
-            Logged::Kept => self.services.reporter.log(level, line),
-            Logged::LimitReached => self.services.reporter.log(Level::Warn, &self.log_limit_notice()),
-            Logged::Dropped => {}
-        }
+        self.log(level, &text);
     }
 }
 
@@ -60,13 +55,22 @@ impl imported::clock::Host for Context {
 impl imported::random::Host for Context {
     async fn bytes(&mut self, count: u32) -> Vec<u8> {
         let mut bytes = vec![0; (count as usize).min(RANDOM)];
-        // Without the system's randomness, the process could not have created its hash tables either.
-        getrandom::fill(&mut bytes).expect("the system has randomness");
+        self.services.random.fill(&mut bytes);
         bytes
     }
 }
 
 impl Context {
+    /// Adds a line to the plugin's log, within the limits of the call.
+    pub(crate) fn log(&mut self, level: Level, text: &str) {
+        let line = beginning(text, LINE);
+        match self.call.log(line.len()) {
+            Logged::Kept => self.services.reporter.log(level, line),
+            Logged::LimitReached => self.services.reporter.log(Level::Warn, &self.log_limit_notice()),
+            Logged::Dropped => {}
+        }
+    }
+
     fn log_limit_notice(&self) -> String {
         let limits = self.meter.limits();
         let shown = |limit: Limit| format!("`{}` ({})", limit.name(), limit.show(limits.get(limit)));

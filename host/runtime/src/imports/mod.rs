@@ -12,16 +12,14 @@ mod sql;
 
 use hermes_bindings::hermes::plugin as imported;
 use wasmtime::component::{HasSelf, Linker};
-use wasmtime_wasi::cli::{WasiCli, WasiCliView};
-use wasmtime_wasi::p2::{self, bindings::cli};
-use wasmtime_wasi::random::WasiRandom;
 
 use crate::context::Context;
 use crate::error::{Fault, FaultKind};
+use crate::wasi;
 
 impl imported::types::Host for Context {}
 
-/// Links the contract's imports, and the parts of WASI that language runtimes link.
+/// Links the contract's imports and WASI for language runtimes.
 pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
     /// Counts every use of a contract import.
     fn counted(context: &mut Context) -> &mut Context {
@@ -30,18 +28,7 @@ pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
     }
     type Own = HasSelf<Context>;
     hermes_bindings::Everything::add_to_linker::<Context, Own>(linker, counted)?;
-
-    p2::add_to_linker_proxy_interfaces_async(linker)?;
-    p2::bindings::random::insecure::add_to_linker::<Context, WasiRandom>(linker, random)?;
-    p2::bindings::random::insecure_seed::add_to_linker::<Context, WasiRandom>(linker, random)?;
-    cli::environment::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    cli::exit::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    cli::terminal_input::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    cli::terminal_output::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    cli::terminal_stdin::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    cli::terminal_stdout::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    cli::terminal_stderr::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
-    Ok(())
+    wasi::link(linker)
 }
 
 impl Context {
@@ -56,13 +43,7 @@ impl Context {
     }
 }
 
-fn random(context: &mut Context) -> &mut wasmtime_wasi::random::WasiRandomCtx {
-    use wasmtime_wasi::WasiView;
-    context.ctx().ctx.random()
-}
-
 /// Whether plugins get the import with this name.
 pub(crate) fn offers(import: &str) -> bool {
-    const OFFERED: &[&str] = &["hermes:plugin/", "wasi:io/", "wasi:cli/", "wasi:clocks/", "wasi:random/"];
-    OFFERED.iter().any(|package| import.starts_with(package))
+    import.starts_with("hermes:plugin/") || wasi::serves(import)
 }

@@ -8,7 +8,7 @@ use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, token
 
 use super::{
     Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
-    Services,
+    Services, SystemRandom,
 };
 use crate::error::{Fault, FaultKind};
 use crate::instance::{Lanes, Recipe};
@@ -22,7 +22,7 @@ use hermes_capabilities::http::Http;
 use hermes_capabilities::process::Run;
 
 /// Implements every service for a plugin outside of a session: for rehearsals, measurements and tests, which replace the
-/// services that they examine. Only the clock is real.
+/// services that they examine. Only the clock and the random numbers are real.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSession;
 
@@ -135,6 +135,7 @@ impl Services {
         Self {
             reporter: Arc::new(NoSession),
             clock: Arc::new(NoSession),
+            random: Arc::new(SystemRandom),
             models: Arc::new(NoSession),
             may_ask: false,
             history: Arc::new(NoSession),

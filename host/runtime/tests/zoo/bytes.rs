@@ -17,12 +17,6 @@ fn good() -> Vec<u8> {
     Shell::with_tool("nop").build()
 }
 
-const FILES: &str = "
-world files-too { include tools-plugin; import wasi:filesystem/preopens@0.2.6; }
-package wasi:filesystem@0.2.6 { interface preopens { count: func() -> u32; } }";
-const SOCKETS: &str = "
-world sockets-too { include tools-plugin; import wasi:sockets/instance-network@0.2.6; }
-package wasi:sockets@0.2.6 { interface instance-network { count: func() -> u32; } }";
 const AMBIENT: &str = "
 world more { include tools-plugin; import back-door; }
 interface back-door { open: func() -> u32; }";
@@ -53,11 +47,20 @@ fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
             Shell::of("bare").wit("world bare { include imports; export tools; }").build(),
             &["`lifecycle` is missing"],
         ),
-        ("one that wants files", importing("files-too", FILES, "preopens", "count"), &["wasi:filesystem/preopens"]),
         (
-            "one that wants sockets",
-            importing("sockets-too", SOCKETS, "instance-network", "count"),
-            &["wasi:sockets/instance-network"],
+            "one that wants WASI's web",
+            hermes_zoo::importing_more("wasi:http/outgoing-handler@0.2.0"),
+            &["wasi:http/outgoing-handler"],
+        ),
+        (
+            "one that wants files of another WASI",
+            hermes_zoo::importing_more("wasi:filesystem/preopens@0.3.0"),
+            &["wasi:filesystem/preopens@0.3.0"],
+        ),
+        (
+            "one that wants more than WASI's clocks",
+            hermes_zoo::importing_more("wasi:clocks/timezone@0.2.0"),
+            &["wasi:clocks/timezone"],
         ),
         ("one that imports an unknown interface", importing("more", AMBIENT, "back-door", "open"), &["back-door"]),
     ] {

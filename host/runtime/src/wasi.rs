@@ -1,0 +1,153 @@
+//! WASI 0.2 for language runtimes. Every interface that they link is served, but there is nothing behind it: no folders,
+//! no sockets, no environment, no arguments, an empty standard input. The clocks and random numbers are those of the
+//! imports `clock` and `random`. Standard output and standard error go to the plugin's log.
+
+mod output;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_core::TryRng;
+use wasmtime::component::Linker;
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, p2};
+
+pub(crate) use output::Output;
+use output::Source;
+
+use crate::context::Context;
+use crate::services::{Clock, Random, Services};
+
+/// The interfaces of WASI 0.2 that are served.
+const SERVED: [&str; 27] = [
+    "wasi:cli/environment",
+    "wasi:cli/exit",
+    "wasi:cli/stderr",
+    "wasi:cli/stdin",
+    "wasi:cli/stdout",
+    "wasi:cli/terminal-input",
+    "wasi:cli/terminal-output",
+    "wasi:cli/terminal-stderr",
+    "wasi:cli/terminal-stdin",
+    "wasi:cli/terminal-stdout",
+    "wasi:clocks/monotonic-clock",
+    "wasi:clocks/wall-clock",
+    "wasi:filesystem/preopens",
+    "wasi:filesystem/types",
+    "wasi:io/error",
+    "wasi:io/poll",
+    "wasi:io/streams",
+    "wasi:random/insecure",
+    "wasi:random/insecure-seed",
+    "wasi:random/random",
+    "wasi:sockets/instance-network",
+    "wasi:sockets/ip-name-lookup",
+    "wasi:sockets/network",
+    "wasi:sockets/tcp",
+    "wasi:sockets/tcp-create-socket",
+    "wasi:sockets/udp",
+    "wasi:sockets/udp-create-socket",
+];
+
+/// The most random bytes that a guest gets at once through WASI.
+const RANDOM_BYTES: u64 = 1 << 20;
+
+/// Whether plugins get the import with this name.
+pub(crate) fn serves(import: &str) -> bool {
+    import.split_once('@').is_some_and(|(name, version)| version.starts_with("0.2.") && SERVED.contains(&name))
+}
+
+/// Links the interfaces of [`SERVED`].
+pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
+    p2::add_to_linker_async(linker)
+}
+
+/// The empty world of one instance. What the instance prints goes to `output`.
+pub(crate) fn empty(services: &Services, output: &Output) -> WasiCtx {
+    let random = || FromHost(Arc::clone(&services.random));
+    let mut seed = [0; 16];
+    services.random.fill(&mut seed);
+    WasiCtx::builder()
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false)
+        .stdout(output.stream(Source::Stdout))
+        .stderr(output.stream(Source::Stderr))
+        .wall_clock(FromHost(Arc::clone(&services.clock)))
+        .monotonic_clock(FromHost(Arc::clone(&services.clock)))
+        .secure_random(random())
+        .insecure_random(random())
+        .insecure_random_seed(u128::from_le_bytes(seed))
+        .max_random_size(RANDOM_BYTES)
+        .build()
+}
+
+/// Adapts a service of the host to a trait of WASI's implementation.
+struct FromHost<T: ?Sized>(Arc<T>);
+
+impl HostWallClock for FromHost<dyn Clock> {
+    fn resolution(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.now())
+    }
+}
+
+impl HostMonotonicClock for FromHost<dyn Clock> {
+    fn resolution(&self) -> u64 {
+        1
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl TryRng for FromHost<dyn Random> {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        let mut bytes = [0; 4];
+        self.0.fill(&mut bytes);
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        self.0.fill(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// What a plugin can reach through WASI. A new entry needs a reason: it widens the sandbox.
+    #[test]
+    fn exactly_these_interfaces_of_wasi_can_be_reached() {
+        for served in SERVED {
+            assert!(serves(&format!("{served}@0.2.0")) && serves(&format!("{served}@0.2.9")), "{served}");
+            assert!(!serves(served) && !serves(&format!("{served}@0.3.0")), "{served}");
+        }
+        for other in [
+            "wasi:http/outgoing-handler@0.2.0",
+            "wasi:keyvalue/store@0.2.0",
+            "wasi:config/store@0.2.0",
+            "wasi:cli/run@0.2.0",
+            "wasi:clocks/timezone@0.2.0",
+            "wasi:filesystem/types-more@0.2.0",
+            "hermes:other/files@0.2.0",
+        ] {
+            assert!(!serves(other), "{other}");
+        }
+    }
+}
