@@ -17,7 +17,7 @@ fn grab(home: impl Fn(&Server) -> Home, calls: &[(&str, &str)]) -> (Home, Vec<St
     let server = Server::scripted([Reply::calls(calls), Reply::text("Done.")]);
     let home = home(&server);
     home.hermes(&["-z", "Take what you can."]).run().success();
-    let results = server.turns()[1].trailing_results().into_iter().map(|(_, text)| text).collect();
+    let results = server.turns()[1].trailing_results().into_iter().map(|(_, text)| text.to_owned()).collect();
     (home, results)
 }
 
@@ -95,7 +95,7 @@ fn printed_lines_are_logged_and_a_crash_is_explained_by_standard_error() {
     let (home, results) =
         grab(plain, &[("print", "hello"), ("exit", "3"), ("traceback", "no such thing"), ("clock", "")]);
     assert_eq!(results[0], "printed");
-    assert!(results[1].contains("exit code 3"), "{}", results[1]);
+    assert!(results[1].contains("calling `exit`"), "{}", results[1]);
     assert!(results[2].contains("Traceback (most recent call last)"), "{}", results[2]);
     assert!(results[2].contains("ValueError: no such thing"), "{}", results[2]);
     assert!(results[2].len() < 2_000, "{}", results[2]);

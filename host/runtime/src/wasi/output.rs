@@ -96,10 +96,14 @@ impl Printed {
             let excess = self.tail.len().saturating_sub(TAIL);
             self.tail.drain(..excess);
         }
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(LINE)) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             let mut line = mem::take(self.partial(source));
+            let piece = &rest[..rest.len().min(LINE - line.len())];
+            let piece = piece.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
             line.extend_from_slice(piece);
-            if line.ends_with(b"\n") || line.len() >= LINE {
+            rest = &rest[piece.len()..];
+            if line.ends_with(b"\n") || line.len() == LINE {
                 self.push(&line);
                 line.clear();
             }

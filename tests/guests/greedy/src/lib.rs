@@ -64,7 +64,7 @@ impl Tools for Greedy {
             "exit" => process::exit(of.parse().unwrap_or(1)),
             "traceback" => {
                 eprintln!("Traceback (most recent call last):");
-                for line in 0..200 {
+                for line in 0..150 {
                     eprintln!("  File \"plugin.py\", line {line}, in step_{line}");
                 }
                 eprintln!("ValueError: {of}");
