@@ -102,6 +102,7 @@ impl Process {
             home,
             storage: Storage::Home,
             clock: Arc::new(NoSession),
+            random: Arc::new(hermes_runtime::services::SystemRandom),
             limits: LimitSet::default(),
             models: Arc::new(NoSession),
             history: Arc::new(NoSession),
