@@ -2,7 +2,7 @@
 
 use hermes_config::{Environment, most_similar};
 use hermes_diagnostic::{Action, Fix};
-use hermes_plugin_host::record::Mishap;
+use hermes_plugin_host::record::Failure;
 use hermes_plugin_host::{Catalog, Manifest, RequiredVariable, Selection};
 use hermes_runtime::{CodeFolder, Compiler, Runtime};
 
@@ -82,7 +82,7 @@ pub fn unset_variables<'a>(
 }
 
 /// A failed call of a plugin in one line.
-pub fn mishap(error: &Mishap) -> String {
+pub fn mishap(error: &Failure) -> String {
     let at = i64::try_from(error.at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     let at = at.map_or_else(String::new, |at| format!("{} UTC: ", at.strftime("%Y-%m-%d %H:%M")));
     format!("{at}`{}` of version {}: {}", error.call, error.version, error.cause)

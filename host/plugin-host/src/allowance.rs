@@ -1,4 +1,4 @@
-//! The user's models, as far as a plugin was granted them: for some tasks, up to so many tokens in a session.
+//! The user's models within a plugin's grant: for some tasks, with a token budget for each session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// The models themselves where the grant limits nothing.
+    /// Limits the models to the grant; returns them unchanged if the grant has no limits.
     pub(crate) fn of(models: Arc<dyn Models>, plugin: &str, granted: Option<&Llm>) -> Arc<dyn Models> {
         match granted {
             Some(granted) if *granted != Llm::default() => {
@@ -53,8 +53,8 @@ impl Models for Allowance {
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
         self.check(&request.task)?;
         let Some(budget) = self.granted.budget else { return self.models.complete(request).await };
-        // Taken at once, so that calls side by side cannot spend the same tokens; what it really cost is known afterwards,
-        // and of a call that nobody waited for, never.
+        // Reserve the tokens before the call, so that concurrent calls cannot spend the same tokens. The real cost is known
+        // after the reply, and never for a call whose caller stopped waiting.
         let sent: u64 = request.messages.iter().map(|(_, text)| u64::from(self.count_tokens(text))).sum();
         let taken = sent.saturating_add(request.max_tokens.map_or(0, u64::from));
         let take = |used: u64| used.checked_add(taken).filter(|sum| *sum <= budget);
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// A token a byte, and ten for each reply.
+    /// Counts one token for each byte, and ten for each reply.
     struct Bytes;
 
     #[async_trait]
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_grant_for_some_tasks_serves_no_other() {
+    async fn a_grant_for_some_tasks_denies_others() {
         let granted = Llm { tasks: Some(vec!["compression".into()]), budget: None };
         let models = Allowance::of(Arc::new(Bytes), "mine", Some(&granted));
         assert!(models.resolve("compression").is_ok() && models.complete(asks("compression", "a")).await.is_ok());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_budget_pays_what_calls_cost_and_nothing_for_those_that_fail() {
+    async fn a_budget_pays_for_answered_calls_and_not_for_failed_ones() {
         let models = Allowance::of(Arc::new(Bytes), "mine", Some(&Llm { tasks: None, budget: Some(40) }));
         for text in ["fail", "12345", "fail", "1234567890"] {
             let _ = models.complete(asks("any", text)).await;

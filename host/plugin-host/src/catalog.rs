@@ -18,12 +18,12 @@ use crate::manifest::Manifest;
 use crate::settings::{PluginSettings, PreferredSource};
 
 use folder::{holds_files, is_hidden, is_left_without_manifest};
-use found::Place;
+use found::CodeLocation;
 
 pub(crate) use folder::is_held;
 pub use folder::{HELD, MANIFEST, SLOTS, code_in, manifest_in};
-pub(crate) use found::made;
-pub use found::{Bundled, Code, CodeFiles, Found, Origin, Standing, Ungranted};
+pub(crate) use found::generation;
+pub use found::{Bundled, Code, CodeFiles, Found, GrantStatus, Origin, Ungranted};
 
 /// Why a plugin cannot be used.
 #[derive(Debug)]
@@ -111,7 +111,12 @@ impl Catalog {
 
     /// A catalog of one plugin, which the caller vouches for.
     pub fn alone(manifest: Manifest, code: Code) -> Self {
-        let found = Found { manifest, origin: Origin::Bundled, standing: Standing::Trusted, place: Place::Held(code) };
+        let found = Found {
+            manifest,
+            origin: Origin::Bundled,
+            status: GrantStatus::Trusted,
+            location: CodeLocation::Memory(code),
+        };
         Self { found: vec![found], problems: Vec::new(), folder: PathBuf::new() }
     }
 
@@ -129,8 +134,8 @@ impl Catalog {
                 Ok(manifest) => self.found.push(Found {
                     manifest,
                     origin: Origin::Bundled,
-                    standing: Standing::Trusted,
-                    place: Place::Held(Code::Component(Cow::Borrowed(plugin.component))),
+                    status: GrantStatus::Trusted,
+                    location: CodeLocation::Memory(Code::Component(Cow::Borrowed(plugin.component))),
                 }),
                 Err(source) => {
                     let path = "bundled plugin.yaml".into();
@@ -219,10 +224,10 @@ impl Catalog {
         let manifest = manifest_in(folder).map_err(nameless)?;
         let files = code_in(folder, &manifest).map_err(|error| Box::new(Problem::of(&manifest.name, folder, error)))?;
         Ok(Found {
-            standing: lock.map_or(Standing::Trusted, |lock| standing(&manifest.name, folder, &self.folder, lock)),
+            status: lock.map_or(GrantStatus::Trusted, |lock| status(&manifest.name, folder, &self.folder, lock)),
             manifest,
             origin: Origin::Installed(folder.to_owned()),
-            place: Place::Folder(folder.to_owned(), files),
+            location: CodeLocation::Folder(folder.to_owned(), files),
         })
     }
 
@@ -257,16 +262,19 @@ impl Catalog {
     }
 }
 
-fn standing(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> Standing {
+fn status(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> GrantStatus {
     let Some(entry) = lock.plugins.get(name) else {
-        return Standing::Ungranted(Ungranted::Unknown(name.to_owned()));
+        return GrantStatus::Ungranted(Ungranted::Unknown(name.to_owned()));
     };
     if plugins.join(&entry.pin.folder) != folder {
-        return Standing::Ungranted(Ungranted::Elsewhere { name: name.to_owned(), folder: entry.pin.folder.clone() });
+        return GrantStatus::Ungranted(Ungranted::Elsewhere {
+            name: name.to_owned(),
+            folder: entry.pin.folder.clone(),
+        });
     }
     match entry.pin.granted {
-        None => Standing::Ungranted(Ungranted::Revoked(name.to_owned())),
-        Some(_) => Standing::Granted(Box::new(entry.clone())),
+        None => GrantStatus::Ungranted(Ungranted::Revoked(name.to_owned())),
+        Some(_) => GrantStatus::Granted(Box::new(entry.clone())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Implements the kinds with instances of a plugin: of its component or its native library.
+//! Implements the plugin kinds with instances of a component or a native library.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,7 +27,7 @@ pub(crate) struct SessionComponent {
     effects: Mutex<HashMap<String, Effect>>,
 }
 
-/// The instances of a plugin that hear of a change.
+/// The running instances of a plugin, which learn of a change.
 struct Running<'a> {
     foreground: &'a Instance,
     background: Option<&'a Instance>,
@@ -50,7 +50,7 @@ impl SessionComponent {
         Self { foreground, background: OnceLock::new(), recipe, supervisor, effects: Mutex::default() }
     }
 
-    /// The same without instances, which are made anew at the first call, and without its failures: to go back to.
+    /// A copy without instances and failures, for a rollback. The first call creates the instances.
     pub(crate) fn again(&self) -> Self {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
@@ -58,7 +58,7 @@ impl SessionComponent {
         Self { effects: Mutex::new(effects), ..Self::new(recipe, self.supervisor.again()) }
     }
 
-    /// The same without any right but what its part in the session gives it.
+    /// A copy without permissions, except those that its role in the session gives.
     pub(crate) fn without_rights(&self, role: Role) -> Self {
         let again = self.again();
         let mut recipe = Recipe::clone(&again.recipe);
@@ -68,7 +68,7 @@ impl SessionComponent {
         recipe.services =
             Services { reporter, clock, models, history, may_ask: serves, may_read: serves, ..Services::nothing() };
         if recipe.loaded.is_native() {
-            // Its rights are not what keeps it from anything.
+            // Permissions do not limit native code, so it must not run at all.
             again.supervisor.revoke();
         }
         Self::new(recipe, again.supervisor)
@@ -90,7 +90,7 @@ impl SessionComponent {
         })
     }
 
-    /// The instances that exist by now.
+    /// The instances that have been created.
     fn running(&self) -> Running<'_> {
         Running { foreground: &self.foreground, background: self.background.get() }
     }

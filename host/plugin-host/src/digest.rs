@@ -1,4 +1,4 @@
-//! What a plugin is by its bytes: digests of files and of whole folders, as `plugins.lock` pins them.
+//! Digests of files and folders, by which `plugins.lock` identifies plugins.
 
 use std::fmt;
 use std::fs;
@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Files that a plugin's folder may hold: more are no plugin, and would make every start slow.
+/// The most files in a plugin's folder. More would make every start slow.
 pub const MOST_FILES: usize = 2_000;
-/// Folders within folders.
+/// The most levels of folders below a plugin's folder.
 pub const MOST_DEPTH: usize = 16;
 
 /// A blake3 hash, written `blake3:` and 64 hexadecimal digits.
@@ -18,12 +18,12 @@ pub const MOST_DEPTH: usize = 16;
 pub struct Digest(blake3::Hash);
 
 impl Digest {
-    /// Of bytes.
+    /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }
 
-    /// Enough of it to tell two apart in a listing.
+    /// The first 12 digits, enough to tell two digests apart in a listing.
     pub fn short(&self) -> String {
         self.0.to_hex()[..12].to_owned()
     }
@@ -46,7 +46,7 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let hash = text.strip_prefix("blake3:").and_then(|hex| blake3::Hash::from_hex(hex).ok());
-        hash.map(Self).ok_or_else(|| format!("`{text}` is no digest such as blake3:… with 64 hexadecimal digits"))
+        hash.map(Self).ok_or_else(|| format!("`{text}` is not a digest such as blake3:… with 64 hexadecimal digits"))
     }
 }
 
@@ -62,9 +62,9 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// What a folder holds, file by file, read once: what is checked is what is used.
+/// The files of a folder, read once: the bytes that are checked are the bytes that are used.
 pub(crate) struct Contents {
-    /// Relative, with `/`, in order, each with its bytes.
+    /// Relative names with `/`, in order, each with the file's bytes.
     pub(crate) files: Vec<(String, Vec<u8>)>,
 }
 
@@ -86,8 +86,8 @@ impl Contents {
     }
 }
 
-/// Of a folder: the names and contents of all files below it. Empty folders, times and modes do not count. A link
-/// or a device in it is an error: what it leads to could change behind the digest's back.
+/// The digest of a folder: of the names and contents of all files below it. Empty folders, times and modes do not count. A
+/// link or a device is an error, because its target could change without changing the digest.
 pub fn of_folder(folder: &Path) -> io::Result<Digest> {
     Ok(Contents::read(folder)?.digest())
 }
@@ -95,7 +95,7 @@ pub fn of_folder(folder: &Path) -> io::Result<Digest> {
 fn sum<'a>(files: impl Iterator<Item = (&'a str, blake3::Hash)>) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key("hermes 2026 plugin folder");
     for (name, content) in files {
-        // The length keeps a name from running into what follows it.
+        // The length separates the name from the content.
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
         hasher.update(content.as_bytes());
@@ -111,9 +111,9 @@ fn walk(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             let name = entry.file_name();
-            let name = name.to_str().ok_or_else(|| odd(&entry.path(), "has a name that is no UTF-8"))?;
+            let name = name.to_str().ok_or_else(|| odd(&entry.path(), "has a name that is not UTF-8"))?;
             let name = format!("{prefix}{name}");
-            // The type of the entry itself: links are not followed.
+            // This is the type of the entry itself: links are not followed.
             let kind = entry.file_type()?;
             if kind.is_dir() && depth < MOST_DEPTH {
                 folders.push((format!("{name}/"), entry.path(), depth + 1));
@@ -121,9 +121,9 @@ fn walk(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
                 files.push((name, entry.path()));
             } else {
                 let why = match (kind.is_dir(), kind.is_file()) {
-                    (true, _) => "lies too deep for a plugin",
-                    (_, true) => "is one file too many for a plugin",
-                    _ => "is neither file nor folder; a plugin has no links and no devices",
+                    (true, _) => "is nested too deeply for a plugin",
+                    (_, true) => "is one file more than a plugin may have",
+                    _ => "is neither a file nor a folder; a plugin may not contain links or devices",
                 };
                 return Err(odd(&entry.path(), why));
             }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_contents_count_and_nothing_else() {
+    fn a_digest_covers_names_and_contents_only() {
         let digest = |files: &[(&str, &str)]| of_folder(folder(files).path()).unwrap();
         let one = digest(&[("a", "x"), ("b/c", "y")]);
         assert_eq!(one, digest(&[("b/c", "y"), ("a", "x")]));
@@ -176,7 +176,7 @@ mod tests {
     fn a_link_has_no_digest() {
         let folder = folder(&[("a", "x")]);
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("b")).unwrap();
-        assert!(of_folder(folder.path()).unwrap_err().to_string().contains("no links"));
+        assert!(of_folder(folder.path()).unwrap_err().to_string().contains("links or devices"));
     }
 
     #[test]

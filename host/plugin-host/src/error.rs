@@ -1,4 +1,4 @@
-//! What stops a session from having the plugins that it was told to have.
+//! Why a session cannot use a plugin.
 
 use std::path::PathBuf;
 
@@ -10,91 +10,91 @@ use crate::lock::LockError;
 use crate::manifest::ManifestError;
 use crate::settings::PreferredSource;
 
-/// A plugin that was asked for and cannot be had.
+/// A plugin cannot be used, or something about plugins needs the user's attention.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginsError {
     /// No plugin has the name.
     #[error("there is no {kind} `{name}`")]
     Missing {
-        /// What was asked for, in words: `context engine`.
+        /// The wanted kind in words, such as `context engine`.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// Those that there are, with where they lie.
+        /// The plugins of this kind, each with its origin.
         found: Vec<String>,
-        /// Where others are looked for.
+        /// The folder of installed plugins.
         folder: PathBuf,
     },
-    /// A plugin has the name but is something else.
+    /// A plugin has the name, but is of another kind.
     #[error("the plugin `{name}` is not a {kind}: it exports {}", exports.join(", "))]
     OtherKind {
-        /// What was asked for.
+        /// The wanted kind.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// What it exports.
+        /// Its exports.
         exports: Vec<&'static str>,
-        /// Those that there are.
+        /// The plugins of the wanted kind.
         found: Vec<String>,
-        /// Where others are looked for.
+        /// The folder of installed plugins.
         folder: PathBuf,
     },
-    /// What was of a kind is not any more.
-    #[error("the plugin `{name}` is not a {kind} any more: it exports {}", exports.join(", "))]
+    /// A newer version of a plugin is of another kind.
+    #[error("the plugin `{name}` is no longer a {kind}: it exports {}", exports.join(", "))]
     NoLonger {
-        /// What it was.
+        /// The kind of the running version.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// What it exports now.
+        /// The exports of the newer version.
         exports: Vec<&'static str>,
     },
-    /// Its component cannot be used.
+    /// The plugin's code cannot be used.
     #[error("the plugin `{name}` ({place}) does not load: {source}")]
     Load {
         /// Its name.
         name: String,
-        /// Where it lies.
+        /// Its origin.
         place: String,
         /// Why.
         source: LoadError,
     },
-    /// Somebody put a folder there that is no plugin.
-    #[error("{folder} has no plugin.yaml, so it is no plugin")]
+    /// A folder of plugins contains a folder without a manifest.
+    #[error("{folder} has no plugin.yaml, so it is not a plugin")]
     NoManifest {
         /// The folder.
         folder: PathBuf,
     },
-    /// Its folder holds no component.
+    /// The plugin's folder has no component.
     #[error(
         "the plugin in {folder} has no component{}",
-        file.as_ref().map_or_else(String::new, |file| format!(": `{file}`, which its plugin.yaml names, is not there"))
+        file.as_ref().map_or_else(String::new, |file| format!(": its plugin.yaml names `{file}`, which does not exist"))
     )]
     Unbuilt {
         /// The folder.
         folder: PathBuf,
-        /// What the manifest names.
+        /// The file that the manifest names.
         file: Option<String>,
     },
-    /// Its folder holds several components, and none is named.
+    /// The plugin's folder has several components, and the manifest names none.
     #[error("the plugin in {folder} has {found} components")]
     Component {
         /// The folder.
         folder: PathBuf,
-        /// How many there are.
+        /// The number of components.
         found: usize,
     },
-    /// It has native libraries, none of them for this machine, and no component.
+    /// The plugin has native libraries for other machines only, and no component.
     #[error(
-        "the plugin `{name}` has native libraries for {}, and none for this machine ({}) and no component", targets.join(", "), hermes_runtime::TARGET
+        "the plugin `{name}` has native libraries for {}, but none for this machine ({}), and no component", targets.join(", "), hermes_runtime::TARGET
     )]
     OtherMachine {
         /// Its name.
         name: String,
-        /// What they are for.
+        /// The targets of the libraries.
         targets: Vec<String>,
     },
-    /// It may not run.
+    /// The plugin may not run.
     #[error("the plugin `{name}` does not run: {why}")]
     Ungranted {
         /// Its name.
@@ -102,23 +102,23 @@ pub enum PluginsError {
         /// Why.
         why: Ungranted,
     },
-    /// It claims to be what it is not.
-    #[error("the manifest of the plugin `{name}` says that it provides {}, and its component does not export that", claims.join(", "))]
+    /// The manifest claims a kind that the plugin does not export.
+    #[error("the manifest of the plugin `{name}` claims that it provides {}, which its component does not export", claims.join(", "))]
     Claims {
         /// Its name.
         name: String,
-        /// What it lacks.
+        /// The claimed kinds that it does not export.
         claims: Vec<String>,
     },
-    /// The user's section for it does not fit.
+    /// The user's section for the plugin does not fit its schema.
     #[error("the configuration does not fit the plugin `{name}`: {}", misfits.join("; "))]
     Configuration {
         /// Its name.
         name: String,
-        /// What does not fit.
+        /// One line for each mismatch.
         misfits: Vec<String>,
     },
-    /// What was granted cannot be told.
+    /// `plugins.lock` cannot be used.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A file cannot be read.
@@ -129,7 +129,7 @@ pub enum PluginsError {
         /// Why.
         source: std::io::Error,
     },
-    /// Its manifest is no good.
+    /// The manifest is invalid.
     #[error("{path}: {source}")]
     Manifest {
         /// The file.
@@ -138,15 +138,15 @@ pub enum PluginsError {
         source: ManifestError,
     },
     /// Another plugin has the same name.
-    #[error("{path}: the plugin `{name}` is there already ({other}), so this one is left out")]
+    #[error("{path}: the plugin `{name}` already exists ({other}), so this one is left out")]
     Twice {
-        /// The one left out.
+        /// The manifest of the plugin that is left out.
         path: PathBuf,
         /// The name.
         name: String,
-        /// Where the other one lies.
+        /// The origin of the other plugin.
         other: String,
-        /// Whether the other one is part of the program.
+        /// Whether the other plugin is bundled.
         is_bundled: bool,
     },
     /// The configuration names a source that has no plugin of that name.
@@ -154,26 +154,26 @@ pub enum PluginsError {
     Source {
         /// The plugin.
         name: String,
-        /// Where it should come from.
+        /// The configured source.
         wanted: PreferredSource,
     },
-    /// It is there and not to be had.
+    /// A plugin of this name exists, but cannot be used.
     #[error("the plugin `{name}` cannot be used: {}", problem.why)]
     Unusable {
         /// Its name.
         name: String,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         problem: Box<Diagnostic>,
     },
-    /// Nobody tells when a plugin changes.
-    #[error("{folder} cannot be watched, so plugins that change are taken up by the next start: {why}")]
+    /// The folder of plugins cannot be watched.
+    #[error("{folder} cannot be watched, so changed plugins take effect at the next start: {why}")]
     Watch {
         /// The folder.
         folder: PathBuf,
         /// Why.
         why: String,
     },
-    /// It asks for a folder that cannot be opened.
+    /// The plugin requests a folder that cannot be opened.
     #[error("the folder `{root}` for the plugin `{name}` cannot be opened: {why}")]
     Folder {
         /// The plugin.

@@ -1,6 +1,6 @@
-//! `${NAME}` in texts of the configuration: the one place that finds and replaces it.
+//! Replaces `${NAME}` in texts of the configuration. No other code does.
 
-/// Replaces each `${NAME}` in `text` by what `variable` returns. A name without a value stays as it is, and so does
+/// Replaces each `${NAME}` in `text` by what `variable` returns. A name without a value stays unchanged, and so does
 /// everything that is not the name of a variable. Values are not expanded again.
 pub fn expand(text: &str, mut variable: impl FnMut(&str) -> Option<String>) -> String {
     let mut expanded = String::new();

@@ -1,37 +1,37 @@
-//! Bounds on what a plugin may put before a model: what would flood a prompt is cut here, and that is told.
+//! Limits on what a plugin may add to a prompt. The rest is cut off, with a notice.
 
 use hermes_runtime::{Recollection, Skill, Tool};
 
-/// As many tools as providers take in one request.
+/// The most tools of a plugin. Providers accept no more in one request.
 const TOOLS: usize = 128;
-/// Bytes of the definitions of all of a plugin's tools.
+/// The most bytes of the definitions of all of a plugin's tools.
 const TOOLS_BYTES: usize = 256 << 10;
-/// Skills in the index, each with a name and a description.
+/// The most skills of a plugin in the index.
 const SKILLS: usize = 1_000;
-/// Bytes of a skill's description: the index is part of every request.
+/// The most bytes of a skill's description: the index is part of every request.
 const DESCRIPTION: usize = 1 << 10;
-/// Bytes of the names and descriptions of all of a plugin's skills.
+/// The most bytes of the names and descriptions of all of a plugin's skills.
 const SKILLS_BYTES: usize = 256 << 10;
-/// Recollections of one turn, which a few thousand tokens have room for.
+/// The most recollections of one turn. A few thousand tokens have room for no more.
 const RECOLLECTIONS: usize = 256;
 
-/// The tools that are offered of those in a catalog, and what is to be said of the others.
+/// The tools of a catalog that are offered to the model, and a notice about the others.
 pub(crate) fn tools(mut tools: Vec<Tool>) -> (Vec<Tool>, Option<String>) {
     let size = |tool: &Tool| tool.schema.name.len() + tool.schema.description.len() + tool.schema.parameters.len();
     let all = tools.len();
     tools.truncate(fitting(tools.iter().map(size), TOOLS, TOOLS_BYTES));
     let offered = tools.len();
-    let told = (offered < all).then(|| {
+    let notice = (offered < all).then(|| {
         format!(
-            "it offers {all} tools, and {} of all its tools and {} KiB of definitions are taken: the first {offered} are offered",
+            "it offers {all} tools, more than {} or more than {} KiB of definitions: only the first {offered} are used",
             TOOLS,
             TOOLS_BYTES >> 10
         )
     });
-    (tools, told)
+    (tools, notice)
 }
 
-/// The skills that are shown of those in an index, and what is to be said of the others.
+/// The skills of an index that are shown to the model, and a notice about the others.
 pub(crate) fn skills(mut skills: Vec<Skill>) -> (Vec<Skill>, Option<String>) {
     let all = skills.len();
     for skill in &mut skills {
@@ -40,22 +40,22 @@ pub(crate) fn skills(mut skills: Vec<Skill>) -> (Vec<Skill>, Option<String>) {
     let size = |skill: &Skill| skill.name.len() + skill.category.len() + skill.description.len();
     skills.truncate(fitting(skills.iter().map(size), SKILLS, SKILLS_BYTES));
     let shown = skills.len();
-    let told = (shown < all).then(|| {
+    let notice = (shown < all).then(|| {
         let kib = SKILLS_BYTES >> 10;
         format!(
-            "it has {all} skills, and {SKILLS} of them with {kib} KiB are shown: the first {shown} are in the index"
+            "it has {all} skills, more than {SKILLS} or more than {kib} KiB: only the first {shown} are in the index"
         )
     });
-    (skills, told)
+    (skills, notice)
 }
 
-/// The recollections that are looked at: best first, so the rest is the worst.
+/// The recollections that are used. The best come first, so the worst are cut off.
 pub(crate) fn recollections(mut recalled: Vec<Recollection>) -> Vec<Recollection> {
     recalled.truncate(RECOLLECTIONS);
     recalled
 }
 
-/// How many of these from the first on are no more than `count` and have no more than `bytes`.
+/// How many sizes, from the first on, fit into both `count` and `bytes`.
 fn fitting(sizes: impl Iterator<Item = usize>, count: usize, bytes: usize) -> usize {
     let mut left = bytes;
     let fits = |size: &usize| left.checked_sub(*size).inspect(|rest| left = *rest).is_some();
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_fit_are_taken() {
+    fn the_first_items_that_fit_are_used() {
         assert_eq!(fitting([1, 2, 3].into_iter(), 9, 9), 3);
         assert_eq!(fitting([1, 2, 3].into_iter(), 2, 9), 2);
         assert_eq!(fitting([1, 2, 3].into_iter(), 9, 5), 2);

@@ -1,4 +1,4 @@
-//! The generations of a plugin in one session: the one that runs, and the one before it to go back to.
+//! The generations of a plugin in one session: the running one, and the previous one for a rollback.
 //!
 //! The agent holds a [`Slot`] in place of the plugin. The slot's content changes only between two turns, or when a
 //! generation fails at its first call of a function while the previous generation is still available.
@@ -18,7 +18,7 @@ use crate::component::SessionComponent;
 use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
 use crate::selected::Role;
 
-/// A generation of a plugin at work.
+/// A generation that serves calls.
 #[derive(Clone)]
 struct Running {
     number: u32,
@@ -27,24 +27,25 @@ struct Running {
 
 struct State {
     running: Running,
-    /// What to go back to, while the running one has not answered: without instances, these are made anew.
+    /// The previous generation, to which a crash of the running one leads back. It has no instances; the next call creates
+    /// them.
     before: Option<Running>,
-    /// Calls that the running one has answered.
+    /// The functions that the running generation has answered.
     proven: HashSet<&'static str>,
-    /// The newest number given.
+    /// The highest number so far.
     newest: u32,
 }
 
 /// A plugin's place in a session.
 pub(crate) struct Slot {
     name: String,
-    /// What it is to the session.
+    /// Its role in the session.
     pub(crate) role: Role,
-    /// What it exports: a newer generation exports the same.
+    /// Its exports. Every generation has the same.
     pub(crate) exports: Exports,
     reporter: Arc<dyn Reporter>,
     state: Mutex<State>,
-    /// The tools that the session began with, once they were asked for.
+    /// The tools with which the session began, once they are known.
     offered: OnceLock<Vec<Tool>>,
 }
 
@@ -76,28 +77,28 @@ impl Slot {
         self.state().running.clone()
     }
 
-    /// Its version, as its manifest has it.
+    /// The version of the running generation.
     pub(crate) fn version(&self) -> String {
         self.state().running.component.recipe().version.clone()
     }
 
-    /// The instances that are at work.
+    /// The running instances.
     pub(crate) fn component(&self) -> Arc<SessionComponent> {
         self.running().component
     }
 
-    /// What it offered at the beginning of the session, where anybody asked.
+    /// The tools with which the session began, if they were requested.
     pub(crate) fn offered(&self) -> Option<&Vec<Tool>> {
         self.offered.get()
     }
 
-    /// Another generation from here on; its number. Calls under way end where they began.
+    /// Replaces the running generation. Returns the number of the new one. Running calls finish in the old one.
     pub(crate) fn take_over(&self, component: Arc<SessionComponent>) -> u32 {
         let mut state = self.state();
         state.newest += 1;
         let number = state.newest;
         let before = std::mem::replace(&mut state.running, Running { number, component });
-        // A generation that never answered is not worth going back to.
+        // Never roll back to a generation that has not answered.
         if state.before.is_none() || !state.proven.is_empty() {
             state.before = Some(Running { number: before.number, component: Arc::new(before.component.again()) });
         }
@@ -105,7 +106,7 @@ impl Slot {
         number
     }
 
-    /// The same code without any right from here on, and nothing to go back to.
+    /// Takes all permissions from the running code, and drops the previous generation.
     pub(crate) fn strip(&self) {
         let mut state = self.state();
         let stripped = state.running.component.without_rights(self.role);
@@ -115,8 +116,8 @@ impl Slot {
         state.proven.clear();
     }
 
-    /// Asks the running generation. One that crashes at its first such call gives way to the one before it, which is asked
-    /// in its place where that does no harm.
+    /// Calls the running generation. If it crashes at its first call of a function, the previous generation takes over, and
+    /// gets the call if `again` allows it.
     async fn ask<T, F>(
         &self,
         call: &'static str,

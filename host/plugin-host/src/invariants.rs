@@ -1,5 +1,5 @@
-//! What holds whatever text comes in. The property tests of this crate and the targets in `fuzz/` ask the same
-//! functions; each panics where a promise is broken.
+//! Invariants for untrusted texts. The property tests of this crate and the targets in `fuzz/` call the same functions, which
+//! panic if an invariant is broken.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Debug;
@@ -11,8 +11,7 @@ use crate::lock::Lock;
 use crate::manifest::{Manifest, is_name};
 use crate::permission::Permissions;
 
-/// A text as `plugin.yaml`: what it names stays beside it, what it asks for can be written down, shown and asked about
-/// again as the same.
+/// Checks a text as `plugin.yaml`: its files lie beside it, and its requests are the same after writing and reading them.
 pub fn manifest(text: &str) {
     let manifest = match Manifest::parse(text) {
         Ok(manifest) => manifest,
@@ -46,7 +45,7 @@ pub fn manifest(text: &str) {
     }
 }
 
-/// Whether joined to a folder it is a file of just this folder.
+/// Whether the name, joined to a folder, is a file directly in this folder.
 fn is_beside(file: &str) -> bool {
     let mut parts = Path::new(file).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == file)
@@ -57,8 +56,7 @@ fn read_back<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + Deb
     assert_eq!(&serde_json::from_str::<T>(&text).unwrap_or_else(|error| panic!("{text}: {error}")), value, "{text}");
 }
 
-/// Bytes as `plugins.lock`: no place that it names lies elsewhere than among the plugins, and what is read is written
-/// as what is read again.
+/// Checks bytes as `plugins.lock`: all folders lie among the plugins, and the lock is the same after writing and reading it.
 pub fn lock(bytes: &[u8]) {
     let path = Path::new("plugins.lock");
     let lock = match Lock::parse(bytes, path) {
@@ -84,32 +82,32 @@ pub fn lock(bytes: &[u8]) {
     assert_eq!((again.text(), &again), (text, &lock));
 }
 
-/// Two sections `permissions`: what takes effect is neither more than asked for nor more than granted, and who agrees
-/// to all that goes beyond has granted all.
-pub fn permissions(asked: &str, granted: &str) {
+/// Checks two sections `permissions`: the effect is neither more than requested nor more than granted, and consent to
+/// everything beyond the grant grants the whole request.
+pub fn permissions(requested: &str, granted: &str) {
     let read = |text: &str| serde_saphyr::from_str::<Permissions>(text).ok();
-    let (Some(asked), Some(granted)) = (read(asked), read(granted)) else { return };
-    read_back(&asked);
-    order(&asked, &granted);
-    order(&granted, &asked);
+    let (Some(requested), Some(granted)) = (read(requested), read(granted)) else { return };
+    read_back(&requested);
+    order(&requested, &granted);
+    order(&granted, &requested);
 }
 
-fn order(asked: &Permissions, granted: &Permissions) {
-    let effective = asked.within(granted);
-    assert!(at_most(&effective, asked), "{asked:?} within {granted:?} is {effective:?}");
-    assert!(at_most(&effective, granted), "{asked:?} within {granted:?} is {effective:?}");
-    assert!(at_most(asked, asked), "{asked:?}");
-    if at_most(asked, granted) {
+fn order(requested: &Permissions, granted: &Permissions) {
+    let effective = requested.within(granted);
+    assert!(at_most(&effective, requested), "{requested:?} within {granted:?} is {effective:?}");
+    assert!(at_most(&effective, granted), "{requested:?} within {granted:?} is {effective:?}");
+    assert!(at_most(requested, requested), "{requested:?}");
+    if at_most(requested, granted) {
         assert!(
-            at_most(asked, &effective),
-            "{asked:?} was granted whole by {granted:?}, and takes effect as {effective:?}"
+            at_most(requested, &effective),
+            "{requested:?} was granted whole by {granted:?}, and takes effect as {effective:?}"
         );
     }
-    assert!(asked.within(&Permissions::default()).is_empty());
-    assert_eq!(asked.widening(&Permissions::default()).is_empty(), asked.is_empty(), "{asked:?}");
-    assert_eq!(asked.is_empty(), asked.lines().is_empty(), "{asked:?} is asked for in silence");
-    let more = granted.clone().and(asked);
-    assert!(at_most(asked, &more), "{asked:?} and {granted:?} are {more:?}");
+    assert!(requested.within(&Permissions::default()).is_empty());
+    assert_eq!(requested.widening(&Permissions::default()).is_empty(), requested.is_empty(), "{requested:?}");
+    assert_eq!(requested.is_empty(), requested.lines().is_empty(), "{requested:?} has no line");
+    let more = granted.clone().and(requested);
+    assert!(at_most(requested, &more), "{requested:?} and {granted:?} are {more:?}");
 }
 
 /// Whether the first allows nothing that the second does not.

@@ -1,8 +1,9 @@
 //! Finds plugins, reads their manifests, and hands the agent the five kinds.
 //!
-//! Plugins come from two places only: the set inside the binary and `$HERMES_HOME/plugins`. What one is, is read off
-//! its exports; whether it runs is the user's choice ([`Selection`]); what it may reach is what its
-//! manifest asks for and the user granted ([`Lock`]). The agent sees [`kinds`] and nothing of how they are run.
+//! Plugins come from two places only: the binary and `$HERMES_HOME/plugins`. A plugin's exports determine its kinds. The user
+//! chooses which plugins run ([`Selection`]), and grants some of the permissions that a manifest requests ([`Lock`]).
+//! The sessions of a process get their plugins from a [`PluginHost`]. The agent sees the traits in [`kinds`], and not how a
+//! plugin is run.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +40,7 @@ mod watch;
 mod web;
 
 pub use catalog::{
-    Bundled, Catalog, Code, CodeFiles, Found, HELD, MANIFEST, Origin, Problem, SLOTS, Standing, Ungranted, code_in,
+    Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SLOTS, Ungranted, code_in,
     manifest_in,
 };
 pub use diagnosis::codes;

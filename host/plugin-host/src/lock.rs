@@ -1,6 +1,6 @@
-//! `$HERMES_HOME/plugins.lock`: what was installed from where, by its digest, and what the user granted it.
+//! `$HERMES_HOME/plugins.lock`: the source and digest of each installed plugin, and what the user granted it.
 //!
-//! The file is the user's decision. A plugin's folder that is not in it, or is not the one in it, does not run.
+//! The file records the user's decision. A plugin runs only from the folder in its entry, and only with the bytes there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,60 +13,60 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::permission::Permissions;
 
-/// The form of the file that this version writes.
+/// The format that this version reads and writes.
 const FORM: u32 = 1;
-/// More is no lock.
+/// A larger file is damaged.
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Everything that is pinned, by name.
+/// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     form: u32,
-    /// By the plugin's name.
+    /// The installed plugins by name.
     #[serde(default)]
     pub plugins: BTreeMap<String, Entry>,
 }
 
-/// One plugin as it was installed.
+/// An installed plugin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What of it is there now.
+    /// The current version.
     #[serde(flatten)]
     pub pin: Pin,
-    /// What `rollback` goes back to.
+    /// The version that `rollback` restores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Pin>,
 }
 
-/// A plugin's bytes, where they came from, and what was granted to just them.
+/// A plugin's bytes by their digest, their source, and what was granted to exactly these bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pin {
-    /// What `install` was told, made whole: an absolute path, an address.
+    /// The argument of `install` in full: an absolute path or an address.
     pub source: String,
-    /// What that stood for at the time: the commit of a repository, the digest of an image.
+    /// The resolved source: the commit of a repository, the digest of an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<String>,
-    /// Below `$HERMES_HOME/plugins`.
+    /// The plugin's folder, relative to `$HERMES_HOME/plugins`.
     pub folder: String,
-    /// The plugin's own version.
+    /// The version in the plugin's manifest.
     pub version: semver::Version,
-    /// Of everything in its folder.
+    /// The digest of everything in the plugin's folder.
     pub digest: Digest,
-    /// The public key of its publisher; none where it is not signed.
+    /// The public key of the publisher; none if the plugin is not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
-    /// What it may do; none where it may not run.
+    /// The granted permissions; none if the plugin may not run.
     pub granted: Option<Permissions>,
-    /// Limits that were raised for it.
+    /// The limits that were raised for the plugin.
     #[serde(default, skip_serializing_if = "LimitSet::is_empty")]
     pub limits: LimitSet,
-    /// Whether just these bytes may run as a native library, outside of any sandbox.
+    /// Whether exactly these bytes may run as a native library, outside of the sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
 }
 
-/// Why there is no lock to go by.
+/// Why the lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The file cannot be read or written.
@@ -77,7 +77,7 @@ pub enum LockError {
         /// The system's reason.
         source: io::Error,
     },
-    /// It is none.
+    /// The file is not a valid lock.
     #[error("{path} is damaged: {why}")]
     Damaged {
         /// The file.
@@ -85,12 +85,12 @@ pub enum LockError {
         /// What is wrong with it.
         why: String,
     },
-    /// A later version wrote it.
-    #[error("{path} was written by a newer version (form {form}, this one knows {FORM})")]
+    /// A newer version wrote the file.
+    #[error("{path} was written by a newer version of Hermes (format {form}; this version reads format {FORM})")]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its form.
+        /// Its format.
         form: u32,
     },
 }
@@ -102,12 +102,12 @@ impl Default for Lock {
 }
 
 impl Lock {
-    /// Where it lies in a home.
+    /// The file's path in a home.
     pub fn path(home: &Path) -> PathBuf {
         home.join("plugins.lock")
     }
 
-    /// Reads it; a file that is not there pins nothing.
+    /// Reads the file. A missing file is an empty lock.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         let failed = |source| LockError::File { path: path.to_owned(), source };
         match fs::metadata(path) {
@@ -134,11 +134,11 @@ impl Lock {
             return Err(LockError::Newer { path: path.to_owned(), form });
         }
         let lock: Self = serde_json::from_slice(bytes).map_err(damaged)?;
-        // A folder of the lock is joined to a path and removed with what is in it.
+        // Hermes joins these folders to a path, and removes them with their contents.
         for (name, entry) in &lock.plugins {
             for pin in std::iter::once(&entry.pin).chain(&entry.previous) {
-                if !is_place(&pin.folder) || !crate::manifest::is_name(name) {
-                    let why = format!("`{name}` in `{}` is no place of a plugin", pin.folder);
+                if !is_plugin_folder(&pin.folder) || !crate::manifest::is_name(name) {
+                    let why = format!("`{}` is not a folder for the plugin `{name}`", pin.folder);
                     return Err(LockError::Damaged { path: path.to_owned(), why });
                 }
             }
@@ -153,15 +153,15 @@ impl Lock {
         text
     }
 
-    /// Puts it in its place, whole or not at all.
+    /// Writes the file atomically.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         hermes_private_files::write_whole(path, self.text().as_bytes())
             .map_err(|source| LockError::File { path: path.to_owned(), source })
     }
 }
 
-/// `name` or `kind/name`, nothing else.
-fn is_place(folder: &str) -> bool {
+/// Whether this is `name` or `kind/name`.
+fn is_plugin_folder(folder: &str) -> bool {
     let plain =
         |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':']) && part != "..";
     let parts: Vec<&str> = folder.split('/').collect();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_lock_is_read_back() {
         let home = tempfile::tempdir().unwrap();
         let path = Lock::path(home.path());
         assert_eq!(Lock::read(&path).unwrap(), Lock::default());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_or_newer_file_is_refused_with_a_way_out() {
+    fn a_damaged_or_newer_file_is_refused_with_a_remedy() {
         let path = Path::new("plugins.lock");
         let newer = Lock::parse(br#"{"form": 2, "plugins": {}, "more": 1}"#, path).unwrap_err();
         assert!(matches!(newer, LockError::Newer { form: 2, .. }), "{newer}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_leads_out_of_the_folder_of_plugins() {
+    fn no_entry_names_a_folder_outside_of_the_plugins() {
         for place in ["", ".", "..", "../x", "a/../b", "/etc", "a/b/c", ".stage-1", "a/.previous", "a\\b", "c:x"] {
             assert!(Lock::parse(lock(place).text().as_bytes(), Path::new("l")).is_err(), "{place}");
         }

@@ -1,7 +1,6 @@
-//! `plugin.yaml`: what a plugin calls itself and what it asks for.
+//! `plugin.yaml`: a plugin's description of itself, and what it requests.
 //!
-//! Here is what a manifest says, as data. How it is read is in `reading`, and what its fields are called, with the
-//! JSON Schema that editors use, in `schema`.
+//! This module has the manifest as data. `reading` parses it. `schema` has the table of its fields and their JSON Schema.
 
 mod reading;
 mod schema;
@@ -22,48 +21,48 @@ pub use schema::validator as json_schema;
 pub struct Manifest {
     /// The name by which users select it: lower-case letters, digits, `-` and `_`.
     pub name: String,
-    /// Its own version.
+    /// The plugin's version.
     pub version: semver::Version,
-    /// The versions of `hermes:plugin` that it works with; none where it does not say.
+    /// The supported versions of `hermes:plugin`, if the manifest names them.
     pub api: Option<semver::VersionReq>,
     /// One line for listings.
     pub description: String,
-    /// Who wrote it; may be empty.
+    /// The author; may be empty.
     pub author: String,
-    /// Under which licence; may be empty.
+    /// The licence; may be empty.
     pub license: String,
-    /// Where its source is; may be empty.
+    /// The source repository; may be empty.
     pub repository: String,
-    /// File name of the component, beside the manifest; none when it is not named.
+    /// File name of the component beside the manifest, if the manifest names it.
     pub component: Option<String>,
     /// File names of native libraries by target.
     pub native: BTreeMap<String, String>,
-    /// What it asks for.
+    /// The requested permissions.
     pub permissions: Permissions,
-    /// A JSON Schema of its section `plugins.entries.<name>`.
+    /// A JSON Schema for its section `plugins.entries.<name>`.
     pub config: Option<serde_json::Value>,
-    /// Variables that it cannot do without.
+    /// The required environment variables.
     pub requires_env: Vec<RequiredVariable>,
-    /// Limits that it needs raised.
+    /// The limits that it requests to raise.
     pub limits: LimitSet,
-    /// What it claims to export; what it is, is read off its exports.
+    /// The kinds that it claims to export. The exports themselves determine its kinds.
     pub provides: Vec<String>,
-    /// The publisher's minisign key, of which the component is signed.
+    /// The publisher's minisign key for the component's signature.
     pub publisher_key: Option<String>,
-    /// Fields that this version does not know.
+    /// Unknown fields, each with its line.
     pub unknown: Vec<String>,
 }
 
-/// A variable of the environment that a plugin cannot do without.
+/// An environment variable that a plugin requires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RequiredVariable {
     /// Its name.
     pub name: EnvironmentName,
-    /// What the user is asked for; may be empty.
+    /// The question to the user; may be empty.
     pub prompt: String,
-    /// Where one gets it.
+    /// Where the user can get a value.
     pub url: Option<String>,
-    /// Whether it is hidden while it is typed, and kept out of what is shown.
+    /// Whether the value is hidden while it is typed, and never shown.
     pub secret: bool,
 }
 
@@ -107,76 +106,79 @@ impl<'de> Deserialize<'de> for RequiredVariable {
     }
 }
 
-/// Why a manifest is no good, and where. The file is named by whoever read it.
+/// Why a manifest is invalid, and where. The caller knows the file.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{why}", place(*line, *column))]
+#[error("{}{why}", position(*line, *column))]
 pub struct ManifestError {
-    /// From 1; 0 where there is no place to name.
+    /// The line, from 1; 0 without a position.
     pub line: u64,
-    /// From 1.
+    /// The column, from 1.
     pub column: u64,
-    /// What is wrong there.
+    /// The problem there.
     pub why: Wrong,
 }
 
-fn place(line: u64, column: u64) -> String {
+fn position(line: u64, column: u64) -> String {
     if line == 0 { String::new() } else { format!("line {line}, column {column}: ") }
 }
 
-/// What is wrong with a manifest.
+/// A problem in a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum Wrong {
-    /// It is far larger than any manifest.
+    /// The file is too large for a manifest.
     #[error("it is larger than {} KiB", reading::MOST_BYTES >> 10)]
     Size,
-    /// It is no YAML, or a field has the wrong type.
+    /// The text is not YAML, or a field has the wrong type.
     #[error("{0}")]
     Syntax(String),
-    /// The name is missing its form.
+    /// The name does not have the required form.
     #[error("the name `{0}` is not 1 to 64 lower-case letters, digits, `-` and `_`, beginning with a letter or digit")]
     Name(String),
-    /// The version is none.
+    /// The version is not a semantic version.
     #[error("the version `{0}` is not a semantic version")]
     Version(String),
-    /// The range of the contract is none.
+    /// `api` is not a range of versions.
     #[error("`api` is `{0}`, which is not a range of versions")]
     Range(String),
-    /// The contract that it wants is not the host's.
-    #[error("it works with hermes:plugin {asked}, and this version of Hermes speaks {}", hermes_runtime::CONTRACT)]
+    /// The host does not implement the contract that the plugin needs.
+    #[error(
+        "it works with hermes:plugin {requested}, but this version of Hermes implements {}",
+        hermes_runtime::CONTRACT
+    )]
     Contract {
         /// The range in the manifest.
-        asked: String,
+        requested: String,
     },
     /// The component is not a plain file name.
     #[error("`{0}` is not the name of a file beside plugin.yaml")]
     File(String),
-    /// A variable would be both seen by the plugin and kept from it.
+    /// A variable is both readable by the plugin and a secret.
     #[error("the variable `{0}` is listed in `env` and in `secrets`")]
     Secret(EnvironmentName),
     /// `config` cannot be used.
-    #[error("`config` is no JSON Schema: {0}")]
+    #[error("`config` is not a JSON Schema: {0}")]
     Config(String),
-    /// A limit that there is not, or a value that it cannot have.
+    /// An unknown limit, or a value outside of its range.
     #[error("{0}")]
     Limit(Box<hermes_runtime::LimitError>),
-    /// It claims to be what there is not.
+    /// `provides` names an unknown kind.
     #[error("`provides` names `{0}`, which is not a kind; the kinds are: {1}")]
     Kind(String, String),
-    /// Two names for one field.
+    /// Both spellings of one field.
     #[error("`license` and `licence` are one field")]
     Licence,
-    /// A text that no listing could show.
+    /// A text is too long for listings.
     #[error("`{field}` is longer than {most} characters")]
     Long {
         /// The field.
         field: &'static str,
-        /// What it may have.
+        /// The most characters.
         most: usize,
     },
 }
 
 impl Wrong {
-    /// What to write instead, where the mistake tells.
+    /// What to write instead, if it follows from the problem.
     pub fn fix(&self) -> Option<&'static str> {
         Some(match self {
             Self::Version(_) => "write one such as 1.2.0",
@@ -207,25 +209,25 @@ impl Manifest {
         self.native.get(hermes_runtime::TARGET).map(String::as_str)
     }
 
-    /// What it claims to be and is not, by its exports.
+    /// The kinds that it claims and does not export.
     pub fn claims_beyond(&self, exports: &[&str]) -> Vec<String> {
         self.provides.iter().filter(|claim| !exports.contains(&claim.as_str())).cloned().collect()
     }
 
-    /// Holds the user's section for it to its schema: a line for everything that does not fit.
+    /// Checks the user's section for the plugin against its schema. Returns a line for each mismatch.
     pub fn misfits(&self, entry: &serde_json::Value) -> Vec<String> {
         let Some(schema) = &self.config else { return Vec::new() };
         match schema::validator(schema) {
             Ok(validator) => {
                 let line = |error: jsonschema::ValidationError<'_>| {
                     let place = error.instance_path().to_string().replace('/', ".");
-                    // The value itself is not quoted: it may be a key.
+                    // Never quote the value: it may be an API key.
                     let why = error.masked().to_string();
                     format!("plugins.entries.{}{place}: {why}", self.name)
                 };
                 validator.iter_errors(entry).take(8).map(line).collect()
             }
-            Err(why) => vec![format!("`config` in its plugin.yaml is no JSON Schema: {why}")],
+            Err(why) => vec![format!("`config` in its plugin.yaml is not a JSON Schema: {why}")],
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What a plugin asks for in its manifest, and what the user granted: one type for both.
+//! Permissions: those that a manifest requests, and those that the user granted, as one type.
 //!
-//! Here are the rights as data and their order: what of an ask takes effect under a grant, and what goes beyond it.
-//! How they are read and written is in `reading`; what each is called and how it is told to people in `right`.
+//! This module has permissions as data and compares them: which part of a request takes effect under a grant, and which part
+//! goes beyond it. `reading` parses and writes them; `right` has their names and their descriptions for people.
 
 mod reading;
 mod right;
@@ -12,48 +12,48 @@ use serde::{Deserialize, Serialize};
 pub use reading::{EnvironmentName, Program};
 pub use right::Right;
 
-/// What a plugin may do, or asks to be allowed. Nothing is allowed that does not stand here.
+/// The permissions that a plugin has or requests. Everything else is denied.
 ///
 /// ```
 /// use hermes_plugin_host::Permissions;
 ///
 /// let yes = |json| serde_json::from_str::<Permissions>(json).expect("it is well formed");
-/// let asked = yes(r#"{"sql": true, "http": [{"url": "https://api.example.org/v1/", "methods": ["GET", "POST"]}]}"#);
+/// let requested = yes(r#"{"sql": true, "http": [{"url": "https://api.example.org/v1/", "methods": ["GET", "POST"]}]}"#);
 /// let granted = yes(r#"{"http": [{"url": "https://*.example.org/", "methods": ["GET"]}]}"#);
-/// assert_eq!(asked.within(&granted).lines(), ["send GET requests to https://api.example.org/v1/ and below"]);
+/// assert_eq!(requested.within(&granted).lines(), ["send GET requests to https://api.example.org/v1/ and below"]);
 /// assert_eq!(
-///     asked.widening(&granted).lines(),
+///     requested.widening(&granted).lines(),
 ///     ["keep a database of its own", "send POST requests to https://api.example.org/v1/ and below"]
 /// );
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
-    /// To ask the user's models.
+    /// Use the user's models.
     #[serde(with = "reading::llm", skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
-    /// To read the conversation.
+    /// Read the conversation.
     #[serde(skip_serializing_if = "is_false")]
     pub history: bool,
-    /// To have a database of its own.
+    /// Keep a database of its own.
     #[serde(skip_serializing_if = "is_false")]
     pub sql: bool,
-    /// Names of the user's documents that it keeps.
+    /// The user's documents that it reads and writes, by name.
     #[serde(deserialize_with = "reading::documents", skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<String>,
-    /// Folders that it works in.
+    /// The folders that it works in.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Root>,
-    /// Where on the web it may go.
+    /// The parts of the web that it sends requests to.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<Http>,
-    /// Programs that it may run.
+    /// The programs that it runs.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub process: Vec<Program>,
-    /// Variables that its section of the configuration may name.
+    /// The variables that its section of the configuration uses.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvironmentName>,
-    /// Secrets that the host puts into its requests.
+    /// The secrets that the host inserts into its requests.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
 }
@@ -62,23 +62,23 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// To ask the user's models: `true`, or for what and how much.
+/// Use of the user's models: `true`, or limited to tasks and a budget.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Llm {
-    /// For these tasks only, such as `compression`; none for all.
+    /// The only tasks, such as `compression`; none for all tasks.
     pub tasks: Option<Vec<String>>,
-    /// Tokens in a session, those sent and those received; none without a limit.
+    /// The most tokens in a session, sent and received; none without a limit.
     pub budget: Option<u64>,
 }
 
-/// A folder that a plugin asks for.
+/// A folder that a plugin requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Root {
     /// `workspace` or `skills`.
     #[serde(deserialize_with = "reading::root")]
     pub root: String,
-    /// What it wants to do there.
+    /// The access to it.
     #[serde(default)]
     pub access: Access,
 }
@@ -87,10 +87,10 @@ pub struct Root {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Look.
+    /// Read files.
     #[default]
     Read,
-    /// Look and change.
+    /// Read and change files.
     Write,
 }
 
@@ -98,49 +98,50 @@ pub enum Access {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// Where to: `https://api.example.org/v1/` and all below it.
+    /// The address with everything below it, such as `https://api.example.org/v1/`.
     #[serde(with = "reading::text")]
     pub url: Site,
-    /// By which methods, in capitals; `GET` includes `HEAD`.
+    /// The methods in capitals; `GET` includes `HEAD`.
     #[serde(default = "reading::get", deserialize_with = "reading::methods")]
     pub methods: Vec<String>,
 }
 
-/// A value that the host keeps from the plugin and puts into its requests.
+/// A value that the host inserts into the plugin's requests, and that the plugin never sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secret {
-    /// What the plugin calls it.
+    /// The plugin's name for it.
     #[serde(deserialize_with = "reading::secret_name")]
     pub name: String,
-    /// The variable that holds it, in the environment or in `.env`.
+    /// The variable with its value, in the environment or in `.env`.
     pub env: EnvironmentName,
-    /// Who gets to see it.
+    /// The only recipients.
     #[serde(with = "reading::audience")]
     pub audience: Site,
 }
 
 impl Permissions {
-    /// Whether nothing is asked for, or nothing allowed.
+    /// Whether these are no permissions.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What of this takes effect under a grant: never more than either.
+    /// The part of this request that takes effect under a grant: never more than either of them.
     #[must_use]
     pub fn within(&self, granted: &Self) -> Self {
-        let folder = |asked: &Root| {
-            let access = granted.access_to(&asked.root)?.min(asked.access);
-            Some(Root { root: asked.root.clone(), access })
+        let folder = |requested: &Root| {
+            let access = granted.access_to(&requested.root)?.min(requested.access);
+            Some(Root { root: requested.root.clone(), access })
         };
         let mut http: Vec<Http> = Vec::new();
-        for part in self.http.iter().flat_map(|asked| granted.http.iter().filter_map(|given| asked.meet(given))) {
+        for part in self.http.iter().flat_map(|requested| granted.http.iter().filter_map(|given| requested.meet(given)))
+        {
             if !http.contains(&part) {
                 http.push(part);
             }
         }
         Self {
-            llm: self.llm.as_ref().zip(granted.llm.as_ref()).and_then(|(asked, given)| asked.within(given)),
+            llm: self.llm.as_ref().zip(granted.llm.as_ref()).and_then(|(requested, given)| requested.within(given)),
             history: self.history && granted.history,
             sql: self.sql && granted.sql,
             documents: both(&self.documents, &granted.documents),
@@ -148,28 +149,29 @@ impl Permissions {
             http,
             process: both(&self.process, &granted.process),
             env: both(&self.env, &granted.env),
-            secrets: self.secrets.iter().flat_map(|asked| asked.within(&granted.secrets)).collect(),
+            secrets: self.secrets.iter().flat_map(|requested| requested.within(&granted.secrets)).collect(),
         }
     }
 
-    /// What of this goes beyond a grant, and is to be asked about.
+    /// The part of this request that goes beyond a grant, and needs the user's consent.
     #[must_use]
     pub fn widening(&self, granted: &Self) -> Self {
-        let folder = |asked: &&Root| granted.access_to(&asked.root).is_none_or(|given| given < asked.access);
+        let folder =
+            |requested: &&Root| granted.access_to(&requested.root).is_none_or(|given| given < requested.access);
         Self {
-            llm: self.llm.as_ref().and_then(|asked| asked.beyond(granted.llm.as_ref())),
+            llm: self.llm.as_ref().and_then(|requested| requested.beyond(granted.llm.as_ref())),
             history: self.history && !granted.history,
             sql: self.sql && !granted.sql,
             documents: beyond(&self.documents, &granted.documents),
             files: self.files.iter().filter(folder).cloned().collect(),
-            http: self.http.iter().filter_map(|asked| asked.beyond(&granted.http)).collect(),
+            http: self.http.iter().filter_map(|requested| requested.beyond(&granted.http)).collect(),
             process: beyond(&self.process, &granted.process),
             env: beyond(&self.env, &granted.env),
-            secrets: self.secrets.iter().filter(|asked| !asked.is_within(&granted.secrets)).cloned().collect(),
+            secrets: self.secrets.iter().filter(|requested| !requested.is_within(&granted.secrets)).cloned().collect(),
         }
     }
 
-    /// This and the other: what a user grants beside what was granted before. A limit of `llm` is replaced.
+    /// Both together: a new grant on top of an earlier one. A limit of `llm` is replaced.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         let more = other.widening(&self);
@@ -188,7 +190,7 @@ impl Permissions {
         self
     }
 
-    /// A sentence for each right, as it stands behind "it wants to".
+    /// A line for each right, to follow "it wants to".
     pub fn lines(&self) -> Vec<String> {
         Right::ALL.iter().flat_map(|right| right.lines(self)).collect()
     }
@@ -198,20 +200,20 @@ impl Permissions {
         right::schema()
     }
 
-    /// What may be done in a folder; none where nothing is said of it.
+    /// The access to a folder; none if the folder is not listed.
     fn access_to(&self, root: &str) -> Option<Access> {
         self.files.iter().filter(|given| given.root == root).map(|given| given.access).max()
     }
 }
 
-/// What stands in both lists, once.
-fn both<T: PartialEq + Clone>(asked: &[T], granted: &[T]) -> Vec<T> {
-    once(asked.iter().filter(|item| granted.contains(item)))
+/// The items of both lists, each once.
+fn both<T: PartialEq + Clone>(requested: &[T], granted: &[T]) -> Vec<T> {
+    once(requested.iter().filter(|item| granted.contains(item)))
 }
 
-/// What stands only in the first list, once.
-fn beyond<T: PartialEq + Clone>(asked: &[T], granted: &[T]) -> Vec<T> {
-    once(asked.iter().filter(|item| !granted.contains(item)))
+/// The items that only the first list has, each once.
+fn beyond<T: PartialEq + Clone>(requested: &[T], granted: &[T]) -> Vec<T> {
+    once(requested.iter().filter(|item| !granted.contains(item)))
 }
 
 fn once<'a, T: PartialEq + Clone + 'a>(items: impl Iterator<Item = &'a T>) -> Vec<T> {
@@ -225,18 +227,18 @@ fn once<'a, T: PartialEq + Clone + 'a>(items: impl Iterator<Item = &'a T>) -> Ve
 }
 
 impl Llm {
-    /// Whether a task may be asked about.
+    /// Whether the models may be used for a task.
     pub fn admits(&self, task: &str) -> bool {
         self.tasks.as_ref().is_none_or(|tasks| tasks.iter().any(|own| own == task))
     }
 
     fn within(&self, granted: &Self) -> Option<Self> {
         let tasks = match (&self.tasks, &granted.tasks) {
-            (Some(asked), Some(given)) => Some(both(asked, given)),
+            (Some(requested), Some(given)) => Some(both(requested, given)),
             (one, other) => one.as_ref().or(other.as_ref()).cloned(),
         };
         let budget = self.budget.into_iter().chain(granted.budget).min();
-        // No task left: nothing may be asked.
+        // Without any task, the models may not be used at all.
         tasks.as_ref().is_none_or(|tasks| !tasks.is_empty()).then_some(Self { tasks, budget })
     }
 
@@ -245,7 +247,7 @@ impl Llm {
         let more = match (self.budget, granted.budget) {
             (_, None) => false,
             (None, Some(_)) => true,
-            (Some(asked), Some(given)) => asked > given,
+            (Some(requested), Some(given)) => requested > given,
         };
         if more {
             return Some(self.clone());
@@ -253,7 +255,7 @@ impl Llm {
         let tasks = match (&self.tasks, &granted.tasks) {
             (_, None) => return None,
             (None, Some(_)) => None,
-            (Some(asked), Some(given)) => Some(beyond(asked, given)),
+            (Some(requested), Some(given)) => Some(beyond(requested, given)),
         };
         tasks.as_ref().is_none_or(|tasks| !tasks.is_empty()).then_some(Self { tasks, budget: self.budget })
     }

@@ -1,7 +1,7 @@
-//! How a plugin fared, in `$HERMES_HOME/data/<plugin>/record.json`: what it used, how it failed, whether it is suspended.
+//! The record of a plugin in `$HERMES_HOME/data/<plugin>/record.json`: its usage, its failures, and whether it is suspended.
 //!
-//! Kept in memory and written at failures and when a session ends. Several processes add to one file, under a lock. It is
-//! there for people and for `hermes plugins info` and `stats`: no decision hangs on it, so one that is damaged begins anew.
+//! A session collects in memory, and adds to the file after failures and at its end, under a lock. `hermes plugins info` and
+//! `stats` show the record. No decision depends on it, so a damaged record is replaced by an empty one.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,43 +13,43 @@ use hermes_runtime::services::Clock;
 use hermes_runtime::{CallError, Figures, Tally};
 use serde::{Deserialize, Serialize};
 
-/// Failures that are remembered, the newest ones.
+/// The most failures in the record; older ones are dropped.
 const REMEMBERED: usize = 10;
-/// Bytes of a failure's cause.
+/// The most bytes of a failure's cause.
 const CAUSE: usize = 1 << 10;
-/// More is no record.
+/// A larger file is damaged.
 const MOST_BYTES: u64 = 1 << 20;
-/// How long another process's lock is waited for: nobody holds it for longer than it takes to write a small file.
+/// How long to wait for another process, which holds the lock only while it writes a small file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How a plugin fared so far, over all sessions and processes.
+/// Usage and failures of a plugin, over all sessions and processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// What it used.
+    /// Its usage.
     pub figures: Figures,
     /// How often it crashed, ran into a limit or did not start.
     pub failures: u64,
-    /// The last of these, the newest at the end.
-    pub errors: Vec<Mishap>,
-    /// That it was suspended, until it works again in another session.
+    /// The last failures, the newest at the end.
+    pub errors: Vec<Failure>,
+    /// Its suspension, until it works again in another session.
     pub suspended: Option<Suspension>,
     /// The session that wrote last.
     pub latest: Option<Latest>,
 }
 
-/// How a plugin fared in one session.
+/// Failures of a plugin in one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latest {
     /// The session.
     pub session: String,
-    /// How often it failed in it.
+    /// How often the plugin failed in it.
     pub failures: u64,
 }
 
 /// A failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mishap {
+pub struct Failure {
     /// Unix time in milliseconds.
     pub at: u64,
     /// The session.
@@ -58,42 +58,42 @@ pub struct Mishap {
     pub version: String,
     /// The function of the contract.
     pub call: String,
-    /// Why.
+    /// The cause.
     pub cause: String,
 }
 
-/// That a plugin is not asked any more.
+/// The suspension of a plugin for a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspension {
-    /// How often it had failed in a row.
+    /// The number of failures in a row.
     pub failures: u32,
     /// The last of these failures.
-    pub last: Mishap,
+    pub last: Failure,
 }
 
 impl Record {
-    /// The record of a plugin; an empty one where there is none yet.
+    /// Reads the record of a plugin. A missing or damaged record is empty.
     ///
     /// # Errors
     ///
-    /// That the file is there and cannot be read. One that is damaged counts as empty.
+    /// When the file exists and cannot be read.
     pub fn read(home: &Path, plugin: &str) -> io::Result<Self> {
         read(&file(home, plugin))
     }
 
-    fn add(&mut self, figures: &Figures, kept: &mut Kept, session: &str) {
+    fn add(&mut self, figures: &Figures, unwritten: &mut Unwritten, session: &str) {
         self.figures = self.figures.plus(figures);
-        let failures = std::mem::take(&mut kept.failures);
+        let failures = std::mem::take(&mut unwritten.failures);
         self.failures = self.failures.saturating_add(failures);
         let before = self.latest.take().filter(|latest| latest.session == session);
         let before = before.map_or(0, |latest| latest.failures);
         self.latest = Some(Latest { session: session.to_owned(), failures: before.saturating_add(failures) });
-        self.errors.append(&mut kept.errors);
+        self.errors.append(&mut unwritten.errors);
         let excess = self.errors.len().saturating_sub(REMEMBERED);
         self.errors.drain(..excess);
-        if let Some(suspension) = kept.suspension.take() {
+        if let Some(suspension) = unwritten.suspension.take() {
             self.suspended = Some(suspension);
-        } else if kept.answered && self.suspended.as_ref().is_some_and(|before| before.last.session != session) {
+        } else if unwritten.answered && self.suspended.as_ref().is_some_and(|before| before.last.session != session) {
             self.suspended = None;
         }
     }
@@ -119,27 +119,27 @@ fn read(path: &Path) -> io::Result<Record> {
 
 /// Keeps the record of a plugin in one session.
 pub(crate) struct Recorder {
-    /// None where nothing is to stay.
+    /// None if nothing may remain.
     path: Option<PathBuf>,
     tally: Arc<Tally>,
     clock: Arc<dyn Clock>,
     session: String,
-    kept: Mutex<Kept>,
+    unwritten: Mutex<Unwritten>,
 }
 
-/// What is not written yet.
+/// What the file does not have yet.
 #[derive(Default)]
-struct Kept {
+struct Unwritten {
     written: Figures,
     failures: u64,
-    errors: Vec<Mishap>,
+    errors: Vec<Failure>,
     suspension: Option<Suspension>,
-    /// It has answered since it failed last.
+    /// Whether the plugin has answered since its last failure.
     answered: bool,
 }
 
 impl Recorder {
-    /// One for a session; without a home nothing is written.
+    /// A recorder for a session. Without a home nothing is written.
     pub(crate) fn new(
         home: Option<&Path>,
         plugin: &str,
@@ -148,56 +148,56 @@ impl Recorder {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let path = home.map(|home| file(home, plugin));
-        Self { path, tally, clock, session: session.to_owned(), kept: Mutex::default() }
+        Self { path, tally, clock, session: session.to_owned(), unwritten: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unwritten(&self) -> MutexGuard<'_, Unwritten> {
+        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn answered(&self) {
-        self.kept().answered = true;
+        self.unwritten().answered = true;
     }
 
-    pub(crate) fn failed(&self, error: &CallError) -> Mishap {
+    pub(crate) fn failed(&self, error: &CallError) -> Failure {
         let cause = error.cause.to_string();
-        let mishap = Mishap {
+        let failure = Failure {
             at: self.clock.now(),
             session: self.session.clone(),
             version: error.version.clone(),
             call: error.call.to_owned(),
             cause: cause[..cause.floor_char_boundary(CAUSE)].to_owned(),
         };
-        let mut kept = self.kept();
-        kept.answered = false;
-        kept.failures += 1;
-        if kept.errors.len() >= REMEMBERED {
-            kept.errors.remove(0);
+        let mut unwritten = self.unwritten();
+        unwritten.answered = false;
+        unwritten.failures += 1;
+        if unwritten.errors.len() >= REMEMBERED {
+            unwritten.errors.remove(0);
         }
-        kept.errors.push(mishap.clone());
-        mishap
+        unwritten.errors.push(failure.clone());
+        failure
     }
 
     pub(crate) fn suspended(&self, suspension: Suspension) {
-        self.kept().suspension = Some(suspension);
+        self.unwritten().suspension = Some(suspension);
     }
 
-    /// Adds what is not written yet to the file. What cannot be written stays for the next time.
+    /// Adds to the file what it does not have yet. If that fails, the next call tries again.
     pub(crate) fn write(&self) {
         let Some(path) = &self.path else { return };
-        let mut kept = self.kept();
+        let mut unwritten = self.unwritten();
         let figures = self.tally.figures();
-        let fresh = figures.since(&kept.written);
-        if fresh.calls == 0 && kept.failures == 0 && kept.suspension.is_none() {
+        let fresh = figures.since(&unwritten.written);
+        if fresh.calls == 0 && unwritten.failures == 0 && unwritten.suspension.is_none() {
             return;
         }
-        match self.add_to(path, &fresh, &mut kept) {
-            Ok(()) => kept.written = figures,
+        match self.add_to(path, &fresh, &mut unwritten) {
+            Ok(()) => unwritten.written = figures,
             Err(error) => tracing::debug!(path = %path.display(), %error, "the record of a plugin was not written"),
         }
     }
 
-    fn add_to(&self, path: &Path, fresh: &Figures, kept: &mut Kept) -> io::Result<()> {
+    fn add_to(&self, path: &Path, fresh: &Figures, unwritten: &mut Unwritten) -> io::Result<()> {
         let Some(folder) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
         hermes_private_files::create_folder(folder)?;
         let lock = hermes_private_files::open_file(&folder.join("record.lock"))?;
@@ -205,12 +205,13 @@ impl Recorder {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let mut record = read(path)?;
-        // The copy is for the case that the file cannot be replaced.
-        let mut adding = Kept { suspension: kept.suspension.clone(), errors: kept.errors.clone(), ..*kept };
+        // Add a copy, because the file may not be writable.
+        let mut adding =
+            Unwritten { suspension: unwritten.suspension.clone(), errors: unwritten.errors.clone(), ..*unwritten };
         record.add(fresh, &mut adding, &self.session);
         let text = serde_json::to_string_pretty(&record)? + "\n";
         hermes_private_files::write_atomically(path, text.as_bytes())?;
-        *kept = adding;
+        *unwritten = adding;
         Ok(())
     }
 }
@@ -278,7 +279,7 @@ mod tests {
         drop(recorders);
         let record = Record::read(home.path(), "mine").unwrap();
         assert_eq!((record.failures, record.figures.bytes_out, record.errors.len()), (24, 2_400, REMEMBERED));
-        assert!(record.errors.iter().all(|mishap| mishap.at == 12 && mishap.call == "recall"), "{record:?}");
+        assert!(record.errors.iter().all(|failure| failure.at == 12 && failure.call == "recall"), "{record:?}");
     }
 
     #[test]

@@ -1,29 +1,29 @@
-//! A plugin's first start, before it may serve: with nobody's conversation, without models, files or network, and with
-//! storage that is forgotten. What does not come through this would fail in a session.
+//! A plugin's first start, before it serves a session: without a conversation, models, files or network, and with temporary
+//! storage. A plugin that fails here would fail in a session.
 
 use std::sync::Arc;
 
 use hermes_capabilities::sql::Database;
 use hermes_runtime::{CallError, Cause, Exports, Instance, Limits, Loaded, Recipe, Services, Tool};
 
-/// What a plugin turned out to be.
+/// What a plugin offered in its rehearsal.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// What it exports, by the contract's names.
+    /// Its exports, by the names of the contract.
     pub exports: Vec<&'static str>,
     /// Its tools.
     pub tools: Vec<Tool>,
-    /// Names of its skills.
+    /// The names of its skills.
     pub skills: Vec<String>,
-    /// Events that it watches.
+    /// The events that its hooks subscribe to.
     pub events: Vec<String>,
-    /// Why it does not start as it is configured now, or could not say what it offers; none where all is well.
+    /// Why it did not start with its configuration, or could not say what it offers; none if it did both.
     pub complaint: Option<String>,
-    /// Whether it started. What it complains of then may be that it has no right here.
+    /// Whether it started. If so, a complaint may only mean that it has no permissions here.
     pub has_started: bool,
 }
 
-/// Starts it once. What it answers as an error is its right, and is handed on; what ends it is an error here.
+/// Starts a plugin once. An error that the plugin returns becomes a complaint; a crash or a limit is an error.
 pub async fn rehearse(
     name: &str,
     version: &str,
@@ -62,7 +62,7 @@ pub async fn rehearse(
     }
 }
 
-/// Every kind has something that it is asked for first; the first question also starts it.
+/// Calls one function of each kind. The first call also starts the plugin.
 async fn ask(instance: &Instance, exports: Exports, shown: &mut Shown) -> Result<(), CallError> {
     if exports.tools {
         shown.tools = instance.catalog().await?;

@@ -57,7 +57,7 @@ impl Change {
 
 fn broken(name: &str, why: &Notice) -> Notice {
     let text = format!(
-        "the plugin `{name}` was changed and cannot be used: {}; this session goes on with what it has",
+        "the plugin `{name}` was changed and cannot be used: {}; this session keeps the running version",
         why.text
     );
     Notice { text, fix: why.fix.clone() }
@@ -111,19 +111,19 @@ impl Generations {
                     revoked(&name, &why)
                 }
                 (ChangeKind::Ready(_), None) => {
-                    format!("the plugin `{name}` is there now; sessions that begin from now on have it").into()
+                    format!("the plugin `{name}` is available now; new sessions use it").into()
                 }
                 (ChangeKind::Ready(selected), Some(slot)) => match take(slot, &selected, around, &self.shared).await {
-                    Ok(told) => {
+                    Ok(line) => {
                         // The first slot is the engine's.
                         if self.slots.first().is_some_and(|first| Arc::ptr_eq(first, slot)) {
                             taken.engine = Some(format!("{name}@{}", slot.version()));
                         }
                         taken.hooks |= slot.exports.hooks;
                         taken.identities.push(selected.identity());
-                        told.into()
+                        line.into()
                     }
-                    Err(held) => held,
+                    Err(waits) => waits,
                 },
             };
             taken.lines.push(line);
@@ -142,14 +142,15 @@ async fn take(
     let name = selected.name().to_owned();
     let version = selected.found.manifest.version.to_string();
     let waits = |what: &str| {
-        let text =
-            format!("the plugin `{name}` was changed: {what}, so it stays as it was until the next session begins");
+        let text = format!(
+            "the plugin `{name}` was changed: {what}, so the running version stays until the next session begins"
+        );
         Notice::from(text)
     };
     let exports = selected.loaded.exports();
     if exports != slot.exports {
         return Err(waits(&format!(
-            "it exports {} in place of {}",
+            "it exports {} instead of {}",
             exports.names().join(", "),
             slot.exports.names().join(", ")
         )));
@@ -159,7 +160,7 @@ async fn take(
     if let Some(before) = slot.offered() {
         let now = component.catalog().await.map_err(|error| cannot(&error))?;
         if let Some(differs) = difference(before, &now) {
-            return Err(waits(&format!("{differs}, and the tools of a session are those that it began with")));
+            return Err(waits(&format!("{differs}, and the tools of a session never change")));
         }
     } else if exports.hooks {
         component.interests().await.map_err(|error| cannot(&error))?;
@@ -182,10 +183,10 @@ async fn take(
     let number = slot.take_over(component);
     let waiting = match later.is_empty() {
         true => String::new(),
-        false => format!("; {} is taken up by the next session, or by a compaction", later.join(" and ")),
+        false => format!("; {} changes with the next session or compaction", later.join(" and ")),
     };
     Ok(format!(
-        "the plugin `{name}` was changed: its generation {number} ({version}) serves this session from here on{waiting}"
+        "the plugin `{name}` was changed: this session uses its generation {number} ({version}) from now on{waiting}"
     ))
 }
 
@@ -201,11 +202,11 @@ fn difference(before: &[hermes_runtime::Tool], now: &[hermes_runtime::Tool]) -> 
         .filter(|tool| now.iter().any(|other| other.schema.name == tool.schema.name && other != *tool))
         .map(|tool| format!("`{}`", tool.schema.name))
         .collect();
-    let parts = [("new", new), ("gone", gone), ("changed", changed)];
-    let told: Vec<String> = parts
+    let parts = [("new", new), ("removed", gone), ("changed", changed)];
+    let differences: Vec<String> = parts
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(word, names)| format!("{word}: {}", names.join(", ")))
         .collect();
-    (!told.is_empty()).then(|| format!("its tools are others ({})", told.join("; ")))
+    (!differences.is_empty()).then(|| format!("its tools changed ({})", differences.join("; ")))
 }

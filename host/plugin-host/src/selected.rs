@@ -9,7 +9,7 @@ use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
 use hermes_capabilities::sql::Database;
 use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
-use crate::catalog::{Found, Origin, made};
+use crate::catalog::{Found, Origin, generation};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
 use crate::generations::Slot;
@@ -71,9 +71,9 @@ impl Selected {
         &self.found.manifest.name
     }
 
-    /// See [`Found::made`].
-    pub(crate) fn made(&self) -> [u8; 32] {
-        made(&self.found, &self.loaded.source())
+    /// See [`Found::generation`].
+    pub(crate) fn generation(&self) -> [u8; 32] {
+        generation(&self.found, &self.loaded.source())
     }
 
     pub(crate) fn identity(&self) -> Identity {
@@ -107,7 +107,7 @@ impl Selected {
         let permissions = &self.permissions;
         let http = connections.open(&self.identity(), permissions, &self.variables);
         let services = Services {
-            reporter: web::discreet((around.reporters)(&manifest.name), &http),
+            reporter: web::redacting((around.reporters)(&manifest.name), &http),
             clock: around.clock.clone(),
             random: around.random.clone(),
             models: allowance::Allowance::of(around.models.clone(), &manifest.name, permissions.llm.as_ref()),

@@ -1,4 +1,4 @@
-//! The user's settings for one plugin, in `plugins.settings.<name>`: its limits, and what follows from its failures.
+//! The user's settings for one plugin, in `plugins.settings.<name>`: limits, source, and the reaction to failures.
 //!
 //! `plugins.entries.<name>` is something else: the plugin's own configuration, which the host passes to it unchanged.
 
@@ -16,11 +16,11 @@ pub struct PluginSettings {
     pub limits: LimitSet,
     /// What happens when the plugin has failed too often in a row.
     pub on_failure: OnFailure,
-    /// The only place where the plugin is taken from. By default, a bundled plugin goes before an installed one.
+    /// The only source of the plugin. By default, a bundled plugin has precedence over an installed one.
     pub source: Option<PreferredSource>,
 }
 
-/// Where a plugin is taken from.
+/// The source of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PreferredSource {
@@ -43,11 +43,11 @@ impl fmt::Display for PreferredSource {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// What the host has for its kind: older messages are folded by rule, a turn goes on without the memory, tools answer
-    /// with an error, and a tool that a hook should have seen does not run.
+    /// The host's own reaction for each kind: it folds older messages by rule, continues the turn without the memory, answers
+    /// tool calls with an error, and does not run a tool that a hook should have seen.
     #[default]
     Fallback,
-    /// The plugin is off: as above, and its hooks are skipped.
+    /// Like `fallback`, but hooks are skipped.
     Disable,
     /// The turn ends with an error.
     Stop,
@@ -84,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_may_set_some_keys_only() {
+    fn every_key_is_optional() {
         let set = PluginSettings::deserialize(json!({"limits": {"memory": "512MiB"}, "on_failure": "stop"})).unwrap();
         assert_eq!((set.limits.get(Limit::Memory), set.on_failure), (Some(512 << 20), OnFailure::Stop));
         assert_eq!(PluginSettings::deserialize(json!({})).unwrap(), PluginSettings::default());
     }
 
     #[test]
-    fn an_error_names_what_does_not_fit() {
+    fn an_error_names_the_wrong_key_or_value() {
         for (section, part) in [
             (json!({"limits": {"memroy": 1}}), "memroy"),
             (json!({"limits": {"cpu": 5}}), "`cpu`"),

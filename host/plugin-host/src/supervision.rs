@@ -1,7 +1,7 @@
-//! What the host does about a plugin's failures in a session: it retries the call, waits, or suspends the plugin.
+//! The host's reaction to a plugin's failures in a session: it retries the call, waits, or suspends the plugin.
 //!
-//! The runtime ends an instance that fails and makes another at the next call; here it is decided whether and when there
-//! is a next call. A context engine is not suspended here: its breaker is the agent's and outlives the process.
+//! After a failure, the runtime creates a new instance at the next call; this module decides whether and when there is a
+//! next call. It never suspends a context engine: the agent has a breaker for engines, which outlives the process.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::settings::OnFailure;
 
 /// Failures in a row after which a plugin is suspended for the session.
 const STRIKES: u32 = 3;
-/// How long a plugin rests after its second failure in a row; twice as long after each further one.
+/// The pause before the next call after the second failure in a row. It doubles with each further failure.
 const REST: Duration = Duration::from_millis(100);
-/// The most that it rests.
+/// The longest pause.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// Whether a failed call is retried, and which failure counter it belongs to.
@@ -35,23 +35,23 @@ impl RetryPolicy {
     pub(crate) const ENGINE_WRITE: Self = Self { reads: false, engine: true };
 }
 
-/// That a plugin of the session failed for good and the user wants the turn to end then.
+/// Ends the turn if a plugin with `on_failure: stop` fails for good.
 #[derive(Debug, Clone, Default)]
 pub struct Halt(Arc<OnceLock<(String, String)>>);
 
 impl Halt {
-    /// The plugin, and why, in a line that names it.
+    /// The plugin, and a line with the reason that names it.
     pub fn why(&self) -> Option<(String, String)> {
         self.0.get().cloned()
     }
 
     fn call(&self, plugin: &str, why: String) {
-        // The first plugin that fails for good is reason enough.
+        // Keep the first reason.
         let _ = self.0.set((plugin.to_owned(), why));
     }
 }
 
-/// Watches over one plugin in one session.
+/// Supervises one plugin in one session.
 pub(crate) struct Supervisor {
     plugin: String,
     version: String,
@@ -64,24 +64,24 @@ pub(crate) struct Supervisor {
 
 #[derive(Default)]
 struct State {
-    own: Row,
-    /// Failures as the context engine, counted apart: a bad plan must not suspend the plugin's tools.
-    engine: Row,
-    /// The last failure before it was suspended.
+    own: Streak,
+    /// Failures as the context engine have a counter of their own: a bad plan must not suspend the plugin's tools.
+    engine: Streak,
+    /// The last failure before the suspension.
     suspended: Option<String>,
-    /// Its grant was revoked: it must not run again.
+    /// Revoked: the plugin must not run again.
     revoked: bool,
 }
 
 /// Failures since the last answer.
 #[derive(Default)]
-struct Row {
+struct Streak {
     failures: u32,
     rests_until: Option<Instant>,
 }
 
 impl State {
-    fn row(&mut self, retry: RetryPolicy) -> &mut Row {
+    fn streak(&mut self, retry: RetryPolicy) -> &mut Streak {
         if retry.engine { &mut self.engine } else { &mut self.own }
     }
 }
@@ -105,7 +105,7 @@ impl Supervisor {
         }
     }
 
-    /// One for the same plugin, that knows of no failure.
+    /// A supervisor for the same plugin without any failures.
     pub(crate) fn again(&self) -> Self {
         Self {
             plugin: self.plugin.clone(),
@@ -118,7 +118,7 @@ impl Supervisor {
         }
     }
 
-    /// Carries out a call, once more where that may help; how it ended is kept.
+    /// Makes a call, retries it if that may help, and records the outcome.
     pub(crate) async fn watch<T, F>(
         &self,
         call: &'static str,
@@ -134,7 +134,7 @@ impl Supervisor {
         if !retry.engine {
             self.admit(call)?;
         }
-        let rest = self.state().row(retry).rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+        let rest = self.state().streak(retry).rests_until.map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
             tokio::time::sleep(rest).await;
         }
@@ -143,7 +143,7 @@ impl Supervisor {
             && retry.reads
             && may_pass(&error.cause)
         {
-            self.reporter.log(Level::Info, &format!("{error}; asked once more"));
+            self.reporter.log(Level::Info, &format!("{error}; retrying"));
             result = ask().await;
         }
         match &result {
@@ -155,12 +155,12 @@ impl Supervisor {
         result
     }
 
-    /// Whether it is suspended, and the user wants it out of the way then.
+    /// Whether the plugin is suspended with `on_failure: disable`.
     pub(crate) fn is_off(&self) -> bool {
         self.policy == OnFailure::Disable && self.state().suspended.is_some()
     }
 
-    /// Tells the user of something that is left out of what it offers.
+    /// Warns the user about something that the host leaves out.
     pub(crate) fn tell(&self, text: &str) {
         self.reporter.log(Level::Warn, text);
     }
@@ -179,37 +179,37 @@ impl Supervisor {
         CallError { plugin: self.plugin.clone(), version: self.version.clone(), call, cause }
     }
 
-    /// From here on it is not asked any more.
+    /// Revokes the plugin: it gets no further calls.
     pub(crate) fn revoke(&self) {
         self.state().revoked = true;
     }
 
     fn answered(&self, retry: RetryPolicy) {
-        *self.state().row(retry) = Row::default();
+        *self.state().streak(retry) = Streak::default();
         self.recorder.answered();
     }
 
     fn failed(&self, error: &CallError, retry: RetryPolicy) {
-        let mishap = self.recorder.failed(error);
+        let failure = self.recorder.failed(error);
         let mut state = self.state();
-        let row = state.row(retry);
-        row.failures = row.failures.saturating_add(1);
-        row.rests_until = rest(row.failures).map(|rest| Instant::now() + rest);
-        let failures = row.failures;
+        let streak = state.streak(retry);
+        streak.failures = streak.failures.saturating_add(1);
+        streak.rests_until = rest(streak.failures).map(|rest| Instant::now() + rest);
+        let failures = streak.failures;
         let suspend = failures >= STRIKES && !retry.engine && state.suspended.is_none();
         if suspend {
             state.suspended = Some(format!("`{}`: {}", error.call, error.cause));
         }
         drop(state);
         if suspend {
-            self.recorder.suspended(Suspension { failures, last: mishap });
+            self.recorder.suspended(Suspension { failures, last: failure });
             self.suspended(failures, error);
         }
         let recorder = Arc::clone(&self.recorder);
         tokio::task::spawn_blocking(move || recorder.write());
     }
 
-    /// One line for the user; what comes after it says no more.
+    /// Writes one line for the user. Later refusals of calls are silent.
     fn suspended(&self, failures: u32, error: &CallError) {
         let Self { plugin, policy, .. } = self;
         let then = match policy {
@@ -229,14 +229,14 @@ impl Supervisor {
     }
 }
 
-/// What was counted is written when the session ends, whoever is still at work on an earlier write.
+/// Writes the record when the session ends, also while an earlier write still runs.
 impl Drop for Supervisor {
     fn drop(&mut self) {
         self.recorder.write();
     }
 }
 
-/// Whether a fresh instance may do better at once: what took its whole time would take it again.
+/// Whether a new instance may succeed at once. A call that used up its time would do so again.
 fn may_pass(cause: &Cause) -> bool {
     match cause {
         Cause::Trap { .. } => true,
@@ -245,7 +245,7 @@ fn may_pass(cause: &Cause) -> bool {
     }
 }
 
-/// How long it is left alone after so many failures in a row. The first may have been chance.
+/// The pause after this many failures in a row. The first failure has none: it may have been chance.
 fn rest(in_a_row: u32) -> Option<Duration> {
     let doublings = in_a_row.checked_sub(2)?;
     let rest = REST.checked_mul(2u32.checked_pow(doublings).unwrap_or(u32::MAX)).unwrap_or(LONGEST_REST);

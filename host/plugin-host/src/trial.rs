@@ -1,5 +1,5 @@
-//! A plugin tried out beside any session: loaded and held to its manifest and its section as for one, and started once
-//! without any right.
+//! A trial of a plugin without a session: loaded, checked against its manifest and its section, and started once without
+//! permissions.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -15,30 +15,30 @@ use crate::selected::Selected;
 use crate::selection::{Select, Selection};
 use crate::variables::Unexpanded;
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Trial {
-    /// What it exports.
+    /// The plugin's exports.
     pub exports: Exports,
-    /// What it may use in a session.
+    /// Its limits in a session.
     pub limits: Limits,
-    /// Variables in its section that stay as they are, and why.
+    /// The variables in its section that were not replaced, and why.
     pub unexpanded: Vec<Unexpanded>,
-    /// Whether it had to be compiled first.
+    /// Whether the code had to be compiled.
     pub was_compiled: bool,
-    /// How long its code took to be there.
+    /// How long loading took, with compilation.
     pub loading: Duration,
-    /// How long it took from there to its first answers.
+    /// How long the start and the first answers took.
     pub starting: Duration,
-    /// What it answered, or what ended it.
+    /// Its answers, or the error that ended it.
     pub shown: Result<Shown, CallError>,
 }
 
-/// Tries a plugin out. Nothing of one runs that was not granted.
+/// Tries a plugin out. The code of a plugin without a grant does not run.
 ///
 /// # Errors
 ///
-/// Why a session cannot have it.
+/// When a session could not use the plugin either.
 pub async fn try_out(
     runtime: &Runtime,
     catalog: &Catalog,
@@ -69,7 +69,7 @@ pub async fn try_out(
     })
 }
 
-/// Starts it once as it is configured.
+/// Starts a plugin once with its configuration.
 pub(crate) async fn rehearse(selected: &Selected) -> Result<Shown, CallError> {
     let version = selected.found.manifest.version.to_string();
     let (loaded, limits) = (Arc::clone(&selected.loaded), selected.limits(&LimitSet::default()));

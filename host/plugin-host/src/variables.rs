@@ -1,4 +1,4 @@
-//! Variables of the environment, as far as a plugin's section of the configuration may name them.
+//! The environment variables that a plugin's section of the configuration may use.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,23 +29,22 @@ impl PartialEq for Variables {
 }
 
 impl Variables {
-    /// By this function, which answers what is not set with none.
+    /// Looks variables up with this function.
     pub fn new(look: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(look))
     }
 
-    /// Where there are none.
+    /// No variables.
     pub fn none() -> Self {
         Self::new(|_| None)
     }
 
-    /// What a variable holds.
+    /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<String> {
         (self.0)(name)
     }
 
-    /// Replaces the variables that a plugin may read in the texts of its section. The others stay as `${NAME}` and are
-    /// returned.
+    /// Replaces the variables that the plugin may read in the texts of its section. Returns the others, which stay `${NAME}`.
     pub(crate) fn expand(&self, plugin: &str, permissions: &Permissions, section: &Value) -> (Value, Vec<Unexpanded>) {
         let mut left = BTreeSet::new();
         let section = self.expanded(permissions, section, &mut left);
@@ -89,7 +88,7 @@ impl Variables {
 
 /// A variable in a plugin's section that was not replaced by its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`plugins.entries.{plugin}` names the variable {variable}, which stays as it is: {why}")]
+#[error("`plugins.entries.{plugin}` names the variable {variable}, which is not replaced: {why}")]
 pub struct Unexpanded {
     /// The plugin.
     pub plugin: String,
@@ -102,13 +101,13 @@ pub struct Unexpanded {
 /// Why a variable was not replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WhyUnexpanded {
-    /// It is not set.
+    /// The variable is not set.
     #[error("it is not set")]
     Unset,
-    /// The host puts it into requests, and the plugin never sees it.
-    #[error("it is a secret, which the host puts into requests and the plugin never sees")]
+    /// It is a secret: the host inserts it into requests, and the plugin never sees it.
+    #[error("it is a secret, which the host inserts into requests and the plugin never sees")]
     Secret,
-    /// The plugin was not granted it.
+    /// The plugin has no permission to read it.
     #[error("the plugin may not read it")]
     Denied,
 }
@@ -121,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_granted_variables_are_put_in_and_what_they_hold_is_not_read_again() {
+    fn only_granted_variables_are_replaced_and_values_are_not_expanded_again() {
         let permissions: Permissions = serde_json::from_value(json!({
             "env": ["REGION", "LOOP", "UNSET"],
             "secrets": [{ "name": "k", "env": "KEY", "audience": "https://example.org/" }],

@@ -46,8 +46,8 @@ impl Source {
     }
 }
 
-/// The digest of everything that determines a plugin in a session; see [`Found::made`](crate::catalog::Found::made).
-type Made = [u8; 32];
+/// The digest of everything that determines a plugin in a session; see [`Found::generation`](crate::catalog::Found::generation).
+type Generation = [u8; 32];
 
 /// The file watcher of a process. It ends when the last session drops its subscription.
 pub(crate) struct Watch {
@@ -88,9 +88,9 @@ struct State {
 #[derive(Clone, Default)]
 struct Known {
     /// The running generation; none if the plugin does not run.
-    running: Option<Made>,
+    running: Option<Generation>,
     /// The generation that was examined last.
-    seen: Option<Made>,
+    seen: Option<Generation>,
     /// The folder where it was last.
     folder: Option<PathBuf>,
 }
@@ -144,9 +144,9 @@ impl Watch {
         let mut known: HashMap<String, Known> =
             selection.names().map(|name| (name.to_owned(), Known::default())).collect();
         for selected in running {
-            let made = Some(selected.made());
+            let generation = Some(selected.generation());
             let folder = selected.found.origin.folder().map(std::path::Path::to_owned);
-            known.insert(selected.name().to_owned(), Known { running: made, seen: made, folder });
+            known.insert(selected.name().to_owned(), Known { running: generation, seen: generation, folder });
         }
         let state = State { known, pending: BTreeMap::new() };
         let subscriber = Arc::new(Subscriber { selection, state: Mutex::new(state) });
@@ -187,9 +187,9 @@ impl Subscriber {
             .into_iter()
             .map(|(name, kind)| {
                 match (&kind, state.known.get_mut(&name)) {
-                    (ChangeKind::Ready(selected), Some(known)) => known.running = Some(selected.made()),
+                    (ChangeKind::Ready(selected), Some(known)) => known.running = Some(selected.generation()),
                     // A revoked plugin runs like nothing on disk.
-                    (ChangeKind::Revoked(_), Some(known)) => known.running = Some(Made::default()),
+                    (ChangeKind::Revoked(_), Some(known)) => known.running = Some(Generation::default()),
                     _ => {}
                 }
                 Change { name, kind }
@@ -331,15 +331,15 @@ enum Sighting {
     /// It may not run.
     Ungranted { folder: Option<PathBuf>, why: Ungranted },
     /// It may run.
-    Usable { folder: Option<PathBuf>, made: Made },
+    Usable { folder: Option<PathBuf>, generation: Generation },
 }
 
 impl Sighting {
     fn of(catalog: &Catalog, name: &str) -> Self {
         let Some(found) = catalog.get(name) else { return Self::Absent };
         let folder = found.origin.folder().map(std::path::Path::to_owned);
-        match found.made() {
-            Ok(made) => Self::Usable { folder, made },
+        match found.generation() {
+            Ok(generation) => Self::Usable { folder, generation },
             Err(PluginsError::Ungranted { why, .. }) => Self::Ungranted { folder, why },
             Err(_) => Self::Unreadable { folder },
         }
@@ -373,8 +373,8 @@ impl State {
             }
             Sighting::Ungranted { folder, why } => {
                 known.folder.clone_from(folder);
-                let made = *blake3::hash(why.to_string().as_bytes()).as_bytes();
-                if known.seen.replace(made) == Some(made) {
+                let generation = *blake3::hash(why.to_string().as_bytes()).as_bytes();
+                if known.seen.replace(generation) == Some(generation) {
                     return None;
                 }
                 self.pending.remove(name);
@@ -384,14 +384,14 @@ impl State {
                     _ => ChangeKind::Revoked(Notice::of(why)),
                 }))
             }
-            Sighting::Usable { folder, made } => {
+            Sighting::Usable { folder, generation } => {
                 known.folder.clone_from(folder);
-                if known.seen.replace(*made) == Some(*made) {
+                if known.seen.replace(*generation) == Some(*generation) {
                     return None;
                 }
                 // A pending change is out of date.
                 self.pending.remove(name);
-                (known.running != Some(*made)).then_some(Step::Build)
+                (known.running != Some(*generation)).then_some(Step::Build)
             }
         }
     }

@@ -46,19 +46,19 @@ impl ConnectionPool {
 }
 
 /// Wraps a reporter so that it redacts the plugin's secrets, which the plugin may know from elsewhere.
-pub(crate) fn discreet(reporter: Arc<dyn Reporter>, http: &Arc<Http>) -> Arc<dyn Reporter> {
+pub(crate) fn redacting(reporter: Arc<dyn Reporter>, http: &Arc<Http>) -> Arc<dyn Reporter> {
     if http.redaction().is_idle() {
         return reporter;
     }
-    Arc::new(Discreet { reporter, redaction: http.redaction().clone() })
+    Arc::new(RedactingReporter { reporter, redaction: http.redaction().clone() })
 }
 
-struct Discreet {
+struct RedactingReporter {
     reporter: Arc<dyn Reporter>,
     redaction: Redaction,
 }
 
-impl Reporter for Discreet {
+impl Reporter for RedactingReporter {
     fn log(&self, level: Level, text: &str) {
         self.reporter.log(level, &self.redaction.text(text));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_app::mishap;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Code, Digest, Found, Limit, PluginsError, Standing, Trial, try_out};
+use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, PluginsError, Trial, try_out};
 use hermes_runtime::Tier;
 use serde_json::{Value, json};
 
@@ -208,13 +208,13 @@ fn record(known: &Known, name: &str) -> Result<Record, Failure> {
 }
 
 fn standing(found: &Found) -> String {
-    match &found.standing {
-        Standing::Trusted => "part of Hermes".to_owned(),
-        Standing::Granted(entry) => {
+    match &found.status {
+        GrantStatus::Trusted => "part of Hermes".to_owned(),
+        GrantStatus::Granted(entry) => {
             let signed = if entry.pin.signer.is_some() { "signed" } else { "not signed" };
             format!("installed from {}, {signed}", entry.pin.source)
         }
-        Standing::Ungranted(why) => format!("does not run: {why}"),
+        GrantStatus::Ungranted(why) => format!("does not run: {why}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A plugin that was found: its manifest, where it lies, whether it may run, and its code.
+//! A plugin that was found: its manifest, its origin, its grant, and its code.
 
 use std::borrow::Cow;
 use std::fs;
@@ -55,7 +55,7 @@ impl std::fmt::Display for Origin {
 
 /// Whether a plugin may run, and with which rights.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum GrantStatus {
     /// It is part of the program, or the caller vouches for it: it has every permission that it requests.
     Trusted,
     /// The user granted it permissions, for the bytes that its folder had then.
@@ -97,14 +97,14 @@ pub struct Found {
     /// Where it comes from.
     pub origin: Origin,
     /// Whether it may run.
-    pub standing: Standing,
-    pub(super) place: Place,
+    pub status: GrantStatus,
+    pub(super) location: CodeLocation,
 }
 
 /// Where its code is.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
-    Held(Code),
+pub(super) enum CodeLocation {
+    Memory(Code),
     Folder(PathBuf, CodeFiles),
 }
 
@@ -138,22 +138,22 @@ impl Code {
 
 impl Found {
     /// A digest of everything that determines the plugin in a session: code, manifest, permissions and limits.
-    pub(crate) fn made(&self) -> Result<[u8; 32], PluginsError> {
-        Ok(made(self, blake3::hash(self.code()?.bytes()).as_bytes()))
+    pub(crate) fn generation(&self) -> Result<[u8; 32], PluginsError> {
+        Ok(generation(self, blake3::hash(self.code()?.bytes()).as_bytes()))
     }
 
     /// Its code, if it may run. The bytes that are compared with the grant are the bytes that are returned.
     pub fn code(&self) -> Result<Code, PluginsError> {
-        let (folder, files) = match &self.place {
-            Place::Held(code) => return Ok(code.clone()),
-            Place::Folder(folder, files) => (folder, files),
+        let (folder, files) = match &self.location {
+            CodeLocation::Memory(code) => return Ok(code.clone()),
+            CodeLocation::Folder(folder, files) => (folder, files),
         };
         let name = &self.manifest.name;
         let ungranted = |why| PluginsError::Ungranted { name: name.clone(), why };
-        let (pin, is_native) = match &self.standing {
-            Standing::Trusted => (None, files.component.is_none()),
-            Standing::Granted(entry) => (Some(&entry.pin), entry.pin.native && files.native.is_some()),
-            Standing::Ungranted(why) => return Err(ungranted(why.clone())),
+        let (pin, is_native) = match &self.status {
+            GrantStatus::Trusted => (None, files.component.is_none()),
+            GrantStatus::Granted(entry) => (Some(&entry.pin), entry.pin.native && files.native.is_some()),
+            GrantStatus::Ungranted(why) => return Err(ungranted(why.clone())),
         };
         let file = if is_native { &files.native } else { &files.component };
         let file = file.as_ref().ok_or_else(|| ungranted(Ungranted::Native(name.clone())))?;
@@ -184,22 +184,22 @@ impl Found {
 
     /// The permissions that it requests and was granted.
     pub fn permissions(&self) -> Permissions {
-        match &self.standing {
-            Standing::Trusted => self.manifest.permissions.clone(),
-            Standing::Granted(entry) => match &entry.pin.granted {
+        match &self.status {
+            GrantStatus::Trusted => self.manifest.permissions.clone(),
+            GrantStatus::Granted(entry) => match &entry.pin.granted {
                 Some(granted) => self.manifest.permissions.within(granted),
                 None => Permissions::default(),
             },
-            Standing::Ungranted(_) => Permissions::default(),
+            GrantStatus::Ungranted(_) => Permissions::default(),
         }
     }
 
     /// The raised limits that its manifest requests and the user granted.
     pub fn limits(&self) -> LimitSet {
-        match &self.standing {
-            Standing::Trusted => self.manifest.limits.clone(),
-            Standing::Granted(entry) => self.manifest.limits.within(&entry.pin.limits),
-            Standing::Ungranted(_) => LimitSet::default(),
+        match &self.status {
+            GrantStatus::Trusted => self.manifest.limits.clone(),
+            GrantStatus::Granted(entry) => self.manifest.limits.within(&entry.pin.limits),
+            GrantStatus::Ungranted(_) => LimitSet::default(),
         }
     }
 
@@ -209,8 +209,8 @@ impl Found {
     }
 }
 
-/// [`Found::made`] for a known digest of the code.
-pub(crate) fn made(found: &Found, code: &[u8; 32]) -> [u8; 32] {
+/// [`Found::generation`] for a known digest of the code.
+pub(crate) fn generation(found: &Found, code: &[u8; 32]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(code);
     hasher.update(format!("{:?}{:?}{:?}", found.manifest, found.permissions(), found.limits()).as_bytes());

@@ -10,7 +10,7 @@ use crate::lock::{Entry, Pin};
 const TEXT: &str =
     "name: mine\nversion: 1.0.0\npermissions: {history: true, sql: true}\nlimits: {memory: 1GiB, handles: 5000}\n";
 
-/// A home with one plugin, and the catalog of it under a lock.
+/// The catalog of a home with one plugin and a lock.
 fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
     let folder = home.join("plugins").join(place);
     fs::create_dir_all(&folder).unwrap();
@@ -34,7 +34,7 @@ fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
 }
 
 #[test]
-fn a_granted_plugin_has_what_it_asks_for_and_was_granted() {
+fn a_granted_plugin_has_the_permissions_that_it_requests_and_was_granted() {
     let home = tempfile::tempdir().unwrap();
     let catalog = catalog(home.path(), "tools/mine", Some(r#"{"sql": true, "process": ["git"]}"#));
     let found = catalog.get("mine").unwrap();
@@ -42,11 +42,11 @@ fn a_granted_plugin_has_what_it_asks_for_and_was_granted() {
     let may = found.permissions();
     assert!(may.sql && !may.history && may.process.is_empty());
     let limits = LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 5_000);
-    assert_eq!(found.limits(), limits, "neither more than was granted nor more than it asks for");
+    assert_eq!(found.limits(), limits, "neither more than was granted nor more than it requests");
 }
 
 #[test]
-fn whatever_is_changed_in_the_folder_ends_the_grant() {
+fn any_change_in_the_folder_ends_the_grant() {
     let home = tempfile::tempdir().unwrap();
     for (file, content) in [("mine.wasm", "evil"), ("plugin.yaml", "name: mine\nversion: 1.0.0\n"), ("more", "")] {
         let catalog = catalog(home.path(), "tools/mine", Some("{}"));
@@ -62,7 +62,7 @@ fn whatever_is_changed_in_the_folder_ends_the_grant() {
 }
 
 #[test]
-fn what_is_not_granted_does_not_run_and_says_what_to_do() {
+fn a_plugin_without_a_grant_does_not_run_and_gives_a_remedy() {
     for (place, granted, why) in
         [("tools/mine", None, "grant the plugin `mine` its rights"), ("elsewhere", Some("{}"), "tools/mine")]
     {
@@ -77,7 +77,7 @@ fn what_is_not_granted_does_not_run_and_says_what_to_do() {
     catalog(home.path(), "tools/mine", Some("{}"));
     fs::remove_file(Lock::path(home.path())).unwrap();
     let catalog = Catalog::find(&[], &home.path().join("plugins"), &HashMap::new());
-    assert!(matches!(catalog.get("mine").unwrap().standing, Standing::Ungranted(Ungranted::Unknown(_))));
+    assert!(matches!(catalog.get("mine").unwrap().status, GrantStatus::Ungranted(Ungranted::Unknown(_))));
     fs::write(Lock::path(home.path()), "{").unwrap();
     let catalog = Catalog::find(&[], &home.path().join("plugins"), &HashMap::new());
     assert_eq!(catalog.problems().len(), 1);
@@ -96,7 +96,7 @@ fn put(home: &Path, files: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_folder_that_holds_no_plugin_is_known_by_name_and_told_with_what_to_do() {
+fn a_folder_without_a_usable_plugin_is_reported_by_name_with_a_remedy() {
     for (files, name, parts) in [
         (&[("mine/plugin.yaml", "name: mine\nconfig: [1]\n")][..], "mine", &["line 2", "correct"][..]),
         (&[("tools/mine/plugin.yaml", "name: mine\napi: ^9\n")], "mine", &["line 2", "^9", "update"]),
@@ -133,7 +133,7 @@ fn a_folder_that_holds_no_plugin_is_known_by_name_and_told_with_what_to_do() {
 }
 
 #[test]
-fn a_bundled_one_goes_before_an_installed_one_unless_the_user_says_otherwise() {
+fn a_bundled_plugin_has_precedence_unless_the_user_chooses_the_installed_one() {
     const OURS: Bundled = Bundled { manifest: "name: mine\nversion: 2.0.0\n", component: b"ours" };
     let set = |source| {
         let settings = PluginSettings { source, ..PluginSettings::default() };
@@ -142,7 +142,7 @@ fn a_bundled_one_goes_before_an_installed_one_unless_the_user_says_otherwise() {
     let home = tempfile::tempdir().unwrap();
     let find = |bundled: &[Bundled], source| Catalog::find(bundled, &home.path().join("plugins"), &set(source));
     let only_installed = find(&[OURS], Some(PreferredSource::Installed));
-    assert!(only_installed.get("mine").is_none(), "what was not asked for does not serve in its place");
+    assert!(only_installed.get("mine").is_none(), "the bundled plugin is not used instead");
     assert!(only_installed.problem_with("mine").unwrap().sentence().contains("install one"));
 
     put(home.path(), &[("mine/plugin.yaml", "name: mine\nversion: 1.0.0\n"), ("mine/mine.wasm", "theirs")]);
@@ -152,7 +152,7 @@ fn a_bundled_one_goes_before_an_installed_one_unless_the_user_says_otherwise() {
         let catalog = find(&[OURS], source);
         let found = catalog.get("mine").unwrap();
         assert_eq!((found.origin == Origin::Bundled, catalog.problems().len()), (is_bundled, problems), "{source:?}");
-        assert_eq!(found.code().is_ok(), is_bundled, "an installed one runs by its grant alone");
+        assert_eq!(found.code().is_ok(), is_bundled, "an installed plugin runs only with a grant");
     }
     let twice = find(&[OURS], None).problem_with("mine").unwrap().sentence();
     assert!(twice.contains("plugins.settings.mine.source: installed"), "{twice}");

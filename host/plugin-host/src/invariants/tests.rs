@@ -5,7 +5,7 @@ use proptest::sample::select;
 use super::*;
 use crate::digest::Digest;
 
-/// Words as they stand in manifests and locks, and words that lead elsewhere.
+/// Words of manifests and locks, and hostile words.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => select(vec![
@@ -100,7 +100,7 @@ fn pin(folder: &str, granted: &str) -> String {
 }
 
 #[test]
-fn a_lock_as_it_is_written_is_read() {
+fn a_written_lock_is_read() {
     let pin = pin("tools/mine", "{sql: true, http: [{url: \"https://example.org\"}]}");
     let text = format!(r#"{{"form": 1, "plugins": {{"mine": {{{pin}, "previous": {{{pin}}}}}}}}}"#);
     assert_eq!(Lock::parse(text.as_bytes(), Path::new("plugins.lock")).unwrap().plugins.len(), 1);
@@ -111,14 +111,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn whatever_a_manifest_says_it_stays_within_its_folder_and_its_asks(name in word(), fields in vec(field(), 0..5)) {
+    fn no_manifest_leaves_its_folder_or_its_requests(name in word(), fields in vec(field(), 0..5)) {
         manifest(&format!("name: {name}\n{}\n", fields.join("\n")));
         manifest(&format!("name: mine\n{}\n", fields.join("\n")));
     }
 
     #[test]
-    fn whatever_is_asked_and_granted_the_lesser_takes_effect(asked in rights(), granted in rights()) {
-        permissions(&asked, &granted);
+    fn the_lesser_of_request_and_grant_takes_effect(requested in rights(), granted in rights()) {
+        permissions(&requested, &granted);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! From the text of a `plugin.yaml` to a [`Manifest`]: types, forms and places. The text may come from a stranger, so
-//! what a small text may unfold to is bounded before anything is read.
+//! Parses a `plugin.yaml` into a [`Manifest`], and reports errors with their position. The text is untrusted, so the size to
+//! which aliases may expand it is limited before parsing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::schema::{FIELDS, KINDS, validator};
 use super::{Manifest, ManifestError, RequiredVariable, Wrong};
 use crate::permission::Permissions;
 
-/// Bytes of a manifest.
+/// The most bytes of a manifest.
 pub(super) const MOST_BYTES: usize = 64 << 10;
 const MOST_DESCRIPTION: usize = 500;
 const MOST_WORDS: usize = 300;
@@ -53,7 +53,7 @@ struct Raw {
     publisher_key: Option<Spanned<String>>,
 }
 
-/// The names of the top, each with its line.
+/// The top-level keys, each with its line.
 struct Names(Vec<(String, u64)>);
 
 impl<'de> Deserialize<'de> for Names {
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Names {
     }
 }
 
-/// What a page of text can need; a bomb of aliases or brackets ends here.
+/// Limits that a manifest never needs to exceed. They stop texts that expand through aliases or nesting.
 fn options() -> serde_saphyr::Options {
     let mut aliases = serde_saphyr::Options::default().alias_limits;
     aliases.max_total_replayed_events = 4_096;
@@ -169,7 +169,7 @@ fn range(api: Option<&Spanned<String>>) -> Result<Option<semver::VersionReq>, Ma
     let range: semver::VersionReq = text.value.parse().map_err(|_| at(text, Wrong::Range(text.value.clone())))?;
     let offered: semver::Version = hermes_runtime::CONTRACT.parse().expect("the contract has a version");
     if !range.matches(&offered) {
-        return Err(at(text, Wrong::Contract { asked: text.value.clone() }));
+        return Err(at(text, Wrong::Contract { requested: text.value.clone() }));
     }
     Ok(Some(range))
 }
@@ -189,7 +189,7 @@ fn at<T>(spanned: &Spanned<T>, why: Wrong) -> ManifestError {
 fn syntax(error: &serde_saphyr::Error) -> ManifestError {
     let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
     let text = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-    // The place is said once, in front.
+    // The position is already at the front of the message.
     let text = text.split(" at line ").next().unwrap_or(&text);
     let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ManifestError { line, column, why: Wrong::Syntax(why) }

@@ -1,15 +1,15 @@
-//! The fields of `plugin.yaml`: one table for what is known and for the JSON Schema that editors read.
+//! The fields of `plugin.yaml`: one table for the parser and for the JSON Schema that editors read.
 
 use hermes_runtime::LimitSet;
 use serde_json::{Map, Value, json};
 
 use crate::permission::Permissions;
 
-/// What a component can export, by the contract's names.
+/// The interfaces that a component can export, by the names of the contract.
 pub(super) const KINDS: &[&str] =
     &["context-engine", "context-assist", "memory-provider", "memory-events", "tools", "skills", "hooks", "upkeep"];
 
-/// A field of the top.
+/// A top-level field.
 pub(super) struct Field {
     pub(super) name: &'static str,
     meaning: &'static str,
@@ -20,7 +20,7 @@ const fn field(name: &'static str, schema: fn() -> Value, meaning: &'static str)
     Field { name, meaning, schema }
 }
 
-/// All of them, in the order in which a manifest has them.
+/// All fields, in the usual order of a manifest.
 pub(super) const FIELDS: &[Field] = &[
     field("name", || json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}), "The name that users select."),
     field(
@@ -102,22 +102,22 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// References that a schema may have: where each leads to two more, the work doubles with every step, and so many take
-/// a moment still.
+/// The most references in a schema. If each leads to two more, the work doubles with every step; with this many it still takes
+/// only a moment.
 const MOST_REFERENCES: usize = 32;
 
-/// A validator that looks at nothing but the schema itself, and whose patterns take linear time.
+/// A validator that loads no other schemas, and whose patterns take linear time.
 ///
 /// # Errors
 ///
-/// What is no JSON Schema, with the place in it.
+/// Why the value is not a JSON Schema, with the position in it.
 pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     if !schema.is_object() && !schema.is_boolean() {
         return Err("it has to be a section such as `type: object`".to_owned());
     }
     if references(schema) > MOST_REFERENCES {
         return Err(format!(
-            "it has more than {MOST_REFERENCES} references (`$ref`): write what they stand for in their place"
+            "it has more than {MOST_REFERENCES} references (`$ref`): replace some of them by what they refer to"
         ));
     }
     jsonschema::options()
@@ -129,7 +129,7 @@ pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
         })
 }
 
-/// How many there are, in whatever place; the reader of the manifest has bounded the depth.
+/// Counts all references. The parser of the manifest limits the depth.
 fn references(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {

@@ -95,13 +95,13 @@ fn the_published_schema_is_that_of_the_table() {
 }
 
 #[test]
-fn what_nobody_knows_is_told_with_its_line() {
+fn unknown_fields_are_reported_with_their_lines() {
     let manifest = Manifest::parse("name: mine\ncolour: red\nversion: 1.0.0\nshape: [a, {b: c}]\n").unwrap();
     assert_eq!(manifest.unknown, ["`colour` (line 2)", "`shape` (line 4)"]);
 }
 
 #[test]
-fn bad_manifests_are_refused_with_their_place() {
+fn invalid_manifests_are_refused_with_a_position() {
     for (text, line, part) in [
         ("version: 1.0.0\n", None, "name"),
         ("name: ../evil\n", Some(1), "../evil"),
@@ -140,7 +140,7 @@ fn bad_manifests_are_refused_with_their_place() {
 }
 
 #[test]
-fn bombs_are_refused_before_they_unfold() {
+fn texts_that_expand_too_far_are_refused() {
     let mut aliases = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for (name, before) in ('b'..='j').zip('a'..) {
         aliases += &format!("{name}: &{name} [{}]\n", vec![format!("*{before}"); 9].join(","));
@@ -161,7 +161,7 @@ fn bombs_are_refused_before_they_unfold() {
     }
 }
 
-/// Each leads to the next one twice: of thirty in two kilobytes, a billion steps came.
+/// Each definition refers twice to the next one: thirty definitions in two kilobytes once led to a billion steps.
 #[test]
 fn a_schema_whose_references_multiply_is_refused() {
     let config = |steps: usize| {
@@ -177,7 +177,7 @@ fn a_schema_whose_references_multiply_is_refused() {
 }
 
 #[test]
-fn the_users_section_is_held_to_the_schema_and_not_quoted() {
+fn the_users_section_is_checked_by_the_schema_and_not_quoted() {
     let manifest = Manifest::parse(FULL).unwrap();
     assert!(manifest.misfits(&json!({"region": "eu", "count": 2})).is_empty());
     let misfits = manifest.misfits(&json!({"region": 4_711, "count": 0, "token": "sk-secret"}));

@@ -1,4 +1,4 @@
-//! The forms of permissions in YAML and JSON, checked where they are read: what is wrong is told with its place.
+//! Reads and writes permissions as YAML and JSON. The parser checks every value, so that errors have a position.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use serde::ser::{Serialize, Serializer};
 
 use super::Llm;
 
-/// Entries that a list may have: nobody consents to more with their eyes open.
+/// The most entries of a list. Nobody reads a longer list before consenting to it.
 const MOST: usize = 64;
-/// Bytes that a name may have.
+/// The most bytes of a name.
 const NAME: usize = 64;
 
-/// A text by its own rules.
+/// A value that is written as text.
 pub(super) mod text {
     use super::*;
 
@@ -31,7 +31,7 @@ pub(super) mod text {
     }
 }
 
-/// Who gets to see a secret: nobody who listens on the way.
+/// The audience of a secret: only encrypted connections, or the user's own network.
 pub(super) mod audience {
     use super::*;
 
@@ -67,10 +67,12 @@ pub(super) mod llm {
     fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
         let tasks: Vec<String> = few(deserializer)?;
         if tasks.is_empty() {
-            return Err(de::Error::custom("`tasks` names none: leave it out for all of them"));
+            return Err(de::Error::custom("`tasks` is empty: leave it out for all tasks"));
         }
         match tasks.iter().find(|task| !is_plain(task)) {
-            Some(task) => Err(de::Error::custom(format!("`{}` is no task such as compression", task.escape_debug()))),
+            Some(task) => {
+                Err(de::Error::custom(format!("`{}` is not a task such as compression", task.escape_debug())))
+            }
             None => Ok(Some(tasks)),
         }
     }
@@ -107,7 +109,7 @@ pub(super) mod llm {
     }
 }
 
-/// A list that a person can read through.
+/// A list that is short enough to read.
 pub(super) fn few<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     struct Few<T>(std::marker::PhantomData<T>);
 
@@ -141,7 +143,7 @@ pub(super) fn documents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ve
     let fits = |name: &str| is_of(name, ".-_") && !name.starts_with('.');
     match names.iter().find(|name| !fits(name)) {
         Some(name) => Err(de::Error::custom(format!(
-            "`{}` is no name of a document: up to 64 letters, digits, `.`, `_` and `-`, as in NOTES.md",
+            "`{}` is not the name of a document: use up to 64 letters, digits, `.`, `_` and `-`, as in NOTES.md",
             name.escape_debug()
         ))),
         None => Ok(names),
@@ -154,7 +156,7 @@ pub(super) fn root<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
         return Ok(root);
     }
     let root = root.escape_debug();
-    Err(de::Error::custom(format!("there is no folder `{root}` to ask for: `workspace` and `skills` can be")))
+    Err(de::Error::custom(format!("`{root}` is not a folder that a plugin can request: use `workspace` or `skills`")))
 }
 
 pub(super) fn get() -> Vec<String> {
@@ -164,11 +166,11 @@ pub(super) fn get() -> Vec<String> {
 pub(super) fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let methods: Vec<String> = few(deserializer)?;
     if methods.is_empty() {
-        return Err(de::Error::custom("`methods` names none: leave it out for GET"));
+        return Err(de::Error::custom("`methods` is empty: leave it out for GET"));
     }
     match methods.iter().find(|method| !hermes_capabilities::http::is_method(method)) {
         Some(method) => Err(de::Error::custom(format!(
-            "`{}` is no method such as GET or POST, in capitals; CONNECT and TRACE are none for plugins",
+            "`{}` is not an allowed method: use one such as GET or POST, in capitals, but not CONNECT or TRACE",
             method.escape_debug()
         ))),
         None => Ok(methods),
@@ -181,7 +183,7 @@ pub(super) fn secret_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         return Ok(name);
     }
     let name = name.escape_debug();
-    Err(de::Error::custom(format!("`{name}` is no name of a secret: up to 64 letters, digits, `_` and `-`")))
+    Err(de::Error::custom(format!("`{name}` is not the name of a secret: use up to 64 letters, digits, `_` and `-`")))
 }
 
 fn is_plain(name: &str) -> bool {
@@ -228,21 +230,21 @@ macro_rules! checked_text {
 }
 
 checked_text!(
-    /// The name of a variable of the environment.
+    /// The name of an environment variable.
     EnvironmentName,
     |name| is_of(name, "_") && !name.starts_with(|first: char| first.is_ascii_digit()),
-    "`{}` is no name of a variable: up to 64 letters, digits and `_`, as in EXAMPLE_API_KEY"
+    "`{}` is not the name of a variable: use up to 64 letters, digits and `_`, as in EXAMPLE_API_KEY"
 );
 
 checked_text!(
-    /// A program by its name, as it is looked up in `PATH`, or by its whole path.
+    /// A program: a name that is looked up in `PATH`, or an absolute path.
     Program,
     |program| {
-        // What cannot be shown as it is cannot be consented to.
+        // Users can consent only to a name that is shown exactly as it is.
         let plain = program.chars().all(|c| c.is_ascii_graphic() && !"`\"'$*?|&;<>(){}[]!~#%^\\=,".contains(c));
         let name = !program.contains('/') && !program.starts_with(['.', '-']);
         let path = program.starts_with('/') && program.split('/').skip(1).all(|part| !["", ".", ".."].contains(&part));
         plain && (1..=256).contains(&program.len()) && (name || path)
     },
-    "`{}` is no program such as git, nor a whole path such as /usr/bin/git"
+    "`{}` is neither a program such as git nor an absolute path such as /usr/bin/git"
 );

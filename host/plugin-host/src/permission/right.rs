@@ -1,46 +1,46 @@
-//! The rights: what each is called, what it is for, how it is written, and the words in which people hear of it.
+//! The rights: for each its name, its purpose, its form in a manifest, and its descriptions for people.
 
 use serde_json::{Value, json};
 
 use super::{Access, Http, Llm, Permissions};
 
-/// The folders that can be asked for.
+/// The folders that a plugin can request.
 pub(super) const ROOTS: &[&str] = &["workspace", "skills"];
 
-/// A right that a manifest can ask for.
+/// A right that a manifest can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
-    /// To ask models.
+    /// Use models.
     Llm,
-    /// To read the conversation.
+    /// Read the conversation.
     History,
-    /// To have a database.
+    /// Keep a database.
     Sql,
-    /// To keep documents of the user's.
+    /// Read and write documents of the user.
     Documents,
-    /// To work in folders.
+    /// Work in folders.
     Files,
-    /// To go to the web.
+    /// Send requests to the web.
     Http,
-    /// To run programs.
+    /// Run programs.
     Process,
-    /// To read variables.
+    /// Read variables.
     Env,
-    /// To have secrets put into requests.
+    /// Let the host insert secrets into requests.
     Secrets,
 }
 
-/// What there is to know of a right.
+/// The definition of a right.
 struct Definition {
     name: &'static str,
-    /// Behind "the plugin may not".
+    /// To follow "the plugin may not".
     deed: &'static str,
     meaning: &'static str,
     form: &'static str,
 }
 
 impl Right {
-    /// All of them, in the order in which they are told.
+    /// All rights, in the order of listings.
     pub const ALL: &[Self] = &[
         Self::Llm,
         Self::History,
@@ -106,7 +106,7 @@ impl Right {
         Definition { name, deed, meaning, form }
     }
 
-    /// As a manifest writes it.
+    /// Its name in a manifest.
     pub fn name(self) -> &'static str {
         self.definition().name
     }
@@ -116,7 +116,7 @@ impl Right {
         self.definition().meaning
     }
 
-    /// How a manifest asks for it, in YAML.
+    /// An example of its form in a manifest, in YAML.
     pub fn form(self) -> &'static str {
         self.definition().form
     }
@@ -126,13 +126,13 @@ impl Right {
         Self::ALL.iter().copied().find(|right| right.name() == name)
     }
 
-    /// What a plugin is told that lacks it.
+    /// The error message for a plugin without it.
     pub fn denial(self, plugin: &str) -> String {
         let Definition { name, deed, .. } = self.definition();
         format!("denied: the plugin may not {deed} (`{name}`); grant the plugin `{plugin}` its rights")
     }
 
-    /// What is said of it in [`Permissions::lines`].
+    /// Its lines in [`Permissions::lines`].
     pub fn lines(self, of: &Permissions) -> Vec<String> {
         match self {
             Self::Llm => of.llm.iter().map(llm).collect(),

@@ -10,7 +10,7 @@ fn permissions(yaml: &str) -> Permissions {
     serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}: {error}"))
 }
 
-/// One with everything, in the order of [`Right::ALL`].
+/// Permissions with every right, in the order of [`Right::ALL`].
 const ALL: &str = r#"
 llm: {tasks: [compression], budget: 20000}
 history: true
@@ -27,7 +27,7 @@ secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: "https://api.example.o
 "#;
 
 #[test]
-fn everything_that_is_asked_for_is_told_in_a_sentence() {
+fn every_requested_permission_has_a_line() {
     assert_eq!(
         permissions(ALL).lines(),
         [
@@ -51,7 +51,7 @@ fn everything_that_is_asked_for_is_told_in_a_sentence() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_a_reason_that_names_it() {
+fn an_invalid_permission_is_refused_with_a_reason_that_names_it() {
     for (yaml, part) in [
         ("network: true", "network"),
         ("llm: 1", "true, false, or a section"),
@@ -89,16 +89,16 @@ fn what_is_wrong_is_refused_with_a_reason_that_names_it() {
 }
 
 #[test]
-fn a_secret_may_go_unencrypted_only_where_nobody_else_listens() {
+fn a_secret_may_be_unencrypted_only_in_the_users_own_network() {
     for audience in ["http://localhost:1/", "http://127.0.0.1/", "http://192.168.1.5:8123/", "http://[::1]/"] {
-        let asked = permissions(&format!("secrets: [{{name: a, env: A, audience: \"{audience}\"}}]"));
-        assert_eq!(asked.secrets.len(), 1, "{audience}");
+        let requested = permissions(&format!("secrets: [{{name: a, env: A, audience: \"{audience}\"}}]"));
+        assert_eq!(requested.secrets.len(), 1, "{audience}");
     }
 }
 
 #[test]
-fn an_ask_that_grew_is_asked_about_by_what_grew() {
-    for (asked, granted, more) in [
+fn a_wider_request_needs_consent_only_for_the_new_part() {
+    for (requested, granted, more) in [
         ("llm: true", "llm: true", "{}"),
         ("llm: true", "llm: {tasks: [a]}", "llm: true"),
         ("llm: {tasks: [a, b]}", "llm: {tasks: [a]}", "llm: {tasks: [b]}"),
@@ -125,7 +125,11 @@ fn an_ask_that_grew_is_asked_about_by_what_grew() {
             "secrets: [{name: k, env: OTHER, audience: \"https://example.org/\"}]",
         ),
     ] {
-        assert_eq!(permissions(asked).widening(&permissions(granted)), permissions(more), "{asked} beyond {granted}");
+        assert_eq!(
+            permissions(requested).widening(&permissions(granted)),
+            permissions(more),
+            "{requested} beyond {granted}"
+        );
     }
 }
 
@@ -219,20 +223,20 @@ fn anything() -> impl Strategy<Value = Permissions> {
 
 proptest! {
     #[test]
-    fn what_takes_effect_is_neither_more_than_asked_nor_more_than_granted(asked in anything(), granted in anything()) {
-        let effective = asked.within(&granted);
-        prop_assert!(at_most(&effective, &asked), "{effective:?}");
+    fn the_effect_is_neither_more_than_requested_nor_more_than_granted(requested in anything(), granted in anything()) {
+        let effective = requested.within(&granted);
+        prop_assert!(at_most(&effective, &requested), "{effective:?}");
         prop_assert!(at_most(&effective, &granted), "{effective:?}");
     }
 
     #[test]
-    fn what_was_granted_whole_takes_effect_whole(asked in anything(), granted in anything()) {
-        prop_assert!(at_most(&asked, &asked));
-        if at_most(&asked, &granted) {
-            prop_assert!(at_most(&asked, &asked.within(&granted)));
+    fn a_full_grant_takes_effect_in_full(requested in anything(), granted in anything()) {
+        prop_assert!(at_most(&requested, &requested));
+        if at_most(&requested, &granted) {
+            prop_assert!(at_most(&requested, &requested.within(&granted)));
         }
-        let more = granted.and(&asked);
-        prop_assert!(at_most(&asked, &more), "{more:?}");
+        let more = granted.and(&requested);
+        prop_assert!(at_most(&requested, &more), "{more:?}");
     }
 
     #[test]
@@ -243,9 +247,9 @@ proptest! {
     }
 
     #[test]
-    fn without_a_grant_nothing_takes_effect_and_all_is_asked_about(asked in anything()) {
-        prop_assert!(asked.within(&Permissions::default()).is_empty());
-        prop_assert_eq!(asked.widening(&Permissions::default()).is_empty(), asked.is_empty());
+    fn without_a_grant_nothing_takes_effect_and_everything_needs_consent(requested in anything()) {
+        prop_assert!(requested.within(&Permissions::default()).is_empty());
+        prop_assert_eq!(requested.widening(&Permissions::default()).is_empty(), requested.is_empty());
     }
 
     #[test]

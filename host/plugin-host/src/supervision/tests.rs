@@ -20,7 +20,7 @@ impl Reporter for Heard {
 }
 
 impl Heard {
-    /// What a user is shown.
+    /// The lines that the user sees.
     fn shown(&self) -> Vec<String> {
         let heard = self.0.lock().unwrap();
         heard.iter().filter(|(level, _)| *level >= Level::Warn).map(|(_, text)| text.clone()).collect()
@@ -54,7 +54,7 @@ impl Scene {
         Self { home, heard, halt, supervisor, asked: Cell::new(0) }
     }
 
-    /// A call that ends as the next of these says, then well.
+    /// A call that fails with the next of these causes, and then succeeds.
     async fn call(&self, policy: RetryPolicy, causes: &[Cause]) -> Result<u32, CallError> {
         let mut left = causes.iter();
         let next = Cell::new(0);
@@ -93,7 +93,7 @@ fn of(limit: Limit) -> Cause {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_asked_once_more_unless_its_time_was_up() {
+async fn a_read_is_retried_unless_its_time_was_up() {
     for (policy, cause, asked, well) in [
         (RetryPolicy::READ, trap(), 2, true),
         (RetryPolicy::ENGINE_READ, trap(), 2, true),
@@ -114,7 +114,7 @@ async fn a_read_is_asked_once_more_unless_its_time_was_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn three_failures_in_a_row_suspend_it_with_one_line_and_a_record() {
+async fn three_failures_in_a_row_suspend_a_plugin_with_one_line_and_a_record() {
     let scene = Scene::new(OnFailure::Fallback);
     for _ in 0..3 {
         assert_eq!(scene.heard.shown().len(), 0);
@@ -138,7 +138,7 @@ async fn three_failures_in_a_row_suspend_it_with_one_line_and_a_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_good_call_ends_the_row_and_so_does_an_error_that_it_answers() {
+async fn an_answer_ends_the_streak_also_if_it_is_an_error() {
     for between in [&[][..], &[fault()]] {
         let scene = Scene::new(OnFailure::Fallback);
         for _ in 0..4 {
@@ -151,7 +151,7 @@ async fn a_good_call_ends_the_row_and_so_does_an_error_that_it_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_the_user_stopped_neither_counts_nor_ends_the_row() {
+async fn a_stopped_call_neither_counts_nor_ends_the_streak() {
     let scene = Scene::new(OnFailure::Fallback);
     for _ in 0..3 {
         for cause in [trap(), Cause::Cancelled, Cause::Cancelled] {
@@ -162,7 +162,7 @@ async fn a_call_that_the_user_stopped_neither_counts_nor_ends_the_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_is_never_suspended_here_and_takes_no_tool_with_it() {
+async fn an_engine_is_never_suspended_here_and_has_its_own_counter() {
     let scene = Scene::new(OnFailure::Stop);
     for _ in 0..5 {
         scene.call(RetryPolicy::ENGINE_WRITE, &[trap()]).await.unwrap_err();
@@ -172,7 +172,7 @@ async fn an_engine_is_never_suspended_here_and_takes_no_tool_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_user_wants_comes_of_it() {
+async fn the_reaction_to_a_suspension_follows_the_users_setting() {
     for (policy, off, halts) in
         [(OnFailure::Fallback, false, false), (OnFailure::Disable, true, false), (OnFailure::Stop, false, true)]
     {

@@ -2,17 +2,17 @@
 
 use super::*;
 
-const OLD: Made = [1; 32];
-const NEW: Made = [2; 32];
+const OLD: Generation = [1; 32];
+const NEW: Generation = [2; 32];
 
 /// A session that selects `mine` and runs this generation of it.
-fn session(running: Option<Made>) -> State {
+fn session(running: Option<Generation>) -> State {
     let known = Known { running, seen: running, folder: None };
     State { known: HashMap::from([("mine".to_owned(), known)]), pending: BTreeMap::new() }
 }
 
-fn usable(made: Made) -> Sighting {
-    Sighting::Usable { folder: Some("/plugins/mine".into()), made }
+fn usable(generation: Generation) -> Sighting {
+    Sighting::Usable { folder: Some("/plugins/mine".into()), generation }
 }
 
 fn revoked() -> Sighting {
