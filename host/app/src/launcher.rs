@@ -1,7 +1,8 @@
 //! Starting sessions.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use hermes_agent::{Approvals, Begin, Choice, Host, HostSource, Problem, SessionHandle, SessionRules, Settings};
@@ -46,7 +47,13 @@ pub enum SessionChoice {
     },
 }
 
-/// Starts sessions that share a store, a provider and their plugins' code, watcher and connections.
+/// More models than the sessions of a process usually choose.
+const MOST_PROVIDERS: usize = 16;
+
+/// A model with the provider that serves it.
+type ChosenModel = (Arc<dyn Provider>, Model);
+
+/// Starts sessions that share a store, the connections to models, and their plugins' code, watcher and connections.
 pub struct Launcher {
     setup: Setup,
     choice: ModelChoice,
@@ -59,6 +66,8 @@ pub struct Launcher {
     sessions: Arc<dyn SessionStore>,
     plugins: PluginHost,
     provider: Arc<dyn Provider>,
+    /// The providers of models that sessions chose, by the chosen name.
+    chosen: Mutex<HashMap<String, ChosenModel>>,
     workspace: PathBuf,
     reporter: Arc<dyn Reporter>,
     /// Whether a session lasts long enough for plugins to change during it.
@@ -105,6 +114,7 @@ impl Launcher {
             sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
             provider,
+            chosen: Mutex::default(),
             reporter,
         })
     }
@@ -177,6 +187,24 @@ impl Launcher {
         })
     }
 
+    /// The provider of a chosen model. Sessions with the same model share its connections.
+    fn provider_of(&self, model: &str, wanted: &ModelChoice) -> Result<ChosenModel, Problem> {
+        let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = chosen.get(model) {
+            return Ok(known.clone());
+        }
+        let what = || "the model cannot be chosen".to_owned();
+        let route = self.setup.route(wanted);
+        let route = route.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
+        let provider = hermes_models::connect(&route, &self.setup.logins);
+        let provider = provider.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
+        if chosen.len() == MOST_PROVIDERS {
+            chosen.clear();
+        }
+        chosen.insert(model.to_owned(), (Arc::clone(&provider), route.model.clone()));
+        Ok((provider, route.model))
+    }
+
     /// Watches the plugins for changes while the session lasts.
     fn watch(&self, plugins: &mut Plugins) -> Result<(), String> {
         let folder = self.setup.home.plugins();
@@ -213,13 +241,7 @@ impl HostSource for Launcher {
         };
         let (provider, model) = match &choice.model {
             None => (Arc::clone(&self.provider), self.route.model.clone()),
-            Some(_) => {
-                let what = || "the model cannot be chosen".to_owned();
-                let route = self.setup.route(&wanted);
-                let route = route.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
-                let provider = hermes_models::connect(&route, &self.setup.logins);
-                (provider.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?, route.model)
-            }
+            Some(model) => self.provider_of(model, &wanted)?,
         };
         let host = match &choice.engine {
             None => self.host_of(&self.selection, provider, model),
@@ -231,5 +253,41 @@ impl HostSource for Launcher {
             }
         };
         host.map_err(|error| Problem::from(&error))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use hermes_runtime::Compiler;
+
+    use super::*;
+    use crate::{Home, Quiet};
+
+    #[test]
+    fn sessions_that_choose_the_same_model_share_its_provider() {
+        let home = tempfile::tempdir().unwrap();
+        let config = "model: {provider: custom, base_url: \"http://127.0.0.1:9/v1\", default: small}\n";
+        fs::write(home.path().join("config.yaml"), config).unwrap();
+        let setup = Setup::read(Home::at(home.path()), Compiler::InProcess).unwrap();
+        let launch = Launch {
+            choice: ModelChoice::default(),
+            workspace: home.path().to_owned(),
+            platform: "test".to_owned(),
+            one_shot: false,
+        };
+        let launcher = Launcher::new(setup, launch, Arc::new(Quiet)).unwrap();
+        let choose = |name: &str| {
+            let wanted = ModelChoice { model: Some(name.to_owned()), ..ModelChoice::default() };
+            launcher.provider_of(name, &wanted).unwrap()
+        };
+        let (first, model) = choose("large");
+        assert_eq!(model.name, "large");
+        assert!(Arc::ptr_eq(&first, &choose("large").0));
+        let (other, model) = choose("medium");
+        assert_eq!(model.name, "medium");
+        assert!(!Arc::ptr_eq(&first, &other));
     }
 }

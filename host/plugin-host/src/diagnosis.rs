@@ -167,7 +167,7 @@ mod tests {
             PluginsError::Component { folder: "/p".into(), found: 2 },
             PluginsError::OtherMachine { name: name(), targets: vec!["other".into()] },
             PluginsError::Claims { name: name(), claims: vec!["hooks".into()] },
-            PluginsError::Configuration { name: name(), misfits: vec!["`a` is no number".into()] },
+            PluginsError::Configuration { name: name(), misfits: vec!["`a` is not a number".into()] },
             PluginsError::Read { path: "/p".into(), source: cause() },
             PluginsError::Manifest { path: "/p".into(), source: manifest("name: [") },
             PluginsError::Manifest { path: "/p".into(), source: manifest("name: mine\nversion: 1.0.0\napi: ^9\n") },

@@ -86,8 +86,8 @@ mod tests {
             fallback_for_toolsets: Vec::new(),
             extra: Vec::new(),
         };
-        let (skills, told) = skills(vec![skill("one"), skill("two")]);
+        let (skills, notice) = skills(vec![skill("one"), skill("two")]);
         assert!(skills.iter().all(|skill| skill.description.len() == DESCRIPTION), "{skills:?}");
-        assert_eq!(told, None);
+        assert_eq!(notice, None);
     }
 }

@@ -82,7 +82,7 @@ pub enum LockError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         why: String,
     },
     /// A newer version wrote the file.

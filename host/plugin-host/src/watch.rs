@@ -84,7 +84,7 @@ struct State {
     pending: BTreeMap<String, ChangeKind>,
 }
 
-/// What is known of a plugin that the session selects.
+/// The state of a plugin that the session selects.
 #[derive(Clone, Default)]
 struct Known {
     /// The running generation; none if the plugin does not run.
@@ -110,7 +110,7 @@ impl Watch {
         // The system reports changes under canonical paths.
         let folder = source.folder.canonicalize().map_err(|error| unwatched(error.to_string()))?;
         let home = folder.parent().map(std::path::Path::to_owned);
-        let home = home.ok_or_else(|| unwatched("it is no folder of a home".into()))?;
+        let home = home.ok_or_else(|| unwatched("it has no parent folder".into()))?;
         let shared = Arc::new(Shared {
             source,
             noticed: AtomicU64::new(0),
@@ -169,7 +169,7 @@ impl Subscription {
         let shared = &self.watch.shared;
         let noticed = shared.noticed.load(Ordering::Acquire);
         let mut handled = shared.handled.subscribe();
-        // A later call collects what is not ready in time.
+        // A later call collects changes that are not ready in time.
         let _ = tokio::time::timeout(patience, handled.wait_for(|handled| *handled >= noticed)).await;
         self.subscriber.collect()
     }
@@ -198,7 +198,7 @@ impl Subscriber {
     }
 }
 
-/// Reading a file is no change.
+/// Whether an event is a change: reading a file is not.
 fn matters(kind: &EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

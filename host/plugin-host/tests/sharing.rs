@@ -204,7 +204,7 @@ async fn twenty_sessions_have_one_file_watcher_and_all_learn_of_a_change() {
     for session in &mut sessions {
         renew_until(session, |plugins, _| versions(plugins)["mine"] == "2.0.0").await;
     }
-    // A session that begins now starts with the change and is told nothing.
+    // A session that begins now starts with the new version, so it gets no notice.
     let mut late = process.watched(&own);
     assert_eq!(versions(&late)["mine"], "2.0.0");
     assert!(late.renew(Duration::from_millis(500)).await.is_empty());

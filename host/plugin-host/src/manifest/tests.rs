@@ -90,7 +90,7 @@ fn the_published_schema_is_that_of_the_table() {
     let written = std::fs::read_to_string(&file).unwrap_or_default();
     assert_eq!(
         written, wanted,
-        "write it anew: HERMES_WRITE_SCHEMA=1 cargo test -p hermes-plugin-host published_schema"
+        "write it again: HERMES_WRITE_SCHEMA=1 cargo test -p hermes-plugin-host published_schema"
     );
 }
 
@@ -163,7 +163,7 @@ fn texts_that_expand_too_far_are_refused() {
 
 /// Each definition refers twice to the next one: thirty definitions in two kilobytes once led to a billion steps.
 #[test]
-fn a_schema_whose_references_multiply_is_refused() {
+fn a_schema_with_too_many_references_is_refused() {
     let config = |steps: usize| {
         let step =
             |at: usize| format!("a{at}: {{allOf: [{{$ref: \"#/$defs/a{0}\"}}, {{$ref: \"#/$defs/a{0}\"}}]}}", at + 1);
