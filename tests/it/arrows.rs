@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-test-data",
             "hermes-lab",
             "hermes-plugin-host",
+            "hermes-testkit",
             "hermes-runtime",
             "hermes-bindings",
             "hermes-capabilities",
@@ -70,6 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-agent",
             "hermes-plugin-host",
             "hermes-store",
+            "hermes-testkit",
             "hermes-runtime",
             "hermes-conversation",
         ],
@@ -125,8 +127,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-diagnostic",
         ],
     ),
-    // Stores for tests and the rules of the port.
-    ("hermes-testkit", &["hermes-session-store", "hermes-conversation"]),
+    // Stores and histories for tests, and the rules of the port.
+    ("hermes-testkit", &["hermes-session-store", "hermes-runtime", "hermes-conversation"]),
     ("hermes-session-store", &["hermes-conversation", "hermes-diagnostic"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),

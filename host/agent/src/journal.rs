@@ -134,32 +134,15 @@ impl History for Reader {
     }
 
     fn headers_after(&self, after: Option<MessageId>) -> Vec<Header> {
-        let conversation = self.conversation();
-        let start = after.map_or(0, |after| conversation.headers().partition_point(|header| header.id <= after));
-        conversation.headers()[start..].to_vec()
+        self.conversation().headers_after(after).to_vec()
     }
 
     fn headers(&self, range: MessageRange) -> Vec<Header> {
-        let conversation = self.conversation();
-        conversation.headers()[conversation.span(range)].to_vec()
+        self.conversation().headers_in(range).to_vec()
     }
 
     fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
-        let conversation = self.conversation();
-        let span = conversation.span(range);
-        let mut left = bytes;
-        let mut messages = Vec::new();
-        for at in span {
-            let (message, header) = (&conversation.messages()[at], &conversation.headers()[at]);
-            let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
-            let size = message.content.len() + arguments + message.reasoning.as_ref().map_or(0, String::len);
-            if size > left && !messages.is_empty() {
-                return (messages, Some(message.id));
-            }
-            left = left.saturating_sub(size);
-            messages.push((message.clone(), header.tokens));
-        }
-        (messages, None)
+        self.conversation().read(range, bytes)
     }
 
     async fn summary(&self, key: &str) -> Result<Option<String>, Fault> {

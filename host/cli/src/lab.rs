@@ -124,7 +124,7 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     }
     let temper =
         if arguments.no_model { FaultMode::None } else { FaultMode::parse(&arguments.summariser).unwrap_or_default() };
-    let stand_in = StandIn::new(terms, temper);
+    let stand_in = StandIn::new(terms.bytes_per_token, temper);
     let mut recordings = Vec::new();
     for file in &arguments.files {
         recordings.extend(Recording::read(file).map_err(given)?);

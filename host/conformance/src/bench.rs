@@ -11,7 +11,7 @@ use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, O
 use hermes_runtime::services::{NoSession, SystemRandom};
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
 
-use crate::conversation::{SESSION, TestHistory, short};
+use crate::conversation::{SESSION, TestHistory, history, short};
 use crate::error::ConformanceError;
 use crate::fixtures::{FixedClock, Folders, ScriptedModel, Storage, model};
 use crate::report::Calls;
@@ -85,7 +85,7 @@ impl<'a> TestBench<'a> {
             start: Start::Fresh,
             rights: Rights::Granted,
             storage: Storage::empty(),
-            history: Arc::new(TestHistory::of(short())),
+            history: history(short()),
             limits: Limits::standard(),
         }
     }

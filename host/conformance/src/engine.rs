@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::arguments::UNICODE;
 use crate::bench::{CallFailure, Session, Setup, TestBench, ignore_errors};
-use crate::conversation::{START_MS, TestHistory, generated};
+use crate::conversation::{START_MS, generated, history};
 use crate::error::ConformanceError;
 use crate::fixtures::{WINDOW, model};
 use crate::lifecycle::difference;
@@ -24,7 +24,7 @@ const MOMENTS: [Moment; 6] =
 const BUDGET: u32 = 1_000;
 
 pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
-    let setup = Setup { history: std::sync::Arc::new(TestHistory::of(generated(1, 8))), ..bench.setup() };
+    let setup = Setup { history: history(generated(1, 8)), ..bench.setup() };
     let session = bench.open(&setup)?;
     let fix =
         "an empty conversation, an empty window and a full one are all asked about; subtract with `saturating_sub`";
@@ -51,7 +51,7 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
 
 pub(crate) async fn exercise(session: &Session<'_>, setup: &Setup, assists: bool) -> Result<(), CallFailure> {
     let instance = &session.instance;
-    let conversation = setup.history.conversation();
+    let conversation = setup.history.copy();
     let request = full(&conversation, &View::default());
     ignore_errors(session.call("assess", instance.assess(&request.pressure)).await)?;
     ignore_errors(session.call("prepare", instance.prepare(&request)).await)?;
@@ -99,7 +99,7 @@ pub(crate) fn request(conversation: &Conversation, view: &View, pressure: Pressu
 }
 
 async fn assesses(bench: &TestBench<'_>, session: &Session<'_>) -> Result<Verdict, ConformanceError> {
-    let nothing = Setup { history: Default::default(), ..bench.setup() };
+    let nothing = Setup { history: history(Conversation::default()), ..bench.setup() };
     let empty = bench.open(&nothing)?;
     let mut calls = 0;
     for session in [&empty, session] {
@@ -155,7 +155,7 @@ async fn other_model(session: &Session<'_>) -> Verdict {
 }
 
 async fn prepares(session: &Session<'_>, setup: &Setup) -> Verdict {
-    let request = full(&setup.history.conversation(), &View::default());
+    let request = full(&setup.history.copy(), &View::default());
     for step in 0..STEPS {
         match session.call("prepare", session.instance.prepare(&request)).await {
             Ok(Progress::Done) => return Ok(format!("{} steps", step + 1)),
@@ -178,7 +178,7 @@ async fn settled(session: &Session<'_>) -> Verdict {
 }
 
 async fn proposes(session: &Session<'_>, setup: &Setup) -> Verdict {
-    let request = full(&setup.history.conversation(), &View::default());
+    let request = full(&setup.history.copy(), &View::default());
     // An error is allowed here: there is no model to prepare with.
     ignore_errors(session.call("prepare", session.instance.prepare(&request)).await).map_err(Fail::from)?;
     let plan = session.call("propose", session.instance.propose(&request)).await.map_err(Fail::from)?;
@@ -186,7 +186,7 @@ async fn proposes(session: &Session<'_>, setup: &Setup) -> Verdict {
 }
 
 async fn quotes(session: &Session<'_>, setup: &Setup) -> Verdict {
-    let conversation = setup.history.conversation();
+    let conversation = setup.history.copy();
     let question = conversation.messages().iter().find(|message| message.role == Role::User);
     let question = question.map_or_else(String::new, |message| message.content.clone());
     let call = CalledTool { id: "call-9".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };

@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::sql::Database;
 use hermes_conversation::{Model, Usage, tokens};
-use hermes_lab::{FaultMode, StandIn, Terms};
+use hermes_lab::Terms;
 use hermes_plugin_host::services::{Clock, Finish, ModelReply, ModelRequest, Models};
 use hermes_plugin_host::{Fault, FaultKind};
+use hermes_testkit::{FaultMode, StandIn};
 
 use crate::conversation::START_MS;
 use crate::error::ConformanceError;
@@ -40,7 +41,8 @@ impl Models for ScriptedModel {
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
         let model = self.resolve(&request.task)?;
         let source = request.messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
-        let written = StandIn::new(Terms::STANDARD, FaultMode::Sound).write_within(&source, request.max_tokens);
+        let written =
+            StandIn::new(Terms::STANDARD.bytes_per_token, FaultMode::Sound).write_within(&source, request.max_tokens);
         let text = written.text.unwrap_or_default();
         let usage = Usage { input: tokens::of_text(&source), output: tokens::of_text(&text), ..Usage::default() };
         Ok(ModelReply { text, finish: Finish::Stop, model: model.name, usage })

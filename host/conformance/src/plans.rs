@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hermes_conversation::{Refusal, Summary, View, plan};
+use hermes_conversation::{Conversation, Refusal, Summary, View, plan};
 use hermes_lab::verify::{self, Trial};
 use hermes_plugin_host::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;
 
 use crate::bench::{CallFailure, Session, Setup, TestBench};
-use crate::conversation::{TestHistory, script};
+use crate::conversation::{TestHistory, history, script};
 use crate::engine::{STEPS, pressure, request};
 use crate::error::ConformanceError;
 use crate::exam::Settings;
@@ -74,7 +74,7 @@ async fn check_conversation(
     seed: u64,
     counts: &mut Counts,
 ) -> Result<Result<(), String>, ConformanceError> {
-    let history = Arc::new(TestHistory::default());
+    let history = history(Conversation::default());
     let rights = if seed.is_multiple_of(2) { Rights::Granted } else { Rights::NoModel };
     let setup = Setup { rights, history: Arc::clone(&history), ..bench.setup() };
     let session = bench.open(&setup)?;
@@ -112,7 +112,7 @@ struct GrowingConversation<'s> {
 
 impl GrowingConversation<'_> {
     async fn request(&mut self, counts: &mut Counts) -> Result<(), String> {
-        let conversation = self.history.conversation();
+        let conversation = self.history.copy();
         let tokens = conversation.view_tokens(&self.view);
         let limit = self.window / 10 * 8;
         let is_full = tokens > limit;
@@ -167,7 +167,7 @@ impl GrowingConversation<'_> {
         for summary in view.summaries() {
             self.summaries.entry(summary.key.clone()).or_insert_with(|| summary.clone());
         }
-        self.history.add_summaries(&view);
+        self.history.keep_summaries(&view);
         self.view = view;
     }
 }

@@ -75,6 +75,35 @@ impl Conversation {
         start..end.max(start)
     }
 
+    /// The headers of the messages after the given one, or of all messages.
+    pub fn headers_after(&self, after: Option<MessageId>) -> &[Header] {
+        let start = after.map_or(0, |after| self.headers.partition_point(|header| header.id <= after));
+        &self.headers[start..]
+    }
+
+    /// The headers of a range.
+    pub fn headers_in(&self, range: MessageRange) -> &[Header] {
+        &self.headers[self.span(range)]
+    }
+
+    /// Copies messages of a range with their token counts: about `bytes` bytes of text, but at least one message. The
+    /// second value is the first message that was left out.
+    pub fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
+        let span = self.span(range);
+        let mut left = bytes;
+        let mut read = Vec::new();
+        for (message, header) in self.messages[span.clone()].iter().zip(&self.headers[span]) {
+            let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+            let size = message.content.len() + arguments + message.reasoning.as_ref().map_or(0, String::len);
+            if size > left && !read.is_empty() {
+                return (read, Some(message.id));
+            }
+            left = left.saturating_sub(size);
+            read.push((message.clone(), header.tokens));
+        }
+        (read, None)
+    }
+
     /// The messages that follow a view's items.
     pub fn after(&self, view: &View) -> std::ops::Range<usize> {
         let start = view.through.map_or(0, |id| self.messages.partition_point(|message| message.id <= id));
@@ -128,5 +157,36 @@ impl Conversation {
             Item::Excerpt(excerpt) => self.get(excerpt.id).map_or(0, |message| tokens::of_excerpt(message, excerpt)),
             Item::Summary(summary) => tokens::of_summary(summary),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Draft;
+
+    #[test]
+    fn messages_are_read_until_the_bytes_are_used_up_but_at_least_one() {
+        let texts = ["one", "two two", "three"];
+        let messages = texts.iter().zip(2..).map(|(text, id)| Draft::user(*text, 1).numbered(MessageId(id)));
+        let conversation = Conversation::new(messages);
+        let read = |first, last, bytes| {
+            let (read, left) = conversation.read(MessageRange::new(MessageId(first), MessageId(last)), bytes);
+            (read.iter().map(|(message, _)| message.id.0).collect::<Vec<_>>(), left.map(|id| id.0))
+        };
+        assert_eq!(read(1, 9, 100), (vec![2, 3, 4], None));
+        assert_eq!(read(2, 4, 10), (vec![2, 3], Some(4)));
+        assert_eq!(read(3, 4, 0), (vec![3], Some(4)));
+        assert_eq!(read(7, 9, 100), (vec![], None));
+    }
+
+    #[test]
+    fn headers_are_those_of_a_range_or_those_after_a_message() {
+        let messages = (1..4).map(|id| Draft::user("x", 1).numbered(MessageId(id)));
+        let conversation = Conversation::new(messages);
+        let ids = |headers: &[Header]| headers.iter().map(|header| header.id.0).collect::<Vec<_>>();
+        assert_eq!(ids(conversation.headers_after(None)), [1, 2, 3]);
+        assert_eq!(ids(conversation.headers_after(Some(MessageId(2)))), [3]);
+        assert_eq!(ids(conversation.headers_in(MessageRange::new(MessageId(2), MessageId(9)))), [2, 3]);
     }
 }

@@ -30,7 +30,7 @@ use crate::context::{self, Block, Context, Publication};
 use crate::figures::Effort;
 use crate::needles;
 use crate::replay::{Answer, Column, Due, Remains};
-use crate::summariser::StandIn;
+use hermes_testkit::StandIn;
 
 /// How many notices to the user a report repeats.
 const NOTICES: usize = 5;

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::{Block, Context, Publication};
 use crate::replay::{Answer, Column, Due, Remains};
-use crate::summariser::{StandIn, Written};
 use crate::{LabError, Terms};
+use hermes_testkit::{StandIn, Written};
 
 /// The most bytes of a line that a command may answer.
 const LONGEST: u64 = 256 * 1024 * 1024;

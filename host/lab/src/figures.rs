@@ -9,8 +9,8 @@ use crate::cache::{Cache, Chain};
 use crate::context::{Block, Context};
 use crate::faults::{References, Visible};
 use crate::needles::Recovered;
-use crate::summariser::Written;
 use crate::{Prices, Terms};
+use hermes_testkit::Written;
 
 /// The results of a column. Tokens and costs are serialized as whole tokens; a cost is in tokens at the price of a fresh one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

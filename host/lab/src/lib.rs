@@ -22,7 +22,6 @@ pub mod prices;
 pub mod replay;
 pub mod report;
 pub mod session;
-pub mod summariser;
 pub mod terms;
 pub mod verify;
 
@@ -30,9 +29,9 @@ pub use context::{Block, Context, Publication};
 pub use engine::{Contestant, Engine};
 pub use error::LabError;
 pub use figures::Figures;
+pub use hermes_testkit::{FaultMode, StandIn};
 pub use prices::Prices;
 pub use replay::{Column, ColumnError, Due};
 pub use report::Report;
 pub use session::Recording;
-pub use summariser::{FaultMode, StandIn};
 pub use terms::Terms;

@@ -207,7 +207,7 @@ fn setting<'a>(
     Setting {
         plugins,
         terms: Terms::STANDARD,
-        stand_in: StandIn::new(Terms::STANDARD, FaultMode::Sound),
+        stand_in: StandIn::new(Terms::STANDARD.bytes_per_token, FaultMode::Sound),
         home: scratch,
         storage: storage.clone(),
         session,

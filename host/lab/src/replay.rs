@@ -8,8 +8,8 @@ use crate::figures::{self, Effort, Figures, Point, Tally};
 use crate::needles::Recovered;
 use crate::report::Timing;
 use crate::session::is_reply;
-use crate::summariser::Written;
 use crate::{Context, Recording, Terms};
+use hermes_testkit::Written;
 
 /// A request to answer.
 #[derive(Debug, Clone, Copy)]

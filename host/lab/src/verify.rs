@@ -203,7 +203,7 @@ impl<'a> Play<'a> {
             runtime,
             storage: Storage::Memory(Arc::default()),
             terms,
-            stand_in: StandIn::new(terms, mode),
+            stand_in: StandIn::new(terms.bytes_per_token, mode),
             bench: None,
             judge: Judge::default(),
             session: 1,
@@ -281,7 +281,6 @@ impl<'a> Play<'a> {
             Event::Model(window) => {
                 proof.count("switches of the model", 1);
                 self.terms = terms(*window);
-                self.stand_in = self.stand_in.on(self.terms);
                 self.restart(true)?;
             }
             Event::SwitchEngine if self.trial.other.is_some() => {

@@ -139,7 +139,7 @@ impl CheckedEngine {
             name: name.to_owned(),
             plugins,
             terms,
-            stand_in: StandIn::new(terms, mode),
+            stand_in: StandIn::new(terms.bytes_per_token, mode),
             home,
             session: "long".to_owned(),
             recall: false,

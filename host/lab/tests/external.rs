@@ -34,7 +34,7 @@ fn recording() -> Recording {
 /// Runs a shell script as a column, with this timeout for each answer.
 fn run(script: &str, timeout: Duration) -> Outcome {
     let command = format!("sh -c {}", shlex::try_quote(script).unwrap());
-    let stand_in = StandIn::new(Terms::STANDARD, FaultMode::Sound);
+    let stand_in = StandIn::new(Terms::STANDARD.bytes_per_token, FaultMode::Sound);
     let mut column = External::start("script", &command, "session", Terms::STANDARD, stand_in, timeout).unwrap();
     replay::replay(&recording(), &mut column, &Terms::STANDARD)
 }
@@ -139,7 +139,7 @@ fn a_failing_command_ends_its_column_quickly_with_a_reason() {
 
 #[test]
 fn an_invalid_command_line_is_an_error_before_the_start() {
-    let stand_in = StandIn::new(Terms::STANDARD, FaultMode::Sound);
+    let stand_in = StandIn::new(Terms::STANDARD.bytes_per_token, FaultMode::Sound);
     let start = |command| External::start("x", command, "s", Terms::STANDARD, stand_in, TIMEOUT);
     assert!(matches!(start("  "), Err(LabError::Command { .. })));
     assert!(matches!(start("python 'open"), Err(LabError::Command { .. })));

@@ -2,47 +2,29 @@
 //! plugins` builds.
 #![allow(clippy::unwrap_used)]
 
+mod doubles;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
+use doubles::SearchOnly;
 use hermes_capabilities::sql::Database;
-use hermes_conversation::{Header, Message, MessageId, MessageRange};
-use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Matching};
-use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
+use hermes_conversation::MessageId;
+use hermes_runtime::services::{HistoryHit, HistoryQuery, Matching};
+use hermes_runtime::{CallError, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 use serde_json::{Value, json};
 
 /// How long the search for `hang` takes: twice as long as the call's limit.
 const HANG: Duration = Duration::from_secs(6);
 
 /// Finds one message, and repeats the query in its excerpt.
-struct Finder;
-
-#[async_trait]
-impl History for Finder {
-    fn whole(&self) -> Option<MessageRange> {
-        None
+async fn find(query: HistoryQuery) -> Vec<HistoryHit> {
+    if query.text == "hang" {
+        tokio::time::sleep(HANG).await;
     }
-    fn headers_after(&self, _: Option<MessageId>) -> Vec<Header> {
-        Vec::new()
-    }
-    fn headers(&self, _: MessageRange) -> Vec<Header> {
-        Vec::new()
-    }
-    fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
-        (Vec::new(), None)
-    }
-    async fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
-        Ok(None)
-    }
-    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        if query.text == "hang" {
-            tokio::time::sleep(HANG).await;
-        }
-        let excerpt = format!("{:?} {} {}", query.matching, query.text, query.limit);
-        Ok(vec![HistoryHit { id: MessageId(7), session: "s".into(), excerpt, score: 0.5 }])
-    }
+    let excerpt = format!("{:?} {} {}", query.matching, query.text, query.limit);
+    vec![HistoryHit { id: MessageId(7), session: "s".into(), excerpt, score: 0.5 }]
 }
 
 fn recipe(code: &Path, database: Option<Arc<Database>>) -> Arc<Recipe> {
@@ -56,7 +38,7 @@ fn recipe_with_time(code: &Path, database: Option<Arc<Database>>, tool_time: Dur
         .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins`", staged.display()));
     let tool_time = u64::try_from(tool_time.as_millis()).unwrap();
     let limits = Limits::of(Tier::Session).with(&LimitSet::default().and(Limit::ToolTime, tool_time));
-    let services = Services { history: Arc::new(Finder), may_read: true, database, ..Services::nothing() };
+    let services = Services { history: Arc::new(SearchOnly(find)), may_read: true, database, ..Services::nothing() };
     let loaded = Runtime::new(code.to_owned()).load(&component).unwrap();
     Arc::new(Recipe { services, ..Recipe::alone("clerk", loaded, limits) })
 }

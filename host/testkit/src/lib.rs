@@ -1,11 +1,17 @@
-//! What tests of several crates share.
+//! What the tests of several crates share, and the checks that the program runs for plugin authors: `hermes lab` and
+//! `hermes plugins test`.
 //!
 //! [`MemoryStore`] is a session store without a file, for tests that need a store but not its disk.
 //! [`session_store_rules!`] generates the conformance suite of the port: one test per rule, for any adapter.
+//! [`MemoryHistory`] is a conversation as plugins read it, and [`StandIn`] writes summaries in place of a model.
 
 #![forbid(unsafe_code)]
 
+mod history;
 mod memory;
 pub mod rules;
+mod summariser;
 
+pub use history::{MemoryHistory, Search, SharedConversation, WordSearch};
 pub use memory::MemoryStore;
+pub use summariser::{FaultMode, LATENCY_MS, StandIn, Written};

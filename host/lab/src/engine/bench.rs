@@ -15,11 +15,11 @@ use hermes_plugin_host::{
 };
 
 use super::gate::Gate;
-use super::log::{LabDesk, Log};
+use super::log::{IndexedSearch, LabDesk, Log};
 use super::models::StandInModels;
 use super::watch::Watched;
 use crate::Terms;
-use crate::summariser::{StandIn, Written};
+use hermes_testkit::{StandIn, Written};
 
 /// Longer than any run: no result may depend on the speed of the machine.
 const PATIENCE: Duration = Duration::from_secs(3_600);
@@ -84,7 +84,7 @@ impl Bench {
         gate.step(now_ms);
         let written = Arc::new(Mutex::new(Vec::new()));
         let notices = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::new(Log::new(home.to_owned(), conversation));
+        let log = Arc::new(Log::new(conversation, IndexedSearch::new(home.to_owned())));
         let models =
             StandInModels { stand_in, window: terms.window, gate: Arc::clone(&gate), written: Arc::clone(&written) };
         let parent = if let Start::Continued(parent) = &start { Some(parent.clone()) } else { None };

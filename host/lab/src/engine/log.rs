@@ -2,94 +2,39 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
 
 use async_trait::async_trait;
 use hermes_agent::AgentError;
 use hermes_agent::compaction::CompactionTarget;
-use hermes_conversation::{Conversation, Header, Message, MessageId, MessageRange, Summary, View};
-use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery};
+use hermes_conversation::{Conversation, Summary, View};
+use hermes_plugin_host::services::{HistoryHit, HistoryQuery};
 use hermes_plugin_host::{CacheState, Fault, FaultKind};
+use hermes_testkit::{MemoryHistory, Search, SharedConversation};
 
 use super::finder::Finder;
 use crate::Prices;
 
-/// The parts of a conversation that plugins and compaction share.
-pub(crate) struct Log {
-    conversation: Arc<RwLock<Conversation>>,
-    /// The summaries of every view so far, by key.
-    summaries: RwLock<HashMap<String, String>>,
+/// The conversation that plugins and compaction share.
+pub(crate) type Log = MemoryHistory<IndexedSearch>;
+
+/// The host's search, over an index that is created at the first search.
+pub(crate) struct IndexedSearch {
     finder: Arc<Mutex<Option<Finder>>>,
     home: PathBuf,
 }
 
-impl Log {
-    /// `home` is the folder for the search index, which is created at the first search.
-    pub(super) fn new(home: PathBuf, conversation: Conversation) -> Self {
-        Self {
-            conversation: Arc::new(RwLock::new(conversation)),
-            summaries: RwLock::default(),
-            finder: Arc::default(),
-            home,
-        }
-    }
-
-    pub(crate) fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
-        self.conversation.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn change(&self) -> RwLockWriteGuard<'_, Conversation> {
-        self.conversation.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keep(&self, view: &View) {
-        let mut summaries = self.summaries.write().unwrap_or_else(PoisonError::into_inner);
-        for summary in view.summaries() {
-            summaries.entry(summary.key.clone()).or_insert_with(|| summary.content.clone());
-        }
+impl IndexedSearch {
+    /// `home` is the folder for the index.
+    pub(super) fn new(home: PathBuf) -> Self {
+        Self { finder: Arc::default(), home }
     }
 }
 
 #[async_trait]
-impl History for Log {
-    fn whole(&self) -> Option<MessageRange> {
-        self.conversation().whole()
-    }
-
-    fn headers_after(&self, after: Option<MessageId>) -> Vec<Header> {
-        let conversation = self.conversation();
-        let start = after.map_or(0, |id| conversation.headers().partition_point(|header| header.id <= id));
-        conversation.headers()[start..].to_vec()
-    }
-
-    fn headers(&self, range: MessageRange) -> Vec<Header> {
-        let conversation = self.conversation();
-        conversation.headers()[conversation.span(range)].to_vec()
-    }
-
-    fn read(&self, range: MessageRange, bytes: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
-        let conversation = self.conversation();
-        let span = conversation.span(range);
-        let mut read = Vec::new();
-        let mut taken = 0;
-        for (message, header) in conversation.messages()[span.clone()].iter().zip(&conversation.headers()[span]) {
-            let reasoning = message.reasoning.as_ref().map_or(0, String::len);
-            let calls: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
-            taken += message.content.len() + reasoning + calls;
-            if taken > bytes && !read.is_empty() {
-                return (read, Some(message.id));
-            }
-            read.push((message.clone(), header.tokens));
-        }
-        (read, None)
-    }
-
-    async fn summary(&self, key: &str) -> Result<Option<String>, Fault> {
-        Ok(self.summaries.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned())
-    }
-
-    async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        let (conversation, finder) = (Arc::clone(&self.conversation), Arc::clone(&self.finder));
+impl Search for IndexedSearch {
+    async fn search(&self, conversation: &SharedConversation, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
+        let (conversation, finder) = (Arc::clone(conversation), Arc::clone(&self.finder));
         let (home, query) = (self.home.clone(), query.clone());
         // The search blocks its thread.
         let found = tokio::task::spawn_blocking(move || {
@@ -123,7 +68,7 @@ pub(crate) struct LabDesk {
 impl LabDesk {
     /// Records a view, with its summaries.
     pub(super) fn remember(&mut self, view: View) {
-        self.log.keep(&view);
+        self.log.keep_summaries(&view);
         for summary in view.summaries() {
             self.summaries.entry(summary.key.clone()).or_insert_with(|| summary.clone());
         }

@@ -8,7 +8,7 @@ use hermes_plugin_host::services::{Finish, ModelReply, ModelRequest, Models};
 use hermes_plugin_host::{Fault, FaultKind};
 
 use super::gate::Gate;
-use crate::summariser::{StandIn, Written};
+use hermes_testkit::{StandIn, Written};
 
 /// The time after which the host gives up on a summary, in milliseconds.
 const TIMEOUT_MS: u64 = 120_000;

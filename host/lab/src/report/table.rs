@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{ColumnReport, Compared, Report};
 use crate::figures::Figures;
 use crate::session::Format;
-use crate::summariser::{FaultMode, LATENCY_MS};
+use hermes_testkit::{FaultMode, LATENCY_MS};
 
 /// A row of the table: its name, and its value for a column.
 type Row = (&'static str, fn(&Figures) -> String);

@@ -4,21 +4,22 @@
 mod answers;
 mod bytes;
 mod deeds;
+#[path = "../doubles/mod.rs"]
+mod doubles;
 mod starts;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use hermes_conversation::{Header, Message, MessageId, MessageRange};
-use hermes_runtime::services::{History, HistoryHit, HistoryQuery, Level, Reporter};
-use hermes_runtime::{CallError, Fault, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
+use doubles::SearchOnly;
+use hermes_runtime::services::{HistoryHit, HistoryQuery, Level, Reporter};
+use hermes_runtime::{CallError, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
 
 /// No call may take longer, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The services of a plugin in these tests: an empty conversation, no model, and a log that the tests read.
+/// The log of a plugin, which the tests read.
 #[derive(Default)]
 struct TestServices {
     log_lines: Mutex<Vec<(Level, String)>>,
@@ -31,28 +32,10 @@ impl Reporter for TestServices {
     fn progress(&self, _: &str) {}
 }
 
-#[async_trait]
-impl History for TestServices {
-    fn whole(&self) -> Option<MessageRange> {
-        None
-    }
-    fn headers_after(&self, _: Option<MessageId>) -> Vec<Header> {
-        Vec::new()
-    }
-    fn headers(&self, _: MessageRange) -> Vec<Header> {
-        Vec::new()
-    }
-    fn read(&self, _: MessageRange, _: usize) -> (Vec<(Message, u32)>, Option<MessageId>) {
-        (Vec::new(), None)
-    }
-    async fn summary(&self, _: &str) -> Result<Option<String>, Fault> {
-        Ok(None)
-    }
-    /// A slow search.
-    async fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
-        std::thread::sleep(Duration::from_millis(600));
-        Ok(Vec::new())
-    }
+/// A slow search.
+async fn search(_: HistoryQuery) -> Vec<HistoryHit> {
+    std::thread::sleep(Duration::from_millis(600));
+    Vec::new()
 }
 
 /// Limits low enough for quick tests.
@@ -82,8 +65,8 @@ impl Fixture {
         let services = Arc::new(TestServices::default());
         let limits = Limits::of(tier).with(set);
         let loaded = runtime().load(component).unwrap_or_else(|error| panic!("{error}"));
-        let all =
-            Services { reporter: services.clone(), history: services.clone(), may_read: true, ..Services::nothing() };
+        let history = Arc::new(SearchOnly(search));
+        let all = Services { reporter: services.clone(), history, may_read: true, ..Services::nothing() };
         let recipe = Arc::new(Recipe { services: all, ..Recipe::alone("beast", loaded, limits) });
         Self { services, recipe }
     }

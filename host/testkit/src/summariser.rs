@@ -5,8 +5,6 @@
 
 use serde::Serialize;
 
-use crate::Terms;
-
 /// The simulated time of a summary, in milliseconds.
 pub const LATENCY_MS: u64 = 30_000;
 const SHARE: f64 = 0.2;
@@ -61,20 +59,14 @@ pub struct Written {
 /// Writes summaries by rule.
 #[derive(Debug, Clone, Copy)]
 pub struct StandIn {
-    terms: Terms,
+    bytes_per_token: f64,
     mode: FaultMode,
 }
 
 impl StandIn {
-    /// A stand-in with this fault.
-    pub fn new(terms: Terms, mode: FaultMode) -> Self {
-        Self { terms, mode }
-    }
-
-    /// The same stand-in with other terms.
-    #[must_use]
-    pub fn on(self, terms: Terms) -> Self {
-        Self { terms, ..self }
+    /// A stand-in with this fault, which counts so many bytes as a token.
+    pub fn new(bytes_per_token: f64, mode: FaultMode) -> Self {
+        Self { bytes_per_token, mode }
     }
 
     /// Whether there is a summariser.
@@ -90,7 +82,7 @@ impl StandIn {
     /// Summarises a source in at most this many tokens.
     pub fn write_within(&self, source: &str, most: Option<u32>) -> Written {
         let most = most.map_or(MOST, f64::from);
-        let input = self.terms.tokens(source.len() as u64);
+        let input = self.tokens(source.len());
         let (text, took_ms) = match self.mode {
             FaultMode::Sound => (Some(self.extract(source, most)), LATENCY_MS),
             FaultMode::Slow => (Some(self.extract(source, most)), LATENCY_MS * 3),
@@ -99,17 +91,21 @@ impl StandIn {
             FaultMode::Oversized => (Some(format!("{source}\n{source}")), LATENCY_MS),
             FaultMode::Hostile => (Some(hostile(source)), LATENCY_MS),
         };
-        let output = text.as_ref().map_or(0.0, |text| self.terms.tokens(text.len() as u64));
+        let output = text.as_ref().map_or(0.0, |text| self.tokens(text.len()));
         let input = if text.is_some() { input } else { 0.0 };
         Written { text, input, output, took_ms }
+    }
+
+    fn tokens(&self, bytes: usize) -> f64 {
+        bytes as f64 / self.bytes_per_token
     }
 
     /// A fifth of the source, within bounds: evenly spaced lines in their order.
     fn extract(&self, source: &str, most: f64) -> String {
         let lines: Vec<&str> = source.lines().filter(|line| !line.trim().is_empty()).collect();
         let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-        let share = (self.terms.tokens(bytes as u64) * SHARE).clamp(LEAST, MOST).min(most);
-        let room = (share * self.terms.bytes_per_token) as usize;
+        let share = (self.tokens(bytes) * SHARE).clamp(LEAST, MOST).min(most);
+        let room = (share * self.bytes_per_token) as usize;
         if bytes <= room {
             return lines.join("\n");
         }
@@ -150,7 +146,7 @@ mod tests {
     }
 
     fn write(mode: FaultMode, source: &str) -> Written {
-        StandIn::new(Terms::STANDARD, mode).write(source)
+        StandIn::new(2.9, mode).write(source)
     }
 
     #[test]
