@@ -70,7 +70,7 @@ impl Assistant {
                 quotes
             }
             Ok(Err(error)) => {
-                (self.notify)(format!("{error}; nothing was brought back from earlier messages"));
+                (self.notify)(format!("{error}; nothing was brought back from earlier messages").into());
                 self.failed()
             }
             Err(_) => {
@@ -83,11 +83,12 @@ impl Assistant {
     fn failed(&mut self) -> Vec<Quote> {
         self.failures += 1;
         if let (STRIKES, Some(plugin)) = (self.failures, &self.plugin) {
-            (self.notify)(format!(
+            let text = format!(
                 "the context engine `{}` failed or was late {STRIKES} times in a row when it was asked for passages of earlier \
-                 messages, and is not asked for them any more until the session is resumed",
+                 messages, and is no longer asked for them until the session is resumed",
                 plugin.name()
-            ));
+            );
+            (self.notify)(text.into());
         }
         Vec::new()
     }

@@ -3,21 +3,25 @@
 //! While view and prompt stay, bytes are only put behind those that are there. Another view or prompt makes new ones, and
 //! what was sent before is kept to be compared with.
 
-use std::collections::{HashMap, HashSet};
+mod built;
+mod recorded;
+
+use std::collections::HashMap;
 use std::time::Duration;
 
-use hermes_conversation::part::{Payloads, Reader};
-use hermes_conversation::render::{Rendering, Repairs};
-use hermes_conversation::{Conversation, Item, MessageId, Model, SessionId, Shown, Usage, View, ViewId};
-use hermes_models::{ApiMode, Breakpoints, Marks, ModelError, Prefix, Price, Rendered, Style, System, Ttl};
+use hermes_conversation::part::Reader;
+use hermes_conversation::render::Repairs;
+use hermes_conversation::{MessageId, Model, Usage, ViewId};
+use hermes_models::{Breakpoints, Prefix, Price, Rendered, Style, Ttl};
 use hermes_plugin_host::CacheState;
-use hermes_prompt::ledger::{self, Cause, Finding, Fingerprint, Keeping, Sent, Suspects};
-use hermes_session_store::{Frozen, PromptNumber, RequestRecord, Session, SessionStore, StoreError, StoredView};
+use hermes_prompt::ledger::{self, Cause, Finding, Keeping, Sent, Suspects};
+use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore};
 
+use self::built::{Built, ShownLog};
+use self::recorded::{Recorded, last_request};
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
 use crate::journal::Journal;
-use crate::opening;
 
 /// Everything about a request that is settled before its messages are.
 #[derive(Debug, Clone)]
@@ -47,23 +51,6 @@ impl Terms {
 
 fn identity(provider: &str, model: &str, api_mode: &str) -> String {
     format!("{provider}/{model} ({api_mode})")
-}
-
-/// The bytes of one view under one prompt.
-struct Built {
-    prefix: Prefix,
-    fingerprint: Fingerprint,
-    prompt: PromptNumber,
-    view: ViewId,
-    /// Of each message in the prefix, the one of the log that it shows.
-    ids: Vec<Option<MessageId>>,
-    rendering: Rendering,
-    /// Messages of the conversation that are in it or stood for.
-    taken: usize,
-    /// The last of the summaries that the conversation begins with.
-    summaries: Option<usize>,
-    /// Payloads of providers that are in it, and those that were left out.
-    payloads: Payloads,
 }
 
 /// The request before, as the next one is compared with it.
@@ -105,126 +92,6 @@ pub(crate) struct Outgoing {
     reports: bool,
     /// What the user has read of repairs in the log.
     repairs_told: Repairs,
-}
-
-/// A log as a view shows it, before it is rendered.
-struct ShownLog {
-    rendering: Rendering,
-    shown: Vec<Shown>,
-    /// Messages of the log that it takes into account.
-    taken: usize,
-}
-
-impl ShownLog {
-    fn of(conversation: &Conversation, view: &View) -> Self {
-        let (rendering, shown) = Rendering::of(conversation, view);
-        Self { rendering, shown, taken: conversation.messages().len() }
-    }
-}
-
-impl Built {
-    async fn new(
-        store: &dyn SessionStore,
-        terms: &Terms,
-        frozen: &Frozen,
-        shown: ShownLog,
-        stored: &StoredView,
-        rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Self, AgentError> {
-        let ShownLog { rendering, shown, taken } = shown;
-        let system = System {
-            text: &frozen.system_prompt,
-            stable: opening::stable_len(frozen),
-            ephemeral: &terms.ephemeral.system,
-        };
-        let mut built = Self {
-            prefix: Prefix::new(terms.style, &frozen.tools, system).map_err(ModelError::from)?,
-            fingerprint: Fingerprint::default(),
-            prompt: frozen.number,
-            view: stored.id,
-            ids: Vec::new(),
-            rendering,
-            taken,
-            summaries: None,
-            payloads: Payloads::default(),
-        };
-        for message in terms.ephemeral.shown() {
-            built.push(&message, terms.style.render(&message));
-        }
-        let excerpts: HashSet<MessageId> = stored
-            .view
-            .items
-            .iter()
-            .filter_map(|item| if let Item::Excerpt(excerpt) = item { Some(excerpt.id) } else { None })
-            .collect();
-        let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
-        for message in shown {
-            let id = message.id.filter(|id| !excerpts.contains(id));
-            built.add(store, terms, message, id, rendered).await?;
-        }
-        built.summaries = (summaries > 0).then(|| terms.ephemeral.prefill.len() + summaries - 1);
-        Ok(built)
-    }
-
-    /// Renders a message, or takes the bytes that were rendered before under this id, and adds it.
-    async fn add(
-        &mut self,
-        store: &dyn SessionStore,
-        terms: &Terms,
-        mut message: Shown,
-        id: Option<MessageId>,
-        rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<(), StoreError> {
-        if !terms.style.takes(&message) {
-            return Ok(());
-        }
-        if !message.parts.is_empty() {
-            self.payloads = self.payloads.and(message.keep_payloads_for(&terms.reader()));
-        }
-        let bytes = match id.and_then(|id| rendered.get(&id)) {
-            Some(bytes) => bytes.clone(),
-            None => {
-                fill(store, terms, &mut message).await?;
-                let bytes = terms.style.render(&message);
-                if let Some(id) = id {
-                    rendered.insert(id, bytes.clone());
-                }
-                bytes
-            }
-        };
-        self.push(&message, bytes);
-        Ok(())
-    }
-
-    fn push(&mut self, message: &Shown, bytes: Rendered) {
-        self.prefix.push(&bytes);
-        self.ids.push(message.id);
-    }
-
-    fn sent<'a>(&'a self, bytes: &'a [u8], identity: &'a str, ephemeral: Option<&'a str>) -> Sent<'a> {
-        Sent {
-            bytes,
-            tools: self.prefix.tools_len(),
-            system: self.prefix.ephemeral_start(),
-            model: identity,
-            view: self.view,
-            ephemeral,
-        }
-    }
-}
-
-/// Puts the bytes of pictures and files into a message, for as long as it is rendered. A model that reads no pictures gets
-/// their names.
-async fn fill(store: &dyn SessionStore, terms: &Terms, message: &mut Shown) -> Result<(), StoreError> {
-    if hermes_models::sees_images(&terms.model.provider, &terms.model.name) == Some(false) {
-        message.without_images();
-    }
-    for media in message.media_mut() {
-        if let Some(hash) = media.blob().map(|blob| blob.hash.clone()) {
-            media.set_bytes(store.blob(&hash).await?);
-        }
-    }
-    Ok(())
 }
 
 impl Outgoing {
@@ -467,114 +334,4 @@ fn expired(record: &RequestRecord) -> bool {
 
 fn reports(usage: &Usage) -> bool {
     usage.cache_read > 0 || usage.cache_write > 0
-}
-
-/// The newest request of a session; of a branch that has made none, the newest of those that it goes on from and that shows
-/// no more than they have in common.
-async fn last_request(
-    store: &dyn SessionStore,
-    session: &Session,
-) -> Result<Option<(SessionId, RequestRecord)>, StoreError> {
-    if let Some(record) = store.last_request(&session.id, None).await? {
-        return Ok(Some((session.id.clone(), record)));
-    }
-    let mut parent = session.parent.clone();
-    let mut most = MessageId(u64::MAX);
-    while let Some((id, through)) = parent.and_then(|parent| Some((parent.id, parent.through?))) {
-        most = most.min(through);
-        if let Some(record) = store.last_request(&id, Some(most)).await? {
-            return Ok(Some((id, record)));
-        }
-        parent = store.session(&id).await?.parent;
-    }
-    Ok(None)
-}
-
-/// An earlier request as the ledger has it, and what it may be rebuilt from.
-struct Recorded<'a> {
-    /// The session that sent it.
-    owner: &'a SessionId,
-    record: &'a RequestRecord,
-    terms: &'a Terms,
-    built: &'a Built,
-    journal: &'a Journal,
-}
-
-impl Recorded<'_> {
-    /// Rebuilds the request from the log and from what is stored with it.
-    async fn recall(
-        &self,
-        store: &dyn SessionStore,
-        rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Before, AgentError> {
-        let Self { owner, record, built, .. } = *self;
-        let mut before = Before {
-            bytes: Bytes::Gone,
-            tools: built.prefix.tools_len(),
-            system: built.prefix.ephemeral_start(),
-            identity: identity(&record.provider, &record.model, &record.api_mode),
-            view: record.view,
-            ephemeral: record.ephemeral.clone(),
-            sent_at: record.sent_at,
-            // A stopped reply reports no usage; the usage before it is the next best.
-            usage: match record.usage {
-                Some(usage) => Some(usage),
-                None => store.last_usage(owner, record).await?,
-            },
-        };
-        let length = usize::try_from(record.bytes).unwrap_or(usize::MAX);
-        let here = built.prefix.bytes().get(..length);
-        if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {
-            let in_it = |index: &usize| built.prefix.message_end(*index).is_some_and(|end| end <= length);
-            let messages = (0..built.prefix.messages()).take_while(in_it).count();
-            before.bytes = Bytes::Here { length, messages };
-            return Ok(before);
-        }
-        let (frozen, view) = (store.frozen(owner, record.prompt).await?, store.view(record.view).await?);
-        if let (Some(frozen), Some(view)) = (frozen, view) {
-            let view = StoredView { id: record.view, engine: String::new(), view };
-            if let Some(old) = self.rebuild(store, &frozen, &view, rendered).await? {
-                (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
-                before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
-            }
-        }
-        Ok(before)
-    }
-
-    /// The bytes that were sent, under the prompt and view of that time; `None` if they cannot be had any more.
-    async fn rebuild(
-        &self,
-        store: &dyn SessionStore,
-        frozen: &Frozen,
-        view: &StoredView,
-        rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Option<Built>, AgentError> {
-        let Self { record, terms, journal, .. } = *self;
-        let ephemeral = match record.ephemeral.as_deref().map(serde_json::from_str) {
-            None => Ephemeral::default(),
-            Some(Ok(ephemeral)) => ephemeral,
-            Some(Err(_)) => return Ok(None),
-        };
-        let Some(mode) = ApiMode::parse(&record.api_mode) else { return Ok(None) };
-        let seen = {
-            let conversation = journal.conversation();
-            let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through);
-            Conversation::new(seen.cloned())
-        };
-        // The ledger does not record whether its route took marks, and only one of these gives the bytes that were sent.
-        for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
-            let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
-            let same_model = model == terms.model;
-            let then = Terms { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
-            // Messages rendered in another style are useless to this one; those of this style are as good as new.
-            let mut others = HashMap::new();
-            let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };
-            let shown = ShownLog::of(&seen, &view.view);
-            let old = Built::new(store, &then, frozen, shown, view, known).await?;
-            if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
-                return Ok(Some(old));
-            }
-        }
-        Ok(None)
-    }
 }

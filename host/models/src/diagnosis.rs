@@ -71,7 +71,7 @@ impl Diagnose for ResolveError {
             Self::UnknownProvider { .. } => {
                 Fix::words(format!("choose one of {}", providers())).or("set model.base_url")
             }
-            Self::MissingKey { variables, unsent, .. } => Fix::words(format!("set {}{unsent}", variables.join(" or "))),
+            Self::MissingKey { variables, .. } => Fix::words(format!("set {}", variables.join(" or "))),
             Self::SeveralKeys { .. } | Self::KeyWithoutPlace { .. } => provider(),
             Self::NoModel { .. } => Action::ChooseModel.into(),
             Self::NoPlace { .. } => provider().or("set model.base_url"),

@@ -43,7 +43,7 @@ pub enum ModelError {
         why: String,
     },
     /// The account is out of money or quota.
-    #[error("{host} wants to be paid (status {status}): {message}")]
+    #[error("{host} requires payment (status {status}): {message}")]
     Billing {
         /// Who refused.
         host: String,
@@ -53,7 +53,7 @@ pub enum ModelError {
         message: String,
     },
     /// There is no such model, or no such address.
-    #[error("{url} knows no model `{model}`, or is not the right address: {message}")]
+    #[error("{url} has no model `{model}`, or is not the right address: {message}")]
     NotFound {
         /// The address that was asked.
         url: String,

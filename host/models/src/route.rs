@@ -7,16 +7,18 @@
 
 mod auxiliary;
 mod error;
+mod layer;
+mod place;
 
 use std::fmt;
 
 use hermes_conversation::Model;
 use url::Url;
 
-use crate::{
-    ApiMode, PROVIDERS, ProviderRow, Secret, Style, providers,
-    window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window},
-};
+use self::layer::{Layer, layers};
+use self::place::{Place, find_key, named_place, unnamed_place};
+use crate::window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
+use crate::{ApiMode, ProviderRow, Secret, Style};
 
 pub(crate) use auxiliary::LEAST_AUXILIARY_WINDOW;
 pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary};
@@ -203,131 +205,14 @@ impl Route {
     }
 }
 
-/// A layer with blank texts removed.
-struct Layer {
-    source: Source,
-    provider: Option<String>,
-    model: Option<String>,
-    base_url: Option<String>,
-    credential: Option<Credential>,
-    key_place: &'static str,
-    context_length: Option<u32>,
-    api_mode: Option<String>,
-    /// The address is that of `OPENAI_BASE_URL`, which goes with more than one name.
-    openai_base: bool,
-}
-
-impl Layer {
-    fn new(source: Source, wanted: &Wanted, key_place: &'static str) -> Self {
-        Self {
-            source,
-            provider: said(&wanted.provider).map(|name| name.to_ascii_lowercase()),
-            model: said(&wanted.model),
-            base_url: said(&wanted.base_url),
-            credential: Credential::of(wanted),
-            key_place: if said(&wanted.api_key).is_none() && said(&wanted.auth).is_some() {
-                "model.auth"
-            } else {
-                key_place
-            },
-            context_length: wanted.context_length,
-            api_mode: said(&wanted.api_mode).map(|mode| mode.to_ascii_lowercase()),
-            openai_base: false,
-        }
-    }
-
-    fn names_place(&self) -> bool {
-        self.provider.is_some() || self.base_url.is_some()
-    }
-
-    fn address(&self) -> Result<Option<Url>, ResolveError> {
-        let Some(text) = &self.base_url else { return Ok(None) };
-        address(text)
-            .map(Some)
-            .map_err(|why| ResolveError::BadAddress { layer: self.source.clone(), why: why.to_owned() })
-    }
-
-    /// Whether what this layer says may be meant for a provider that a layer chose by its name.
-    fn fits(&self, provider: &str) -> Result<bool, ResolveError> {
-        match &self.provider {
-            Some(own) => Ok(own == provider),
-            None if self.openai_base || provider == CUSTOM => Ok(true),
-            None => Ok(self.address()?.is_none_or(|url| label_of(&url) == provider)),
-        }
-    }
-
-    /// Whether the address of this layer is that of a provider that was chosen by its name.
-    fn addresses(&self, provider: &str) -> bool {
-        match self.provider.as_deref() {
-            Some(name) => name == provider,
-            None => provider == CUSTOM || (provider == "openai" && self.openai_base),
-        }
-    }
-
-    /// Where this layer's key may go, if it says so.
-    fn key_home(&self) -> Result<Option<Home>, ResolveError> {
-        if let Some(url) = self.address()? {
-            return Ok(Some(home(&url)));
-        }
-        let known = self.provider.as_deref().and_then(ProviderRow::by_id);
-        Ok(known.and_then(ProviderRow::url).map(|url| home(&url)))
-    }
-}
-
-/// Scheme, host and port: a key that was meant to go encrypted goes nowhere in clear.
-type Home = (String, Option<String>, Option<u16>);
-
-fn home(url: &Url) -> Home {
-    (url.scheme().to_owned(), providers::host(url), url.port_or_known_default())
-}
-
 fn said(text: &Option<String>) -> Option<String> {
     text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
-fn label_of(url: &Url) -> String {
-    ProviderRow::by_host(url).map_or(CUSTOM, |known| known.id).to_owned()
-}
-
-/// An address that requests can be sent to, without a slash at its end.
-fn address(text: &str) -> Result<Url, &'static str> {
-    let mut url = Url::parse(text).map_err(|_| "it is not a URL; write it like http://127.0.0.1:8000/v1")?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("it must begin with http:// or https://");
-    }
-    if url.host_str().is_none_or(str::is_empty) {
-        return Err("it names no host");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("it holds a user name or password; put the key into api_key");
-    }
-    if ProviderRow::by_host(&url).is_some() && url.scheme() == "http" {
-        return Err("the key would cross the network in clear; write https://");
-    }
-    url.set_fragment(None);
-    let path = url.path().trim_end_matches('/');
-    let whole = ApiMode::ALL.iter().find_map(|mode| path.strip_suffix(mode.format().endpoint()));
-    let path = whole.unwrap_or(path).trim_end_matches('/').to_owned();
-    url.set_path(&path);
-    Ok(url)
-}
-
-/// Where requests go, and which source decided it.
-struct Place {
-    provider: String,
-    /// None for the offline partner.
-    url: Option<Url>,
-    source: Source,
-    /// Whether a layer chose the provider by its name, so that what belongs to others is passed over.
-    by_name: bool,
-    /// The key that decided, where one did.
-    key: Option<(Credential, &'static str)>,
 }
 
 /// Decides which model serves, and where.
 ///
 /// Of the environment it reads `HERMES_PROVIDER`, `HERMES_MODEL`, `HERMES_BASE_URL`, `HERMES_API_KEY`,
-/// `OPENAI_BASE_URL` with `OPENAI_API_KEY`, and the keys of the [`PROVIDERS`].
+/// `OPENAI_BASE_URL` with `OPENAI_API_KEY`, and the keys of the [`PROVIDERS`](crate::PROVIDERS).
 ///
 /// # Errors
 ///
@@ -392,30 +277,6 @@ fn usual_mode(provider: &str, url: &Url) -> ApiMode {
     ApiMode::of_address(url).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions)
 }
 
-/// Flags, environment, configuration: the highest first.
-fn layers(flags: &Wanted, variable: &dyn Fn(&str) -> Option<String>, config: &Wanted) -> [Layer; 3] {
-    let flags = Layer::new(Source::Flags, flags, "the command line");
-    let config = Layer::new(Source::Config, config, "model.api_key");
-    let mut environment = Layer::new(
-        Source::Environment,
-        &Wanted {
-            provider: variable("HERMES_PROVIDER"),
-            model: variable("HERMES_MODEL"),
-            base_url: variable("HERMES_BASE_URL"),
-            api_key: variable("HERMES_API_KEY"),
-            ..Wanted::default()
-        },
-        "HERMES_API_KEY",
-    );
-    // The usual variable of one provider does not move another one that is chosen by name.
-    let named = [&flags, &environment, &config].into_iter().find_map(|layer| layer.provider.as_deref());
-    if environment.base_url.is_none() && named.is_none_or(|name| name == "openai" || name == CUSTOM) {
-        environment.base_url = variable("OPENAI_BASE_URL");
-        environment.openai_base = environment.base_url.is_some();
-    }
-    [flags, environment, config]
-}
-
 /// A model, and which layer named it.
 type NamedModel = (String, Source);
 
@@ -456,116 +317,6 @@ fn what_fits(layers: &[Layer], place: &Place, notes: &mut Vec<String>) -> Result
 fn default_model(provider: &str, url: &Url) -> Option<NamedModel> {
     let known = ProviderRow::by_host(url).filter(|known| known.id == provider)?;
     Some((known.model?.to_owned(), Source::Provider))
-}
-
-/// The place that the highest layer names which names any.
-fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveError> {
-    let Some(top) = layers.iter().position(Layer::names_place) else {
-        return Ok(None);
-    };
-    let layer = &layers[top];
-    let source = layer.source.clone();
-    let place = |provider: String, url, by_name| Place { provider, url, source: source.clone(), by_name, key: None };
-    let Some(provider) = layer.provider.clone() else {
-        let url = layer.address()?;
-        let label = url.as_ref().map_or_else(|| CUSTOM.to_owned(), label_of);
-        return Ok(Some(place(label, url, false)));
-    };
-    if provider == OFFLINE {
-        return match layer.base_url {
-            Some(_) => Err(ResolveError::OfflineElsewhere { layer: source }),
-            None => Ok(Some(place(provider, None, true))),
-        };
-    }
-    for layer in &layers[top..] {
-        if let Some(url) = layer.address()?.filter(|_| layer.addresses(&provider)) {
-            return Ok(Some(place(provider, Some(url), true)));
-        }
-    }
-    match ProviderRow::by_id(&provider).and_then(ProviderRow::url) {
-        Some(url) => Ok(Some(place(provider, Some(url), true))),
-        None if provider == CUSTOM => Err(ResolveError::NoAddress),
-        None => Err(ResolveError::UnknownProvider { given: provider, layer: source }),
-    }
-}
-
-/// The place where no layer names one: that of a lone key, or the offline partner.
-fn unnamed_place(layers: &[Layer], variable: &dyn Fn(&str) -> Option<String>) -> Result<Place, ResolveError> {
-    let found: Vec<(&ProviderRow, &'static str, Secret)> = PROVIDERS
-        .iter()
-        .filter_map(|known| {
-            let (key, name) = own_key(known, variable)?;
-            Some((known, name, key))
-        })
-        .collect();
-    match &found[..] {
-        [(known, name, key)] => Ok(Place {
-            provider: known.id.to_owned(),
-            url: known.url(),
-            source: Source::LoneKey { variable: name },
-            by_name: false,
-            key: Some((Credential::Key(key.clone()), name)),
-        }),
-        [] => {
-            if let Some(layer) = layers.iter().find(|layer| layer.model.is_some()) {
-                let model = layer.model.clone().unwrap_or_default();
-                return Err(ResolveError::NoPlace { model, layer: layer.source.clone() });
-            }
-            if let Some(layer) = layers.iter().find(|layer| layer.credential.is_some()) {
-                return Err(ResolveError::KeyWithoutPlace { place: layer.key_place.to_owned() });
-            }
-            Ok(Place { provider: OFFLINE.to_owned(), url: None, source: Source::Nothing, by_name: false, key: None })
-        }
-        several => Err(ResolveError::SeveralKeys { variables: several.iter().map(|(_, name, _)| *name).collect() }),
-    }
-}
-
-/// The key that may go to an address: one given for it, else the own one of the provider whose host it is.
-fn find_key(
-    layers: &[Layer],
-    url: &Url,
-    variable: &dyn Fn(&str) -> Option<String>,
-    notes: &mut Vec<String>,
-) -> Result<Option<(Credential, String)>, ResolveError> {
-    let mut unsent = Vec::new();
-    let mut given = None;
-    let mut openai_moved = false;
-    for layer in layers {
-        openai_moved |= layer.openai_base && layer.address().ok().flatten().as_ref() == Some(url);
-        let Some(key) = layer.credential.as_ref().filter(|_| given.is_none()) else {
-            continue;
-        };
-        if layer.key_home()?.is_none_or(|meant| meant == home(url)) {
-            given = Some((key.clone(), layer.key_place));
-        } else {
-            unsent.push(format!("the key in {} is for another host and is not sent", layer.key_place));
-        }
-    }
-    let known = ProviderRow::by_host(url);
-    let openais = ProviderRow::by_id("openai").filter(|_| openai_moved);
-    let own = || {
-        [openais, known]
-            .into_iter()
-            .flatten()
-            .find_map(|known| own_key(known, variable))
-            .map(|(key, name)| (Credential::Key(key), name))
-    };
-    match (given.or_else(own), known) {
-        (Some((key, place)), _) if key.is_unsendable() => Err(ResolveError::BadKey { place: place.to_owned() }),
-        (None, Some(known)) => Err(ResolveError::MissingKey {
-            provider: known.id.to_owned(),
-            variables: known.keys,
-            unsent: unsent.iter().map(|note| format!("; {note}")).collect(),
-        }),
-        (key, _) => {
-            notes.append(&mut unsent);
-            Ok(key.map(|(key, place)| (key, place.to_owned())))
-        }
-    }
-}
-
-fn own_key(known: &ProviderRow, variable: &dyn Fn(&str) -> Option<String>) -> Option<(Secret, &'static str)> {
-    known.keys.iter().find_map(|name| Some((Secret::new(&variable(name)?)?, *name)))
 }
 
 fn address_shown(url: &Url) -> String {

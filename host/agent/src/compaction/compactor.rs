@@ -1,23 +1,26 @@
 //! The engine is asked, its plan is checked, and the host has a plan of its own.
 
+mod fallback;
+mod preparation;
+mod proposal;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_conversation::payoff::Payoff;
-use hermes_conversation::plan::{self, Ground};
-use hermes_conversation::{MessageId, MessageRange, Plan, Refusal, Usage, View, last_resort};
-use hermes_plugin_host::{
-    CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Progress, Timing,
-};
+use hermes_conversation::{Refusal, Usage, View};
+use hermes_diagnostic::{Action, Fix, Notice};
+use hermes_plugin_host::{CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Timing};
 use tokio::task::JoinHandle;
 
+use self::preparation::{foldable, prepare};
+use self::proposal::{Late, Want, first_line};
 use super::memory;
 use super::notify::Notify;
 use super::ruler::Ruler;
 use super::target::CompactionTarget;
 use crate::error::AgentError;
 
-/// Failures and refusals in a row after which an engine is not asked any more.
+/// Failures and refusals in a row after which an engine is no longer asked.
 pub const STRIKES: u32 = 3;
 /// Share of the window above which a turn does not begin, in hundredths: whatever the engine thinks.
 const HEAVY: u32 = 85;
@@ -26,8 +29,6 @@ const RELIEVED: u32 = 60;
 /// Share of the window, in hundredths, up to which a larger prompt stands well beside a conversation: engines propose from
 /// about 60 on.
 const BESIDE: u32 = 45;
-/// Steps of slow work in a row, each up to a call of a model: an engine that never has enough gets no more for nothing.
-const STEPS: u32 = 256;
 /// Fewer messages than these are folded neither for their weight alone nor because the user says so.
 pub const LEAST_MESSAGES: usize = 4;
 
@@ -70,27 +71,6 @@ pub struct Preview {
     pub after: u32,
 }
 
-/// Why a plan is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Want {
-    /// It is taken if it pays over so many requests.
-    Boundary { requests: u32 },
-    /// The user asked for it.
-    Asked,
-    /// It is taken.
-    Now,
-    /// The window is full, too heavy to begin a turn with, or the provider said so.
-    Demanded,
-}
-
-/// A plan on its way that the turn did not wait for.
-struct Late {
-    plan: JoinHandle<Result<Option<Plan>, CallError>>,
-    view: View,
-    through: Option<MessageId>,
-    want: Want,
-}
-
 /// The context engine of a session, and how it has fared.
 pub struct Compactor {
     plugin: Arc<dyn ContextEngine>,
@@ -100,7 +80,7 @@ pub struct Compactor {
     ruler: Ruler,
     /// It failed in this turn: it is asked again in the next one.
     resting: bool,
-    /// The user was told that it is not asked any more.
+    /// The user knows that it is no longer asked.
     told: bool,
     /// Slow work under way; the error that it ends with is told already.
     preparing: Option<JoinHandle<Result<(), CallError>>>,
@@ -161,11 +141,6 @@ impl Compactor {
     /// How the model's provider counts.
     pub fn ruler(&self) -> &Ruler {
         &self.ruler
-    }
-
-    /// Whether slow work is under way.
-    pub fn is_preparing(&self) -> bool {
-        self.preparing.as_ref().is_some_and(|preparing| !preparing.is_finished())
     }
 
     /// Whether a plan is on its way that no turn waits for. Until it comes, every other call would stand in line behind it.
@@ -302,7 +277,7 @@ impl Compactor {
         asked.memory_context = memory::keepsakes(&self.memories, foldable(target), &self.notify).await;
         let plugin = Arc::clone(&self.plugin);
         if let Err(error) = prepare(plugin.as_ref(), &asked, &self.notify).await {
-            (self.notify)(format!("{error}; what is prepared already counts"));
+            (self.notify)(format!("{error}; what is prepared already counts").into());
             self.prepared_badly(target, &error).await?;
         }
         self.propose(target, pressure, focus, Want::Asked, done).await
@@ -331,12 +306,12 @@ impl Compactor {
         let faults = target.faults();
         if faults >= STRIKES && !self.told {
             self.told = true;
-            (self.notify)(format!(
-                "the context engine `{}` failed {faults} times in a row and is not asked any more in this session: when the \
-                 window is full, older messages are folded by rule; /compress tries it again, `context.engine` or --engine \
-                 selects another one",
+            let text = format!(
+                "the context engine `{}` failed {faults} times in a row and is no longer asked in this session; a full window \
+                 is compacted by rule",
                 self.plugin.name()
-            ));
+            );
+            (self.notify)(Notice::new(text, Fix::from(Action::Compress).or(Action::ChooseEngine)));
         }
         !self.resting && faults < STRIKES
     }
@@ -350,7 +325,7 @@ impl Compactor {
     }
 
     async fn engine_failed(&mut self, target: &mut dyn CompactionTarget, error: &CallError) -> Result<(), AgentError> {
-        (self.notify)(format!("{error}; the turn goes on without it"));
+        (self.notify)(format!("{error}; the turn goes on without it").into());
         self.failed(target, &error.to_string()).await
     }
 
@@ -389,250 +364,6 @@ impl Compactor {
             && target.conversation().messages().len() >= LEAST_MESSAGES
             && self.next_request(target) > most
     }
-
-    /// Starts slow work unless some is under way.
-    fn prepare(&mut self, target: &dyn CompactionTarget, pressure: Pressure) {
-        if self.is_preparing() {
-            return;
-        }
-        let mut request = self.request(target, pressure, None);
-        let folds = foldable(target);
-        let (plugin, memories, notify) = (Arc::clone(&self.plugin), self.memories.clone(), Arc::clone(&self.notify));
-        self.preparing = Some(tokio::spawn(async move {
-            request.memory_context = memory::keepsakes(&memories, folds, &notify).await;
-            let prepared = prepare(plugin.as_ref(), &request, &notify).await;
-            if let Err(error) = &prepared {
-                notify(format!("{error}; nothing was prepared, the conversation is whole"));
-            }
-            prepared
-        }));
-    }
-
-    /// Takes up how slow work ended, if it has.
-    async fn take_prepared(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
-        let Some(ended) = self.preparing.take_if(|preparing| preparing.is_finished()) else { return Ok(()) };
-        match ended.await {
-            Ok(Err(error)) => self.prepared_badly(target, &error).await,
-            Ok(Ok(())) | Err(_) => Ok(()),
-        }
-    }
-
-    /// An engine that crashed has failed; that a model or a service was away is not its fault.
-    async fn prepared_badly(&mut self, target: &mut dyn CompactionTarget, error: &CallError) -> Result<(), AgentError> {
-        match &error.cause {
-            cause if cause.is_failure() => self.failed(target, &error.to_string()).await,
-            _ => Ok(()),
-        }
-    }
-
-    /// Asks for a plan, checks it, and makes it the view. True when it was adopted.
-    async fn propose(
-        &mut self,
-        target: &mut dyn CompactionTarget,
-        pressure: Pressure,
-        focus: Option<&str>,
-        want: Want,
-        done: &mut Vec<Compacted>,
-    ) -> Result<bool, AgentError> {
-        let plugin = Arc::clone(&self.plugin);
-        let asked = self.request(target, pressure, focus);
-        if !matches!(want, Want::Boundary { .. }) {
-            let proposed = plugin.propose(&asked).await;
-            return self.take(target, proposed, want, done).await;
-        }
-        if self.late.is_some() {
-            return Ok(false);
-        }
-        // Kept before it is waited for: whoever stops waiting leaves it here.
-        let through = target.conversation().messages().last().map(|message| message.id);
-        let plan = tokio::spawn(async move { plugin.propose(&asked).await });
-        let late = self.late.insert(Late { plan, view: target.view().clone(), through, want });
-        match tokio::time::timeout(self.rules.patience, &mut late.plan).await {
-            Ok(proposed) => {
-                self.late = None;
-                self.take(target, proposed.unwrap_or(Ok(None)), want, done).await
-            }
-            Err(_) => Ok(false),
-        }
-    }
-
-    /// Takes up a plan that the turn did not wait for, if it has come: over what was said meanwhile.
-    async fn take_late(
-        &mut self,
-        target: &mut dyn CompactionTarget,
-        done: &mut Vec<Compacted>,
-    ) -> Result<(), AgentError> {
-        if self.is_proposing() {
-            return Ok(());
-        }
-        self.await_late(target, done).await
-    }
-
-    /// Takes up a plan that the turn did not wait for, as soon as it has come.
-    async fn await_late(
-        &mut self,
-        target: &mut dyn CompactionTarget,
-        done: &mut Vec<Compacted>,
-    ) -> Result<(), AgentError> {
-        let Some(late) = &mut self.late else { return Ok(()) };
-        // Whoever stops waiting here leaves it where it is.
-        let plan = (&mut late.plan).await;
-        let Some(Late { view, through, want, .. }) = self.late.take() else { return Ok(()) };
-        let proposed = match plan {
-            Ok(Ok(Some(plan))) => {
-                let rebased = plan.rebase(through, &target.conversation()).filter(|_| *target.view() == view);
-                if rebased.is_none() {
-                    self.settle(&Outcome::Stale).await;
-                    return Ok(());
-                }
-                Ok(rebased)
-            }
-            Ok(other) => other,
-            Err(_) => return Ok(()),
-        };
-        self.take(target, proposed, want, done).await?;
-        Ok(())
-    }
-
-    /// Checks what the engine proposed and makes it the view. True when it was adopted.
-    async fn take(
-        &mut self,
-        target: &mut dyn CompactionTarget,
-        proposed: Result<Option<Plan>, CallError>,
-        want: Want,
-        done: &mut Vec<Compacted>,
-    ) -> Result<bool, AgentError> {
-        let plan = match proposed {
-            Ok(Some(plan)) => plan,
-            Ok(None) => return Ok(false),
-            Err(error) => {
-                self.engine_failed(target, &error).await?;
-                return Ok(false);
-            }
-        };
-        let cache = target.cache();
-        let is_free = cache.warm_tokens == 0 || cache.breaking;
-        let pays = |view: &View| {
-            let Want::Boundary { requests } = want else { return true };
-            let payoff = Payoff::of(&target.conversation(), target.view(), view);
-            is_free || payoff.pays(requests, f64::from(cache.read_price), f64::from(cache.write_price))
-        };
-        let outcome = match self.check(target, &plan, !is_free || want == Want::Asked) {
-            Ok(view) => {
-                if !pays(&view) {
-                    Outcome::Deferred
-                } else {
-                    let name = self.plugin.name().to_owned();
-                    self.adopt(target, view, &plan, &name, done).await?;
-                    if target.faults() > 0 {
-                        target.keep_faults(0, "").await?;
-                    }
-                    Outcome::Adopted
-                }
-            }
-            Err(refusal) => {
-                (self.notify)(refused(self.plugin.name(), &refusal));
-                self.failed(target, &refusal.to_string()).await?;
-                Outcome::Refused(refusal)
-            }
-        };
-        self.settle(&outcome).await;
-        Ok(matches!(outcome, Outcome::Adopted))
-    }
-
-    async fn settle(&self, outcome: &Outcome) {
-        let plugin = Arc::clone(&self.plugin);
-        if let Err(error) = plugin.settled(outcome).await {
-            (self.notify)(error.to_string());
-        }
-    }
-
-    fn check(&self, target: &dyn CompactionTarget, plan: &Plan, must_shrink: bool) -> Result<View, Refusal> {
-        let conversation = target.conversation();
-        plan::verify(
-            plan,
-            &Ground {
-                conversation: &conversation,
-                view: target.view(),
-                summaries: target.summaries(),
-                limit: self.limit(target),
-                must_shrink,
-            },
-        )
-    }
-
-    async fn adopt(
-        &self,
-        target: &mut dyn CompactionTarget,
-        view: View,
-        plan: &Plan,
-        by: &str,
-        done: &mut Vec<Compacted>,
-    ) -> Result<(), AgentError> {
-        let (before, after) = {
-            let conversation = target.conversation();
-            (conversation.view_tokens(target.view()), conversation.view_tokens(&view))
-        };
-        let reason = first_line(plan);
-        target.adopt(view, &reason, by).await?;
-        done.push(Compacted { reason, by: by.to_owned(), before, after, extra: plan.extra.clone() });
-        Ok(())
-    }
-
-    /// The host's own plan, when the window is really full.
-    async fn fold_by_rule(
-        &self,
-        target: &mut dyn CompactionTarget,
-        overflow: bool,
-        done: &mut Vec<Compacted>,
-    ) -> Result<(), AgentError> {
-        let mut limit = self.limit(target);
-        if overflow {
-            // The provider's window is smaller than was thought, by how much nobody knows.
-            let now = target.conversation().view_tokens(target.view());
-            limit = limit.min(now / 10 * 7);
-        }
-        if self.fold_to(target, limit, done).await? {
-            Ok(())
-        } else {
-            Err(AgentError::WindowFull { window: self.rules.window })
-        }
-    }
-
-    /// The host's own plan for a window that leaves a turn hardly any room.
-    async fn lighten(&self, target: &mut dyn CompactionTarget, done: &mut Vec<Compacted>) -> Result<(), AgentError> {
-        let goal = self.ruler.estimated(self.rules.window / 100 * RELIEVED).saturating_sub(target.fixed_tokens());
-        let limit = goal.min(self.limit(target));
-        self.fold_to(target, limit, done).await.map(|_| ())
-    }
-
-    async fn fold_to(
-        &self,
-        target: &mut dyn CompactionTarget,
-        limit: u32,
-        done: &mut Vec<Compacted>,
-    ) -> Result<bool, AgentError> {
-        let plan = last_resort::plan(&target.conversation(), target.view(), target.summaries(), limit);
-        let Some(plan) = plan else { return Ok(false) };
-        let verified = {
-            let conversation = target.conversation();
-            let ground = Ground {
-                conversation: &conversation,
-                view: target.view(),
-                summaries: target.summaries(),
-                limit,
-                must_shrink: false,
-            };
-            plan::verify(&plan, &ground)
-        };
-        match verified {
-            Ok(view) => self.adopt(target, view, &plan, "host", done).await.map(|()| true),
-            Err(refusal) => {
-                tracing::error!(%refusal, "the host's own plan was refused");
-                Ok(false)
-            }
-        }
-    }
 }
 
 /// Work that nobody waits for any more ends with the session.
@@ -645,20 +376,6 @@ impl Drop for Compactor {
             late.plan.abort();
         }
     }
-}
-
-/// Slow work, until there is no more of it.
-async fn prepare(plugin: &dyn ContextEngine, request: &PlanRequest, notify: &Notify) -> Result<(), CallError> {
-    for _ in 0..STEPS {
-        if plugin.prepare(request).await? == Progress::Done {
-            return Ok(());
-        }
-    }
-    notify(format!(
-        "the context engine `{}` had not done with preparing after {STEPS} steps: the rest is for the next request",
-        plugin.name()
-    ));
-    Ok(())
 }
 
 /// Tokens of a request above which a turn does not begin.
@@ -678,26 +395,4 @@ fn expected(moment: Moment) -> u32 {
         Moment::TurnEnd | Moment::Manual => 5,
         Moment::Idle => 1,
     }
-}
-
-/// The messages that a plan may fold: all that is shown but the last turn.
-fn foldable(target: &dyn CompactionTarget) -> Option<MessageRange> {
-    let conversation = target.conversation();
-    let turn = conversation.headers().last()?.turn;
-    let end = conversation.headers().partition_point(|header| header.turn < turn);
-    let last = conversation.headers()[..end].last()?.id;
-    let first = conversation.items(target.view()).iter().find_map(|item| match item {
-        hermes_conversation::Item::Messages(range) => Some(range.first),
-        hermes_conversation::Item::Excerpt(excerpt) => Some(excerpt.id),
-        hermes_conversation::Item::Summary(_) => None,
-    })?;
-    (first <= last).then(|| MessageRange::new(first, last))
-}
-
-fn first_line(plan: &Plan) -> String {
-    plan.reason.lines().next().unwrap_or_default().to_owned()
-}
-
-fn refused(engine: &str, refusal: &Refusal) -> String {
-    format!("the plan of the context engine `{engine}` was refused: {refusal}; the view stays as it was")
 }

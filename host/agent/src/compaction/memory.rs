@@ -26,15 +26,16 @@ pub(super) async fn keepsakes(
         match tokio::time::timeout(PATIENCE, memory.before_compact(messages)).await {
             Ok(Ok(text)) => Some(text),
             Ok(Err(error)) => {
-                notify(format!("{error}; the summary is written without it"));
+                notify(format!("{error}; the summary is written without it").into());
                 None
             }
             Err(_) => {
-                notify(format!(
+                let text = format!(
                     "the memory `{}` did not say within {} s what a summary should keep; it is written without it",
                     memory.name(),
                     PATIENCE.as_secs()
-                ));
+                );
+                notify(text.into());
                 None
             }
         }

@@ -2,5 +2,7 @@
 
 use std::sync::Arc;
 
-/// Takes a line for the user.
-pub type Notify = Arc<dyn Fn(String) + Send + Sync>;
+use hermes_diagnostic::Notice;
+
+/// Takes a notice for the user.
+pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;

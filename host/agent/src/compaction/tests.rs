@@ -187,7 +187,7 @@ fn compactor(engine: Scripted, window: u32) -> (Compactor, Arc<Scripted>, Heard)
     let engine = Arc::new(engine);
     let heard = Heard::default();
     let said = Arc::clone(&heard);
-    let notify: Notify = Arc::new(move |text| said.lock().unwrap().push(text));
+    let notify: Notify = Arc::new(move |notice| said.lock().unwrap().push(notice.to_string()));
     let rules = Rules { enabled: true, window, patience: PATIENCE };
     (Compactor::new(engine.clone(), Vec::new(), rules, Ruler::default(), notify), engine, heard)
 }
@@ -250,7 +250,7 @@ async fn an_engine_that_crashes_at_slow_work_has_failed_and_one_without_a_model_
         }
         assert_eq!(table.faults, faults);
         assert!(engine.prepared.load(Ordering::Relaxed) >= calls);
-        let given_up = heard.lock().unwrap().iter().filter(|said| said.contains("is not asked any more")).count();
+        let given_up = heard.lock().unwrap().iter().filter(|said| said.contains("is no longer asked")).count();
         assert_eq!(given_up, usize::from(faults > 0));
         // What the user asks for by hand says why it brings less, and counts no more than that.
         let adopted = compactor.compress(&mut table, None, &mut Vec::new()).await.unwrap();

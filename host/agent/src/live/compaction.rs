@@ -102,8 +102,8 @@ async fn begin(host: &Host, plugged: &Plugged) -> Compactor {
     Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.notices))
 }
 
-/// What passes lines on to the user.
+/// Passes notices on to the user.
 fn notify(notices: &NoticeSender) -> Notify {
     let notices = notices.clone();
-    Arc::new(move |text| notices.notice(text))
+    Arc::new(move |notice| notices.notice(notice))
 }

@@ -272,7 +272,8 @@ impl Bench {
 
 fn notify(notices: &Arc<Mutex<Vec<String>>>) -> Notify {
     let notices = Arc::clone(notices);
-    Arc::new(move |text| {
+    Arc::new(move |notice| {
+        let text = notice.to_string();
         let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
         if !notices.contains(&text) {
             notices.push(text);

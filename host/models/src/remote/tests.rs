@@ -323,8 +323,8 @@ async fn what_will_not_pass_is_said_at_once() {
             r#"{"error":{"message":"wrong key sk-secret-0123456789abcdef"}}"#,
             "check the key in model.api_key",
         ),
-        ("402 Payment Required", "{}", "wants to be paid"),
-        ("404 Not Found", r#"{"error":"model 'asked-model' not found"}"#, "knows no model `asked-model`"),
+        ("402 Payment Required", "{}", "requires payment"),
+        ("404 Not Found", r#"{"error":"model 'asked-model' not found"}"#, "has no model `asked-model`"),
         (
             "400 Bad Request",
             r#"{"error":{"code":"context_length_exceeded","message":"too big"}}"#,

@@ -7,9 +7,11 @@
 use hermes_conversation::Model;
 use url::Url;
 
+use super::layer::{Layer, address, home, label_of, layers};
+use super::place::own_key;
 use super::{
-    CUSTOM, Credential, Layer, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address,
-    address_shown, default_model, home, label_of, layers, own_key, said, usual_mode,
+    CUSTOM, Credential, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address_shown,
+    default_model, said, usual_mode,
 };
 use crate::{ApiMode, ProviderRow, Secret, window::family_window};
 

@@ -14,7 +14,7 @@ pub enum ResolveError {
         layer: Source,
     },
     /// A hosted provider without a key for it.
-    #[error("{provider} needs a key, and none is set")]
+    #[error("{provider} needs a key, and none is set{unsent}")]
     MissingKey {
         /// The provider.
         provider: String,
@@ -30,13 +30,13 @@ pub enum ResolveError {
         variables: Vec<&'static str>,
     },
     /// A place without a model.
-    #[error("no model is named for {place}")]
+    #[error("no model is set for {place}")]
     NoModel {
         /// The provider or address.
         place: String,
     },
     /// A model without a place.
-    #[error("the model `{model}` is named ({layer}) without a provider")]
+    #[error("the model `{model}` ({layer}) has no provider")]
     NoPlace {
         /// The model.
         model: String,

@@ -147,9 +147,9 @@ fn errors_name_what_to_set() {
         (&[("provider", "openai")][..], "set OPENAI_API_KEY"),
         (&[("provider", "gemini")], "set GEMINI_API_KEY or GOOGLE_API_KEY"),
         (&[("base_url", "https://openrouter.ai/api/v1"), ("model", "m")], "set OPENROUTER_API_KEY"),
-        (&[("base_url", "http://127.0.0.1:8000/v1?key=s")], "no model is named for http://127.0.0.1:8000/v1;"),
-        (&[("provider", "ollama")], "no model is named for ollama"),
-        (&[("model", "gpt-4.1")], "`gpt-4.1` is named (config.yaml) without a provider"),
+        (&[("base_url", "http://127.0.0.1:8000/v1?key=s")], "no model is set for http://127.0.0.1:8000/v1;"),
+        (&[("provider", "ollama")], "no model is set for ollama"),
+        (&[("model", "gpt-4.1")], "`gpt-4.1` (config.yaml) has no provider"),
         (&[("api_key", "k")], "model.api_key holds a key"),
         (&[("provider", "nope")], "no provider `nope` (config.yaml); choose one of openai, openrouter"),
         (&[("provider", "custom")], "set the address of the API"),
@@ -199,7 +199,10 @@ fn a_key_reaches_no_host_that_it_was_not_meant_for() {
     let config: Pairs = &[("provider", "openai"), ("api_key", "config-key"), ("model", "m")];
     assert_eq!(brief(&[("base_url", "http://other/v1")], CLEAR, config), "custom m @ http://other/v1 no key");
     let error = brief(&[("provider", "groq")], CLEAR, config);
-    assert!(error.contains("set GROQ_API_KEY; the key in model.api_key is for another host"), "{error}");
+    assert!(
+        error.contains("the key in model.api_key is for another host and is not sent; set GROQ_API_KEY"),
+        "{error}"
+    );
     let ports: Pairs = &[("base_url", "http://127.0.0.1:1/v1"), ("api_key", "k"), ("model", "m")];
     assert_eq!(
         brief(&[("base_url", "http://127.0.0.1:2/v1")], CLEAR, ports),

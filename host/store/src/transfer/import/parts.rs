@@ -4,7 +4,8 @@ use hermes_conversation::{Draft, Media, MessageRange, Role, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::Line;
-use super::{MOST_MESSAGES, PLAUSIBLE, Survey};
+use super::survey::{Entry, Survey};
+use super::{MOST_MESSAGES, PLAUSIBLE};
 use crate::error::Fault;
 use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
@@ -426,7 +427,7 @@ fn check_values(line: &Line, record: &Record) -> Result<(), Fault> {
 /// The next message of a stored session, if it is this one.
 fn same_message(
     connection: &Connection,
-    entry: &super::Entry,
+    entry: &Entry,
     message: &hermes_conversation::Message,
 ) -> Result<Option<u64>, Fault> {
     let last = entry.messages.last().map_or(0, |pair| pair.1.cast_signed());

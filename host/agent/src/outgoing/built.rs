@@ -1,0 +1,151 @@
+//! The bytes of one view under one prompt, put together message by message.
+
+use std::collections::{HashMap, HashSet};
+
+use hermes_conversation::part::Payloads;
+use hermes_conversation::render::Rendering;
+use hermes_conversation::{Conversation, Item, MessageId, Shown, View, ViewId};
+use hermes_models::{ModelError, Prefix, Rendered, System};
+use hermes_prompt::ledger::{Fingerprint, Sent};
+use hermes_session_store::{Frozen, PromptNumber, SessionStore, StoreError, StoredView};
+
+use super::Terms;
+use crate::error::AgentError;
+use crate::opening;
+
+/// The bytes of one view under one prompt.
+pub(super) struct Built {
+    pub(super) prefix: Prefix,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) prompt: PromptNumber,
+    pub(super) view: ViewId,
+    /// Of each message in the prefix, the one of the log that it shows.
+    pub(super) ids: Vec<Option<MessageId>>,
+    pub(super) rendering: Rendering,
+    /// Messages of the conversation that are in it or stood for.
+    pub(super) taken: usize,
+    /// The last of the summaries that the conversation begins with.
+    pub(super) summaries: Option<usize>,
+    /// Payloads of providers that are in it, and those that were left out.
+    pub(super) payloads: Payloads,
+}
+
+/// A log as a view shows it, before it is rendered.
+pub(super) struct ShownLog {
+    rendering: Rendering,
+    shown: Vec<Shown>,
+    /// Messages of the log that it takes into account.
+    taken: usize,
+}
+
+impl ShownLog {
+    pub(super) fn of(conversation: &Conversation, view: &View) -> Self {
+        let (rendering, shown) = Rendering::of(conversation, view);
+        Self { rendering, shown, taken: conversation.messages().len() }
+    }
+}
+
+impl Built {
+    pub(super) async fn new(
+        store: &dyn SessionStore,
+        terms: &Terms,
+        frozen: &Frozen,
+        shown: ShownLog,
+        stored: &StoredView,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<Self, AgentError> {
+        let ShownLog { rendering, shown, taken } = shown;
+        let system = System {
+            text: &frozen.system_prompt,
+            stable: opening::stable_len(frozen),
+            ephemeral: &terms.ephemeral.system,
+        };
+        let mut built = Self {
+            prefix: Prefix::new(terms.style, &frozen.tools, system).map_err(ModelError::from)?,
+            fingerprint: Fingerprint::default(),
+            prompt: frozen.number,
+            view: stored.id,
+            ids: Vec::new(),
+            rendering,
+            taken,
+            summaries: None,
+            payloads: Payloads::default(),
+        };
+        for message in terms.ephemeral.shown() {
+            built.push(&message, terms.style.render(&message));
+        }
+        let excerpts: HashSet<MessageId> = stored
+            .view
+            .items
+            .iter()
+            .filter_map(|item| if let Item::Excerpt(excerpt) = item { Some(excerpt.id) } else { None })
+            .collect();
+        let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
+        for message in shown {
+            let id = message.id.filter(|id| !excerpts.contains(id));
+            built.add(store, terms, message, id, rendered).await?;
+        }
+        built.summaries = (summaries > 0).then(|| terms.ephemeral.prefill.len() + summaries - 1);
+        Ok(built)
+    }
+
+    /// Renders a message, or takes the bytes that were rendered before under this id, and adds it.
+    pub(super) async fn add(
+        &mut self,
+        store: &dyn SessionStore,
+        terms: &Terms,
+        mut message: Shown,
+        id: Option<MessageId>,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<(), StoreError> {
+        if !terms.style.takes(&message) {
+            return Ok(());
+        }
+        if !message.parts.is_empty() {
+            self.payloads = self.payloads.and(message.keep_payloads_for(&terms.reader()));
+        }
+        let bytes = match id.and_then(|id| rendered.get(&id)) {
+            Some(bytes) => bytes.clone(),
+            None => {
+                fill(store, terms, &mut message).await?;
+                let bytes = terms.style.render(&message);
+                if let Some(id) = id {
+                    rendered.insert(id, bytes.clone());
+                }
+                bytes
+            }
+        };
+        self.push(&message, bytes);
+        Ok(())
+    }
+
+    fn push(&mut self, message: &Shown, bytes: Rendered) {
+        self.prefix.push(&bytes);
+        self.ids.push(message.id);
+    }
+
+    pub(super) fn sent<'a>(&'a self, bytes: &'a [u8], identity: &'a str, ephemeral: Option<&'a str>) -> Sent<'a> {
+        Sent {
+            bytes,
+            tools: self.prefix.tools_len(),
+            system: self.prefix.ephemeral_start(),
+            model: identity,
+            view: self.view,
+            ephemeral,
+        }
+    }
+}
+
+/// Puts the bytes of pictures and files into a message, for as long as it is rendered. A model that reads no pictures gets
+/// their names.
+async fn fill(store: &dyn SessionStore, terms: &Terms, message: &mut Shown) -> Result<(), StoreError> {
+    if hermes_models::sees_images(&terms.model.provider, &terms.model.name) == Some(false) {
+        message.without_images();
+    }
+    for media in message.media_mut() {
+        if let Some(hash) = media.blob().map(|blob| blob.hash.clone()) {
+            media.set_bytes(store.blob(&hash).await?);
+        }
+    }
+    Ok(())
+}

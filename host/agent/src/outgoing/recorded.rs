@@ -1,0 +1,124 @@
+//! Earlier requests of the ledger: found, and put together again to be compared with the next one.
+
+use std::collections::HashMap;
+
+use hermes_conversation::{Conversation, MessageId, Model, SessionId};
+use hermes_models::{ApiMode, Marks, Rendered, Style};
+use hermes_prompt::ledger::Fingerprint;
+use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore, StoreError, StoredView};
+
+use super::built::{Built, ShownLog};
+use super::{Before, Bytes, Terms, identity};
+use crate::ephemeral::Ephemeral;
+use crate::error::AgentError;
+use crate::journal::Journal;
+
+/// The newest request of a session; of a branch that has made none, the newest of those that it goes on from and that shows
+/// no more than they have in common.
+pub(super) async fn last_request(
+    store: &dyn SessionStore,
+    session: &Session,
+) -> Result<Option<(SessionId, RequestRecord)>, StoreError> {
+    if let Some(record) = store.last_request(&session.id, None).await? {
+        return Ok(Some((session.id.clone(), record)));
+    }
+    let mut parent = session.parent.clone();
+    let mut most = MessageId(u64::MAX);
+    while let Some((id, through)) = parent.and_then(|parent| Some((parent.id, parent.through?))) {
+        most = most.min(through);
+        if let Some(record) = store.last_request(&id, Some(most)).await? {
+            return Ok(Some((id, record)));
+        }
+        parent = store.session(&id).await?.parent;
+    }
+    Ok(None)
+}
+
+/// An earlier request as the ledger has it, and what it may be rebuilt from.
+pub(super) struct Recorded<'a> {
+    /// The session that sent it.
+    pub(super) owner: &'a SessionId,
+    pub(super) record: &'a RequestRecord,
+    pub(super) terms: &'a Terms,
+    pub(super) built: &'a Built,
+    pub(super) journal: &'a Journal,
+}
+
+impl Recorded<'_> {
+    /// Rebuilds the request from the log and from what is stored with it.
+    pub(super) async fn recall(
+        &self,
+        store: &dyn SessionStore,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<Before, AgentError> {
+        let Self { owner, record, built, .. } = *self;
+        let mut before = Before {
+            bytes: Bytes::Gone,
+            tools: built.prefix.tools_len(),
+            system: built.prefix.ephemeral_start(),
+            identity: identity(&record.provider, &record.model, &record.api_mode),
+            view: record.view,
+            ephemeral: record.ephemeral.clone(),
+            sent_at: record.sent_at,
+            // A stopped reply reports no usage; the usage before it is the next best.
+            usage: match record.usage {
+                Some(usage) => Some(usage),
+                None => store.last_usage(owner, record).await?,
+            },
+        };
+        let length = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        let here = built.prefix.bytes().get(..length);
+        if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {
+            let in_it = |index: &usize| built.prefix.message_end(*index).is_some_and(|end| end <= length);
+            let messages = (0..built.prefix.messages()).take_while(in_it).count();
+            before.bytes = Bytes::Here { length, messages };
+            return Ok(before);
+        }
+        let (frozen, view) = (store.frozen(owner, record.prompt).await?, store.view(record.view).await?);
+        if let (Some(frozen), Some(view)) = (frozen, view) {
+            let view = StoredView { id: record.view, engine: String::new(), view };
+            if let Some(old) = self.rebuild(store, &frozen, &view, rendered).await? {
+                (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
+                before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
+            }
+        }
+        Ok(before)
+    }
+
+    /// The bytes that were sent, under the prompt and view of that time; `None` if they cannot be had any more.
+    async fn rebuild(
+        &self,
+        store: &dyn SessionStore,
+        frozen: &Frozen,
+        view: &StoredView,
+        rendered: &mut HashMap<MessageId, Rendered>,
+    ) -> Result<Option<Built>, AgentError> {
+        let Self { record, terms, journal, .. } = *self;
+        let ephemeral = match record.ephemeral.as_deref().map(serde_json::from_str) {
+            None => Ephemeral::default(),
+            Some(Ok(ephemeral)) => ephemeral,
+            Some(Err(_)) => return Ok(None),
+        };
+        let Some(mode) = ApiMode::parse(&record.api_mode) else { return Ok(None) };
+        let seen = {
+            let conversation = journal.conversation();
+            let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through);
+            Conversation::new(seen.cloned())
+        };
+        // The ledger does not record whether its route took marks, and only one of these gives the bytes that were sent.
+        for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
+            let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
+            let same_model = model == terms.model;
+            let then = Terms { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
+            // Messages rendered in another style are useless to this one; those of this style are as good as new.
+            let mut others = HashMap::new();
+            let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };
+            let shown = ShownLog::of(&seen, &view.view);
+            let old = Built::new(store, &then, frozen, shown, view, known).await?;
+            if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
+                return Ok(Some(old));
+            }
+        }
+        Ok(None)
+    }
+}

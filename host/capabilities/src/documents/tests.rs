@@ -1,0 +1,214 @@
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
+use std::{env, thread};
+
+use super::*;
+use crate::fault::FaultKind;
+
+const NAME: &str = "MEMORY.md";
+const CHILD: &str = "HERMES_TEST_DOCUMENTS";
+const STEPS: usize = 20;
+
+fn home() -> (tempfile::TempDir, Documents) {
+    let home = tempfile::tempdir().unwrap();
+    let documents = Documents::new(home.path().join("memories"), None);
+    (home, documents)
+}
+
+fn written(outcome: Written) -> String {
+    match outcome {
+        Written::At(version) => version,
+        Written::Conflict(document) => panic!("a conflict with {document:?}"),
+    }
+}
+
+fn increment(documents: &Documents) {
+    for _ in 0..STEPS {
+        loop {
+            let now = documents.read(NAME).unwrap();
+            let count: usize = now.as_ref().map_or(0, |now| now.content.parse().unwrap());
+            let version = now.as_ref().map(|now| now.version.as_str());
+            match documents.write(NAME, &(count + 1).to_string(), version) {
+                Ok(Written::At(_)) => break,
+                Ok(Written::Conflict(_)) | Err(DocumentsError::Busy { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn written_text_is_read_back_and_reading_creates_nothing() {
+    let (home, documents) = home();
+    assert_eq!(documents.read(NAME).unwrap(), None);
+    assert_eq!(home.path().read_dir().unwrap().count(), 0);
+
+    let content = "\u{feff}likes\r\ntea\n";
+    let version = written(documents.write(NAME, content, None).unwrap());
+    assert_eq!(documents.read(NAME).unwrap(), Some(Document { content: content.to_owned(), version }));
+    let folder = home.path().join("memories");
+    assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(folder.join(NAME).metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let mut names: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["MEMORY.md", "MEMORY.md.lock"]);
+}
+
+#[test]
+fn a_write_with_another_version_gets_the_current_document() {
+    let (home, documents) = home();
+    let first = written(documents.write(NAME, "one", None).unwrap());
+    let one = Document { content: "one".to_owned(), version: first.clone() };
+    for version in [None, Some(""), Some("0000")] {
+        assert_eq!(documents.write(NAME, "two", version).unwrap(), Written::Conflict(one.clone()));
+    }
+    let file = home.path().join("memories").join(NAME);
+    fs::write(&file, "by hand").unwrap();
+    match documents.write(NAME, "two", Some(&first)).unwrap() {
+        Written::Conflict(now) => assert_eq!(now.content, "by hand"),
+        Written::At(_) => panic!("the text written by hand is lost"),
+    }
+    fs::remove_file(&file).unwrap();
+    let nothing = Document { content: String::new(), version: String::new() };
+    assert_eq!(documents.write(NAME, "two", Some(&first)).unwrap(), Written::Conflict(nothing.clone()));
+    written(documents.write(NAME, "two", Some(&nothing.version)).unwrap());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+}
+
+#[test]
+fn a_linked_document_stays_a_link_and_keeps_its_permissions() {
+    let (home, documents) = home();
+    let dotfiles = home.path().join("dotfiles");
+    fs::create_dir(&dotfiles).unwrap();
+    fs::create_dir(home.path().join("memories")).unwrap();
+    let link = home.path().join("memories").join(NAME);
+    symlink("../dotfiles/memory", &link).unwrap();
+    symlink(dotfiles.join("real.md"), dotfiles.join("memory")).unwrap();
+
+    // The target does not exist yet: it is created where the link points.
+    let version = written(documents.write(NAME, "one", None).unwrap());
+    let real = dotfiles.join("real.md");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    written(documents.write(NAME, "two", Some(&version)).unwrap());
+    assert_eq!(fs::read_to_string(&real).unwrap(), "two");
+    assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(link.is_symlink() && dotfiles.join("memory").is_symlink());
+    assert_eq!(dotfiles.read_dir().unwrap().count(), 2);
+
+    fs::remove_file(&link).unwrap();
+    symlink(NAME, &link).unwrap();
+    assert!(matches!(documents.read(NAME), Err(DocumentsError::Io { .. })));
+    assert!(matches!(documents.write(NAME, "three", None), Err(DocumentsError::Io { .. })));
+}
+
+#[test]
+fn an_unsuitable_file_is_an_error_and_stays_unchanged() {
+    let (home, documents) = home();
+    let folder = home.path().join("memories");
+    fs::create_dir(&folder).unwrap();
+    let large = vec![b'x'; MAX_DOCUMENT + 1];
+    for (content, code) in [(&b"caf\xe9"[..], "not-text"), (&large, "too-large")] {
+        fs::write(folder.join(NAME), content).unwrap();
+        for error in [documents.read(NAME).unwrap_err(), documents.write(NAME, "new", None).unwrap_err()] {
+            assert_eq!(error.code(), code);
+            assert!(error.to_string().contains(&folder.join(NAME).display().to_string()));
+        }
+        assert_eq!(fs::read(folder.join(NAME)).unwrap(), content);
+    }
+    fs::remove_file(folder.join(NAME)).unwrap();
+    let too_long = "x".repeat(MAX_DOCUMENT + 1);
+    assert_eq!(documents.write(NAME, &too_long, None).unwrap_err().code(), "too-large");
+    written(documents.write(NAME, &too_long[1..], None).unwrap());
+
+    fs::create_dir(folder.join("USER.md")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+    for name in ["USER.md", "pipe"] {
+        assert_eq!(documents.read(name).unwrap_err().code(), "not-a-file");
+        assert_eq!(documents.write(name, "new", None).unwrap_err().code(), "not-a-file");
+    }
+
+    let version = documents.read(NAME).unwrap().unwrap().version;
+    fs::set_permissions(folder.join(NAME), fs::Permissions::from_mode(0o400)).unwrap();
+    assert_eq!(documents.write(NAME, "new", Some(&version)).unwrap_err().code(), "protected");
+}
+
+#[test]
+fn only_plain_and_granted_names_are_documents() {
+    let (home, documents) = home();
+    let long = "a".repeat(65);
+    let bad = ["", ".", "..", ".env", "../state", "a/b", "/etc/passwd", "a\\b", "a\0", "a b", "ä", "-a", "_a", &long]
+        .into_iter()
+        .chain(["MEMORY.md.lock", "x.LOCK"]);
+    for name in bad {
+        assert_eq!(documents.read(name).unwrap_err().code(), "bad-name", "{name:?}");
+        assert_eq!(documents.write(name, "x", None).unwrap_err().code(), "bad-name", "{name:?}");
+    }
+    assert_eq!(home.path().read_dir().unwrap().count(), 0);
+    for name in ["a", "0", "A.b_c-D.md", "a..b", "lock", &long[1..]] {
+        written(documents.write(name, "x", None).unwrap());
+    }
+    let few = Documents::new(home.path().join("memories"), Some(vec![NAME.to_owned()]));
+    assert_eq!(few.read(NAME).unwrap(), None);
+    assert_eq!(few.read("a").unwrap_err().kind(), FaultKind::Denied);
+    assert_eq!(few.write("memory.md", "x", None).unwrap_err().kind(), FaultKind::Denied);
+}
+
+#[test]
+fn a_held_lock_is_waited_for_and_then_named_in_the_error() {
+    let (home, mut documents) = home();
+    documents.patience = Duration::from_millis(30);
+    let version = written(documents.write(NAME, "one", None).unwrap());
+    let lock = home.path().join("memories/MEMORY.md.lock");
+    let held = fs::File::open(&lock).unwrap();
+    held.lock().unwrap();
+    let error = documents.write(NAME, "two", Some(&version)).unwrap_err();
+    assert_eq!(error.kind(), FaultKind::Unavailable);
+    assert!(error.to_string().contains(&lock.display().to_string()));
+    assert_eq!(documents.read(NAME).unwrap().unwrap().content, "one");
+    drop(held);
+    written(documents.write(NAME, "two", Some(&version)).unwrap());
+}
+
+#[test]
+fn threads_and_homes_that_share_a_file_lose_no_write() {
+    let (home, documents) = home();
+    let second = home.path().join("second");
+    fs::create_dir(&second).unwrap();
+    symlink(home.path().join("memories").join(NAME), second.join(NAME)).unwrap();
+    fs::create_dir(home.path().join("memories")).unwrap();
+    let other = Documents::new(second, None);
+    thread::scope(|scope| {
+        for documents in [&documents, &documents, &other] {
+            scope.spawn(|| increment(documents));
+        }
+    });
+    assert_eq!(documents.read(NAME).unwrap().unwrap().content, (3 * STEPS).to_string());
+}
+
+#[test]
+fn processes_lose_no_write() {
+    let (home, documents) = home();
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let child = || {
+        Command::new(env::current_exe().unwrap())
+            .args(["--exact", "--ignored", &format!("{module}::child_process")])
+            .env(CHILD, home.path().join("memories"))
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    for mut child in [child(), child(), child()] {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(documents.read(NAME).unwrap().unwrap().content, (3 * STEPS).to_string());
+}
+
+#[test]
+#[ignore = "run by processes_lose_no_write"]
+fn child_process() {
+    if let Some(dir) = env::var_os(CHILD) {
+        increment(&Documents::new(dir, None));
+    }
+}

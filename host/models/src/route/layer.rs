@@ -1,0 +1,135 @@
+//! The layers of a configuration, and the addresses that they name.
+
+use url::Url;
+
+use super::{CUSTOM, Credential, ResolveError, Source, Wanted, said};
+use crate::{ApiMode, ProviderRow, providers};
+
+/// A layer with blank texts removed.
+pub(super) struct Layer {
+    pub(super) source: Source,
+    pub(super) provider: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) base_url: Option<String>,
+    pub(super) credential: Option<Credential>,
+    pub(super) key_place: &'static str,
+    pub(super) context_length: Option<u32>,
+    pub(super) api_mode: Option<String>,
+    /// The address is that of `OPENAI_BASE_URL`, which goes with more than one name.
+    pub(super) openai_base: bool,
+}
+
+impl Layer {
+    pub(super) fn new(source: Source, wanted: &Wanted, key_place: &'static str) -> Self {
+        Self {
+            source,
+            provider: said(&wanted.provider).map(|name| name.to_ascii_lowercase()),
+            model: said(&wanted.model),
+            base_url: said(&wanted.base_url),
+            credential: Credential::of(wanted),
+            key_place: if said(&wanted.api_key).is_none() && said(&wanted.auth).is_some() {
+                "model.auth"
+            } else {
+                key_place
+            },
+            context_length: wanted.context_length,
+            api_mode: said(&wanted.api_mode).map(|mode| mode.to_ascii_lowercase()),
+            openai_base: false,
+        }
+    }
+
+    pub(super) fn names_place(&self) -> bool {
+        self.provider.is_some() || self.base_url.is_some()
+    }
+
+    pub(super) fn address(&self) -> Result<Option<Url>, ResolveError> {
+        let Some(text) = &self.base_url else { return Ok(None) };
+        address(text)
+            .map(Some)
+            .map_err(|why| ResolveError::BadAddress { layer: self.source.clone(), why: why.to_owned() })
+    }
+
+    /// Whether what this layer says may be meant for a provider that a layer chose by its name.
+    pub(super) fn fits(&self, provider: &str) -> Result<bool, ResolveError> {
+        match &self.provider {
+            Some(own) => Ok(own == provider),
+            None if self.openai_base || provider == CUSTOM => Ok(true),
+            None => Ok(self.address()?.is_none_or(|url| label_of(&url) == provider)),
+        }
+    }
+
+    /// Whether the address of this layer is that of a provider that was chosen by its name.
+    pub(super) fn addresses(&self, provider: &str) -> bool {
+        match self.provider.as_deref() {
+            Some(name) => name == provider,
+            None => provider == CUSTOM || (provider == "openai" && self.openai_base),
+        }
+    }
+
+    /// Where this layer's key may go, if it says so.
+    pub(super) fn key_home(&self) -> Result<Option<Home>, ResolveError> {
+        if let Some(url) = self.address()? {
+            return Ok(Some(home(&url)));
+        }
+        let known = self.provider.as_deref().and_then(ProviderRow::by_id);
+        Ok(known.and_then(ProviderRow::url).map(|url| home(&url)))
+    }
+}
+
+/// Scheme, host and port: a key that was meant to go encrypted goes nowhere in clear.
+pub(super) type Home = (String, Option<String>, Option<u16>);
+
+pub(super) fn home(url: &Url) -> Home {
+    (url.scheme().to_owned(), providers::host(url), url.port_or_known_default())
+}
+
+pub(super) fn label_of(url: &Url) -> String {
+    ProviderRow::by_host(url).map_or(CUSTOM, |known| known.id).to_owned()
+}
+
+/// An address that requests can be sent to, without a slash at its end.
+pub(super) fn address(text: &str) -> Result<Url, &'static str> {
+    let mut url = Url::parse(text).map_err(|_| "it is not a URL; write it like http://127.0.0.1:8000/v1")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it must begin with http:// or https://");
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err("it names no host");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it holds a user name or password; put the key into api_key");
+    }
+    if ProviderRow::by_host(&url).is_some() && url.scheme() == "http" {
+        return Err("the key would cross the network in clear; write https://");
+    }
+    url.set_fragment(None);
+    let path = url.path().trim_end_matches('/');
+    let whole = ApiMode::ALL.iter().find_map(|mode| path.strip_suffix(mode.format().endpoint()));
+    let path = whole.unwrap_or(path).trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// Flags, environment, configuration: the highest first.
+pub(super) fn layers(flags: &Wanted, variable: &dyn Fn(&str) -> Option<String>, config: &Wanted) -> [Layer; 3] {
+    let flags = Layer::new(Source::Flags, flags, "the command line");
+    let config = Layer::new(Source::Config, config, "model.api_key");
+    let mut environment = Layer::new(
+        Source::Environment,
+        &Wanted {
+            provider: variable("HERMES_PROVIDER"),
+            model: variable("HERMES_MODEL"),
+            base_url: variable("HERMES_BASE_URL"),
+            api_key: variable("HERMES_API_KEY"),
+            ..Wanted::default()
+        },
+        "HERMES_API_KEY",
+    );
+    // The usual variable of one provider does not move another one that is chosen by name.
+    let named = [&flags, &environment, &config].into_iter().find_map(|layer| layer.provider.as_deref());
+    if environment.base_url.is_none() && named.is_none_or(|name| name == "openai" || name == CUSTOM) {
+        environment.base_url = variable("OPENAI_BASE_URL");
+        environment.openai_base = environment.base_url.is_some();
+    }
+    [flags, environment, config]
+}
