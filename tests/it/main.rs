@@ -8,6 +8,7 @@ mod arrows;
 mod cache;
 mod chaos;
 mod compaction;
+mod errors;
 mod features;
 mod fixtures;
 mod install;

@@ -19,6 +19,18 @@ pub struct Hermes {
     timeout: Duration,
 }
 
+/// The command as a user would type it.
+impl fmt::Display for Hermes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("hermes")?;
+        for argument in self.command.get_args().map(|argument| argument.to_string_lossy()) {
+            let is_plain = !argument.is_empty() && !argument.contains([' ', '\n', '"', '*', '?']);
+            if is_plain { write!(f, " {argument}")? } else { write!(f, " {argument:?}")? }
+        }
+        Ok(())
+    }
+}
+
 impl Hermes {
     /// The binary with only the given environment.
     pub(crate) fn new(home: &Path, user: &Path, workspace: &Path, arguments: &[&str]) -> Self {

@@ -116,7 +116,7 @@ pub enum CommandError {
     #[error("the message is empty")]
     EmptyMessage,
     /// The session has no message yet.
-    #[error("`{command}` needs a conversation, and nothing was said yet")]
+    #[error("`{command}` needs a conversation, and this one has no message yet")]
     NothingSaid {
         /// The refused command.
         command: String,
@@ -175,7 +175,7 @@ impl CommandError {
             Self::Failed { problem } => return problem.clone(),
             Self::Busy { .. } => (codes::BUSY, "wait until it is done, or stop it"),
             Self::NothingRuns => (codes::NOTHING_RUNS, "send a message first"),
-            Self::EmptyMessage => (codes::EMPTY_MESSAGE, "type what you want"),
+            Self::EmptyMessage => (codes::EMPTY_MESSAGE, "type a message"),
             Self::NothingSaid { .. } => (codes::NOTHING_SAID, "send a message first"),
             Self::UnknownMessage { .. } => (codes::UNKNOWN_MESSAGE, "choose a message of the conversation"),
             Self::NotTheUsers { .. } => (codes::NOT_FROM_USER, "choose a message of the user"),

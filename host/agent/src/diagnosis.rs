@@ -46,7 +46,7 @@ impl Diagnose for AgentError {
             Self::NoVision { .. } => {
                 (codes::NO_VISION, SENT, Fix::words("choose a model that reads images").or("leave the image out"))
             }
-            Self::EmptyMessage => (codes::EMPTY_MESSAGE, SENT, Fix::words("type what you want")),
+            Self::EmptyMessage => (codes::EMPTY_MESSAGE, SENT, Fix::words("type a message")),
             Self::MessageTooLong { .. } => (
                 codes::MESSAGE_TOO_LONG,
                 SENT,

@@ -19,7 +19,7 @@ pub enum AgentError {
     #[error(transparent)]
     Plugins(#[from] PluginsError),
     /// The folder that the session works in is gone.
-    #[error("the session works in {folder}, which is not a folder any more")]
+    #[error("the session's folder {folder} no longer exists")]
     Workspace {
         /// The folder.
         folder: PathBuf,
@@ -35,7 +35,7 @@ pub enum AgentError {
     },
     /// What the user said does not fit.
     #[error(
-        "the message takes about {tokens} tokens, and {room} fit into the model's window of {window} beside the system \
+        "the message has about {tokens} tokens, and the model's window of {window} has room for {room} beside the system \
          prompt, the tools and a reply"
     )]
     MessageTooLong {
@@ -47,7 +47,7 @@ pub enum AgentError {
         window: u32,
     },
     /// Not even the host's own plan fits.
-    #[error("the conversation does not fit the model's window of {window} tokens any more, and could not be folded")]
+    #[error("the conversation no longer fits the model's window of {window} tokens, and cannot be compacted further")]
     WindowFull {
         /// The window.
         window: u32,

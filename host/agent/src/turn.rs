@@ -232,9 +232,9 @@ async fn reply(
                 if overflows < OVERFLOWS && host.settings.compression =>
             {
                 overflows += 1;
-                live.front
-                    .feed
-                    .notice(format!("the provider finds the request too long ({message}); folding and trying again"));
+                live.front.feed.notice(format!(
+                    "the provider finds the request too long ({message}); compacting and trying again"
+                ));
                 moment = Moment::Overflow;
             }
             Err(error) => return Err(error),

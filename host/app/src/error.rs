@@ -56,7 +56,7 @@ pub enum AppError {
         source: RuleError,
     },
     /// `prompt_caching.cache_ttl` is not a duration that providers offer.
-    #[error("{source}")]
+    #[error("`prompt_caching.cache_ttl`: {source}")]
     CacheTtl {
         /// `config.yaml`.
         file: PathBuf,

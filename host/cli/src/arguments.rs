@@ -413,7 +413,7 @@ impl Arguments {
                 return refused("--resume, --continue or --branch");
             }
             if !matches!(command, Command::Doctor { .. } | Command::Prompt(_)) && *model != ModelArguments::default() {
-                return refused("an option for the model or the engine");
+                return refused("--provider, --model, --base-url or --engine");
             }
         }
         Ok(())

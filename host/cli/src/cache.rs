@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::bars;
 use crate::console::{Console, Tone, print};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
 use crate::text::{self, grouped, line};
 
@@ -36,7 +36,13 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
 
 /// The session that an id or its beginning names; without one, the newest of this folder, else the newest of all.
 pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), Failure> {
-    let none = || StoreError::Session(SessionError::UnknownSession(id.unwrap_or("newest").to_owned()));
+    let none = || match id {
+        Some(id) => Failure::from(StoreError::Session(SessionError::UnknownSession(id.to_owned()))),
+        None => {
+            let why = "no conversation was stored yet";
+            Failure::new(Kind::General, "there is nothing to show", why, "start a conversation first")
+        }
+    };
     let store = Store::open_read_only(setup.home.path())?.ok_or_else(none)?;
     let here = std::env::current_dir().ok();
     let id = match (id, here) {

@@ -93,21 +93,21 @@ fn uncompressed(compression: Compression) -> String {
     match compression {
         Compression::Adopted => "the conversation was compacted".to_owned(),
         Compression::TooFew { messages, least } => format!(
-            "there is nothing to compact yet: the conversation has {}, and it takes at least {least}",
+            "there is nothing to compact yet: the conversation has {}, and a compaction needs at least {least}",
             text::counted(messages as u64, "message")
         ),
         Compression::Off => {
             "the conversation was not compacted: compression is switched off; set `compression.enabled` to \
-             true to have the engine asked"
+             true to switch it on"
                 .to_owned()
         }
         Compression::Nothing => {
-            "there is nothing to gain: what could be folded is folded already, or too little to be worth \
-             it; /context shows what fills the window"
+            "a compaction would gain nothing: all old messages are compacted already, or are too short; /context shows \
+             what fills the window"
                 .to_owned()
         }
-        Compression::Stopped => "stopped; the conversation is as it was".to_owned(),
-        Compression::Failed => "the conversation is as it was: the reason stands above; `context.engine` or --engine \
+        Compression::Stopped => "stopped; the conversation is unchanged".to_owned(),
+        Compression::Failed => "the conversation is unchanged, for the reason above; `context.engine` or --engine \
              selects another engine"
             .to_owned(),
     }
@@ -167,7 +167,7 @@ impl Chat {
                 Ok(None) => {
                     if let Ok(status) = self.front.session().status().await {
                         let line = status::line(&status);
-                        self.screen.line(Tone::Faint, &format!("nothing was said yet; {line}"));
+                        self.screen.line(Tone::Faint, &format!("the conversation has no message yet; {line}"));
                     }
                 }
                 Err(problem) => self.fail(&problem.into()),
@@ -180,15 +180,13 @@ impl Chat {
             Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
             Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
             Some(Slash::Misused { usage }) => {
-                self.console.warning(&format!("the command is used as `{usage}`; nothing was done"));
+                self.console.warning(&format!("the usage is `{usage}`; nothing was changed"));
             }
             Some(Slash::Unknown { name, nearest }) => {
-                let near = nearest.map_or_else(
-                    || "/help lists those that there are".to_owned(),
-                    |near| format!("did you mean {near}?"),
-                );
+                let near = nearest
+                    .map_or_else(|| "/help lists all commands".to_owned(), |near| format!("did you mean {near}?"));
                 self.console
-                    .warning(&format!("there is no command {name}; {near}; a blank in front sends it to the model"));
+                    .warning(&format!("there is no command {name}; a space before it sends it to the model; {near}"));
             }
         }
         Next::GoOn
@@ -268,7 +266,7 @@ impl Chat {
     /// The message with which the last so many turns begin. Without one, the user reads why.
     async fn message_of_user(&mut self, turns: usize) -> Option<Message> {
         let Some(session) = self.front.session().session() else {
-            self.console.warning("nothing was said yet, so there is nothing to take back");
+            self.console.warning("the conversation has no message yet, so nothing can be taken back");
             return None;
         };
         let launcher = Arc::clone(&self.launcher);

@@ -135,6 +135,11 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Kind::ReaderGone, "the output was not read to its end", "the reader has gone", "read on");
         }
-        Self::new(Kind::General, "the output cannot be written", error.to_string(), "check where it goes")
+        Self::new(
+            Kind::General,
+            "the output cannot be written",
+            error.to_string(),
+            "check the destination of the output",
+        )
     }
 }

@@ -263,7 +263,7 @@ fn engine(context: &Context, console: Console) -> String {
         let times = counted(faults.in_a_row.into(), "failure");
         let cause = shortened(&line(&faults.cause), 120);
         let state = if faults.is_open() {
-            format!("open: {}, {times} in a row, not asked any more; /compress tries it again", line(&faults.engine))
+            format!("open: {}, {times} in a row, no longer asked; /compress tries it again", line(&faults.engine))
         } else {
             format!("closed: {}, {times} in a row of {STRIKES}", line(&faults.engine))
         };

@@ -32,6 +32,7 @@ mod slash;
 mod status;
 mod table;
 mod text;
+mod usage;
 mod wording;
 
 use std::future::Future;
@@ -44,9 +45,9 @@ use console::Console;
 use failure::{Failure, Kind};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
     let console = Console::of_process();
-    run(arguments, console).unwrap_or_else(|failure| {
+    let arguments = Arguments::try_parse().map_err(|error| usage::failure(&error));
+    arguments.and_then(|arguments| run(arguments, console)).unwrap_or_else(|failure| {
         console.report(&failure);
         failure.kind.into()
     })

@@ -138,7 +138,7 @@ fn prompt(asked: Option<&str>, piped: Option<&str>, has_images: bool) -> Result<
             Kind::Usage,
             "there is nothing to answer",
             "the message is empty",
-            "give it behind the option, or pipe it in, as in `echo hello | hermes -z`",
+            "write it after the option, or pipe it in, as in `echo hello | hermes -z`",
         )),
     }
 }
@@ -177,7 +177,7 @@ async fn read_stdin(console: Console) -> Result<String, Failure> {
         Failure::new(Kind::Usage, "standard input cannot be read", why, "pipe in UTF-8 text, or give `< /dev/null`")
     };
     let bytes = read.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| failed("it is no UTF-8 text".to_owned()))
+    String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
 }
 
 #[cfg(test)]

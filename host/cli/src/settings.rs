@@ -37,7 +37,7 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
                     || "`hermes config show` lists all keys".to_owned(),
                     |near| format!("did you mean `{near}`? `hermes config show` lists all keys"),
                 );
-                Err(Failure::new(Kind::General, "there is nothing to show", format!("`{key}` is no key"), fix))
+                Err(Failure::new(Kind::General, "there is nothing to show", format!("there is no key `{key}`"), fix))
             }
         },
     }

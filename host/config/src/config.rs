@@ -14,7 +14,7 @@ use crate::keys::KEYS;
 use crate::reader;
 use crate::settings::Settings;
 use crate::tree::{Content, Node, Place};
-use hermes_diagnostic::Diagnostic;
+use hermes_diagnostic::{Code, Diagnostic};
 
 /// Another program, whose home looks much like ours, numbers its configurations with this key.
 const FOREIGN_MARK: &str = "_config_version";
@@ -37,13 +37,16 @@ impl Config {
     pub fn read(file: &Path, environment: &Environment) -> Result<Self, Diagnostic> {
         let text = match std::fs::read(file) {
             Ok(bytes) => String::from_utf8(bytes)
-                .map_err(|error| refusal(file, None, not_text(&error), "save the file as UTF-8"))?,
+                .map_err(|error| refusal(codes::SYNTAX, file, None, not_text(&error), "save the file as UTF-8"))?,
             // If even the home is missing, the store reports it.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 let (settings, warnings) = (Settings::default(), Vec::new());
                 return Ok(Self { file: file.to_owned(), exists: false, settings, warnings });
             }
-            Err(error) => return Err(refusal(file, None, error.to_string(), "make it a file that you can read")),
+            Err(error) => {
+                let fix = "make it a file that you can read";
+                return Err(refusal(codes::UNREADABLE, file, None, error.to_string(), fix));
+            }
         };
         Self::parse(&text, file, &|name| environment.var(name))
     }
@@ -54,9 +57,8 @@ impl Config {
     ///
     /// Like [`Config::read`].
     pub fn parse(text: &str, file: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostic> {
-        let mut root = Node::parse(text).map_err(|broken| {
-            refusal(file, broken.place, broken.why, "correct the line; the file was left as it is")
-        })?;
+        let mut root = Node::parse(text)
+            .map_err(|broken| refusal(codes::SYNTAX, file, broken.place, broken.why, "correct the line"))?;
         if let Content::Section(entries) = &root.content
             && entries.iter().any(|(name, _, _)| name == FOREIGN_MARK)
         {
@@ -67,7 +69,7 @@ impl Config {
         root.expand_outside(&["plugins", "entries"], variable, &mut unresolved);
         expand_short_form(&mut root);
         let (settings, found) =
-            reader::read(&root).map_err(|misfit| refusal(file, misfit.place, misfit.why, misfit.fix))?;
+            reader::read(&root).map_err(|misfit| refusal(codes::VALUE, file, misfit.place, misfit.why, misfit.fix))?;
         let unresolved = unresolved
             .into_iter()
             .map(|(place, name)| (place, format!("the variable {name} is not set, so `${{{name}}}` stays as it is")));
@@ -137,10 +139,10 @@ fn expand_short_form(root: &mut Node) {
     }
 }
 
-fn refusal(file: &Path, place: Option<Place>, why: impl Into<String>, fix: &str) -> Diagnostic {
+fn refusal(code: Code, file: &Path, place: Option<Place>, why: impl Into<String>, fix: &str) -> Diagnostic {
     let place = place.filter(|place| place.line > 0);
     let at = place.map_or_else(String::new, |place| format!(":{}:{}", place.line, place.column));
-    Diagnostic::new(codes::VALUE, format!("{}{at} cannot be used", file.display()), why, fix)
+    Diagnostic::new(code, format!("{}{at} cannot be used", file.display()), why, fix)
 }
 
 fn not_text(error: &std::string::FromUtf8Error) -> String {
@@ -154,7 +156,7 @@ fn foreign(file: &Path) -> Diagnostic {
     Diagnostic::new(
         codes::FOREIGN_HOME,
         format!("{home} cannot be used as home"),
-        format!("its config.yaml has `{FOREIGN_MARK}`, so it is the home of another program; it was left as it is"),
+        format!("its config.yaml has `{FOREIGN_MARK}`, so it is the home of another program; nothing was changed"),
         "set HERMES_HOME to another folder, such as ~/.hermes-rs",
     )
 }

@@ -116,10 +116,10 @@ impl Edit {
     }
 
     fn refusal(&self, Refused(why): Refused, key: &str, value: Option<&Value>) -> Diagnostic {
-        let what = format!("{} was left as it is", self.file.display());
+        let what = format!("{} was not changed", self.file.display());
         let by_hand = match value {
-            Some(value) => format!("write `{key}: {value}` into it by hand, with a section for each name before a dot"),
-            None => format!("remove `{key}` from it by hand"),
+            Some(value) => format!("set `{key}` to `{value}` in the file by hand"),
+            None => format!("remove `{key}` from the file by hand"),
         };
         Diagnostic::new(codes::NOT_EDITABLE, what, format!("`{key}` cannot be changed safely: {why}"), by_hand)
     }

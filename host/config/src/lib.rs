@@ -36,3 +36,37 @@ hermes_diagnostic::codes! {
         NOT_SAVED = "config.not-saved", Category::Configuration, "`config.yaml` cannot be written";
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_models::{Route, Wanted};
+
+    use super::*;
+
+    /// The crate has no error enum: each code is provoked where it arises.
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        let parse = |text: &str| Config::parse(text, &file, &|_| None);
+        let unknown_provider = parse("auxiliary: {compression: {provider: nobody}}\n").unwrap();
+        let mut edit = Edit::of(&file).unwrap();
+        edit.set("model.default", &"large".into()).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        let not_saved = edit.save().unwrap_err();
+        let other = folder.path().join("other.yaml");
+        std::fs::write(&other, "plugins: [a]\n").unwrap();
+        let errors = [
+            Config::read(&file, &Environment::default()).unwrap_err(),
+            Edit::of(&file).unwrap_err(),
+            parse("model: [a\n").unwrap_err(),
+            parse("model: 5\n").unwrap_err(),
+            parse("_config_version: 33\n").unwrap_err(),
+            Auxiliary::read(&unknown_provider, &Route::offline(), &Wanted::default(), &|_| None).unwrap_err(),
+            Edit::of(&other).unwrap().set("plugins.entries.dice", &true.into()).unwrap_err(),
+            not_saved,
+        ];
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &errors), Vec::<String>::new());
+    }
+}

@@ -87,13 +87,13 @@ pub enum MediaError {
     #[error("the file is empty")]
     Empty,
     /// It is larger than [`MOST_BYTES`].
-    #[error("the file has {size} bytes, and at most {MOST_BYTES} can be sent; make it smaller")]
+    #[error("the file has {size} bytes, and at most {MOST_BYTES} can be sent")]
     TooLarge {
         /// Its bytes.
         size: usize,
     },
     /// Its first bytes belong to no format that models read.
-    #[error("the file is not a PNG, JPEG, WebP or GIF picture; convert it to one of these")]
+    #[error("the file is not a PNG, JPEG, WebP or GIF picture")]
     NotAnImage,
     /// The address is not `https:`.
     #[error("`{0}` does not begin with `https://`, the only kind of address that can be sent")]

@@ -70,7 +70,7 @@ impl Diagnose for SessionError {
                 (codes::SYSTEM_MESSAGE, STORE, Fix::words("leave out system messages, which belong to the prompt"))
             }
             Self::TitleTooLong { .. } => (codes::TITLE_TOO_LONG, TITLE, Fix::words("choose a shorter title")),
-            Self::TitleTaken { .. } => (codes::TITLE_TAKEN, TITLE, Fix::words("choose the free title or another")),
+            Self::TitleTaken { .. } => (codes::TITLE_TAKEN, TITLE, Fix::words("choose the free title, or another one")),
             Self::WorkspaceName(_) => (
                 codes::WORKSPACE_NAME,
                 "the session cannot be stored",

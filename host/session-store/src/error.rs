@@ -126,7 +126,7 @@ pub enum SessionError {
         most: usize,
     },
     /// Another session has the title.
-    #[error("the title `{title}` belongs to session {holder}, and nobody has `{free}`")]
+    #[error("the title `{title}` belongs to session {holder}, and `{free}` is free")]
     TitleTaken {
         /// The title after cleaning.
         title: String,

@@ -69,9 +69,7 @@ impl Diagnose for StoreError {
             Self::CannotOpen { .. } => {
                 (codes::CANNOT_OPEN, STORE, Fix::words("check the permissions of the file and its folder"))
             }
-            Self::DiskFull { .. } => {
-                (codes::DISK_FULL, STORE, Fix::words("nothing of this step was stored, free some space and try again"))
-            }
+            Self::DiskFull { .. } => (codes::DISK_FULL, STORE, Fix::words("free some space and try again")),
             Self::Busy { .. } => (codes::BUSY, STORE, Fix::words("end that process or try again")),
             Self::File { .. } => {
                 (codes::FILE, STORE, Fix::words("check the permissions of its folder").or(ANOTHER_HOME))
@@ -79,11 +77,15 @@ impl Diagnose for StoreError {
             Self::Sqlite { .. } => (codes::SQLITE, STORE, Action::CheckStore.into()),
             Self::Stopped(_) => (codes::STOPPED, STORE, Fix::words("start Hermes again")),
             Self::Random(_) => (codes::RANDOM, STORE, Fix::words("try again")),
-            Self::Output(_) => (codes::OUTPUT, STORE, Fix::words("check the place that it goes to")),
+            Self::Output(_) => (codes::OUTPUT, STORE, Fix::words("check the destination")),
             Self::Input(_) => (codes::INPUT, STORE, Fix::words("check that the file exists and can be read")),
-            Self::Import { .. } => {
-                (codes::IMPORT, "nothing was imported", Fix::words("export the sessions again").or("correct the file"))
-            }
+            Self::Import { .. } => (
+                codes::IMPORT,
+                "nothing was imported",
+                Fix::words("export the sessions again")
+                    .or("correct the file")
+                    .or("update Hermes if a newer version wrote it"),
+            ),
             Self::ImportStopped { source, .. } => {
                 let (_, _, own) = source.parts();
                 let then = "import the file again, which continues with the other sessions";

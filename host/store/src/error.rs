@@ -35,7 +35,7 @@ pub enum StoreError {
     },
     /// The database was written by a later version of this program.
     #[error(
-        "{} was written by a newer version of hermes (schema {found}, this one knows {known}) and was left as it is",
+        "{} was written by a newer version of Hermes (schema {found}; this version knows {known}) and was left as it is",
         path.display()
     )]
     NewerSchema {
@@ -54,7 +54,7 @@ pub enum StoreError {
     },
     /// The write-ahead log exists, but its database does not.
     #[error(
-        "{} is there but the database beside it is missing or empty: it may hold messages, so no new database was created",
+        "{} exists, but the database beside it is missing or empty: the file may contain messages, so no new database was created",
         path.display()
     )]
     Orphan {
@@ -113,7 +113,7 @@ pub enum StoreError {
         detail: String,
     },
     /// The disk is full.
-    #[error("{} cannot grow: the disk is full", path.display())]
+    #[error("{} cannot grow: the disk is full, and nothing of this step was stored", path.display())]
     DiskFull {
         /// The database or file.
         path: PathBuf,

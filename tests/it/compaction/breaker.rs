@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, long_turn, outcomes};
 
-const OPEN: &str = "is not asked any more in this session";
+const OPEN: &str = "is no longer asked in this session";
 
 #[test]
 fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {
@@ -32,7 +32,7 @@ fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {
 
     // `/compress` overrides the breaker. The fourth plan is as bad as the others; the fifth is good.
     let third = chat_with(&home, &["--continue"], &["/compress", "/compress", "thanks"]).success();
-    assert!(third.stdout.contains("the conversation is as it was"), "{third}");
+    assert!(third.stdout.contains("the conversation is unchanged"), "{third}");
     assert_eq!(outcomes(&home)[3..5], ["refused", "adopted"]);
     assert_eq!(context(&home)["faults"], json!([]));
     assert!(is_compacted(&server.last_turn()));

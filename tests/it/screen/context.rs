@@ -90,9 +90,9 @@ fn an_empty_session_is_reported_as_such() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
     let output = chat(&home, &["/context", "/compress", "/compress --preview"]).success();
-    assert!(output.stdout.contains("nothing was said yet"), "{output}");
+    assert!(output.stdout.contains("the conversation has no message yet"), "{output}");
     assert_eq!(
-        output.stdout.matches("the conversation has 0 messages, and it takes at least 4").count(),
+        output.stdout.matches("the conversation has 0 messages, and a compaction needs at least 4").count(),
         2,
         "{output}"
     );
@@ -133,7 +133,7 @@ fn a_preview_of_an_invalid_plan_says_why_and_is_not_a_failure() {
     let home = planner::home(&server, json!({"bad": 1}));
     let output = chat(&home, &["one", "two", "/compress --preview"]).success();
     let output = output.says(&["would be refused", "neither shown nor covered"]);
-    assert!(output.stdout.contains("the conversation is as it was"), "{output}");
+    assert!(output.stdout.contains("the conversation is unchanged"), "{output}");
     assert_eq!(context(&home)["faults"], json!([]));
 }
 
@@ -142,9 +142,9 @@ fn an_impossible_compaction_says_why() {
     let server = planner::server();
     let home = planner::home(&server, json!({"keep_turns": 9}));
     let short = chat(&home, &["one", "/compress"]).success();
-    assert!(short.stdout.contains("the conversation has 2 messages, and it takes at least 4"), "{short}");
+    assert!(short.stdout.contains("the conversation has 2 messages, and a compaction needs at least 4"), "{short}");
     let nothing = planner::chat_with(&home, &["--continue"], &["two", "/compress"]).success();
-    assert!(nothing.stdout.contains("there is nothing to gain"), "{nothing}");
+    assert!(nothing.stdout.contains("a compaction would gain nothing"), "{nothing}");
     home.set("compression.enabled", json!(false));
     let off = planner::chat_with(&home, &["--continue"], &["/compress", "/compress --preview", "/context"]).success();
     assert_eq!(off.stdout.matches("set `compression.enabled` to true").count(), 2, "{off}");

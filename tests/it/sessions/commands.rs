@@ -36,11 +36,11 @@ fn a_command_that_cannot_be_carried_out_changes_nothing_and_says_why() {
     let lines = "/rewind\none\n/rewind 5\n/rewind all\n/engine no-such-engine\n/branch off\ntwo\n/exit\n";
     let output = home.hermes(&[]).stdin(lines).run().success();
     for text in [
-        "nothing was said yet, so there is nothing to take back",
+        "the conversation has no message yet, so nothing can be taken back",
         "the conversation has 1 turn; nothing was taken back",
-        "the command is used as `/rewind [TURNS]`",
+        "the usage is `/rewind [TURNS]`",
         "no-such-engine",
-        "the command is used as `/branch`",
+        "the usage is `/branch`",
     ] {
         assert!(output.stderr.contains(text), "`{text}` is not in\n{output}");
     }

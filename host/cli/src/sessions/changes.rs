@@ -150,7 +150,7 @@ fn pruned(done: &Pruning, consent: &Consent, console: Console) -> Result<ExitCod
     }
     for (session, why) in &done.kept {
         let why = match why {
-            Kept::InUse => "somebody is at work on it".to_owned(),
+            Kept::InUse => "another process is working on it".to_owned(),
             Kept::Newest => "`--continue` would go on with it in its folder".to_owned(),
             Kept::Needed { by } => format!("session {by} goes on from it"),
         };
@@ -201,7 +201,7 @@ fn agreed(consent: &Consent, question: &str) -> Result<bool, Failure> {
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        let why = "standard input is no terminal, so nobody can be asked";
+        let why = "standard input is not a terminal, so nobody can be asked";
         return Err(Failure::new(
             Kind::Usage,
             "nothing was deleted",

@@ -51,7 +51,7 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
                 Kind::General,
                 "there is nothing to export",
                 "no conversation was stored yet",
-                "talk first",
+                "start a conversation first",
             ));
         }
         store => with_session(store, first)?,
@@ -101,7 +101,7 @@ pub(super) fn import(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let told = |error: io::Error| {
-        let fix = "check that it is there and may be read";
+        let fix = "check that the file exists and can be read";
         Failure::new(Kind::General, "the file cannot be imported", format!("{}: {error}", path.display()), fix)
     };
     let file = if path == Path::new("-") { spooled().map_err(told)? } else { File::open(path).map_err(told)? };
@@ -150,7 +150,7 @@ fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
         notes.push(format!("session {session} is called `{title}`, since another one has its title"));
     }
     for session in &done.detached {
-        notes.push(format!("session {session} now stands alone: the one that it came from is not there"));
+        notes.push(format!("session {session} is independent now: its parent does not exist here"));
     }
     for (session, parent) in &done.left_out {
         notes.push(format!(
@@ -186,7 +186,7 @@ mod tests {
             notes(&done, false),
             [
                 "session a is called `Engine #2`, since another one has its title",
-                "session b now stands alone: the one that it came from is not there",
+                "session b is independent now: its parent does not exist here",
                 "session d is left out: session c, which it goes on from, is another one here",
                 "1 session skipped: stored already",
                 "2 sessions with 1,234 messages imported",

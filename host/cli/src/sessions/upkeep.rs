@@ -105,7 +105,7 @@ pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, 
     if !json {
         print(&health.problems.iter().map(|problem| format!("{}\n", text::line(problem))).collect::<String>())?;
     }
-    let why = format!("{} of {}", text::counted(health.problems.len() as u64, "problem"), store.path().display());
+    let why = format!("{} in {}", text::counted(health.problems.len() as u64, "problem"), store.path().display());
     let fix = "run `hermes sessions repair`, which first makes a copy of it";
     Err(Failure::new(Kind::Store, "the conversations are damaged", why, fix))
 }

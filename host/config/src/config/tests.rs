@@ -95,6 +95,7 @@ fn a_misfit_is_refused_with_its_position_what_was_found_and_what_it_must_be() {
 fn invalid_yaml_is_refused_with_line_and_reason() {
     for text in ["model:\n  default: a\n bad: b\n", "model: [a\n", "a: 1\na: 2\n", "model: {default: \"x}\n"] {
         let failure = parse(text).unwrap_err();
+        assert_eq!(failure.code, codes::SYNTAX);
         let place = failure.what.strip_prefix("/h/config.yaml:").unwrap().split(' ').next().unwrap();
         assert!(place.split(':').all(|number| number.parse::<u32>().unwrap() > 0), "{failure}");
         assert!(!failure.why.is_empty());
