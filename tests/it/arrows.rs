@@ -53,6 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "hermes-conformance",
         &[
             "hermes-test-data",
+            "hermes-zoo",
             "hermes-lab",
             "hermes-plugin-host",
             "hermes-testkit",

@@ -22,6 +22,8 @@ use crate::subject::Subject;
 pub(crate) struct TestBench<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) exports: Exports,
+    /// The limits of its kind in a session, with those that its manifest raises.
+    pub(crate) limits: Limits,
     pub(crate) folders: &'a Folders,
     /// The configuration that is tested.
     pub(crate) config: String,
@@ -75,7 +77,9 @@ struct CallRecords {
 
 impl<'a> TestBench<'a> {
     pub(crate) fn new(subject: &'a Subject, loaded: Arc<Loaded>, folders: &'a Folders, config: String) -> Self {
-        Self { subject, exports: loaded.exports(), folders, config, loaded, log: CallLog::default() }
+        let exports = loaded.exports();
+        let limits = Limits::of(exports.tier()).with(&subject.manifest.limits);
+        Self { subject, exports, limits, folders, config, loaded, log: CallLog::default() }
     }
 
     /// A first session with all rights that the manifest requests.
@@ -86,7 +90,7 @@ impl<'a> TestBench<'a> {
             rights: Rights::Granted,
             storage: Storage::empty(),
             history: history(short()),
-            limits: Limits::standard(),
+            limits: self.limits,
         }
     }
 
@@ -194,8 +198,8 @@ impl Session<'_> {
             Cause::Fault(fault) | Cause::Start(fault) => CallFailure::Returned(*fault),
             cause => {
                 let why = format!("`{name}`: {cause}");
-                // A limit below the default does not count as an overrun.
-                let usual = Limits::standard();
+                // A limit that a check lowered does not count as an overrun.
+                let usual = self.bench.limits;
                 let ran_over = match cause {
                     Cause::Deadline { .. } => true,
                     Cause::Limit { limit, value } => value == usual.get(limit),

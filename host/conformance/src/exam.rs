@@ -1,6 +1,6 @@
 //! The order of the checks.
 
-use hermes_plugin_host::{Code, Limit, LimitSet, Limits};
+use hermes_plugin_host::{Code, Limit, LimitSet};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 
@@ -79,11 +79,11 @@ pub fn examine(
             plans::losslessness(runtime, &bench, settings, &mut checks)?;
         }
         let overruns = bench.overruns();
-        let fix = "answer sooner or keep less: `prepare` and `sync-turn` have 180 s and run in the background; \
-                   docs/plugins.md has the limits";
+        let fix = "answer sooner or keep less, or raise a limit in the manifest: docs/plugins-limits.md lists them; `prepare` \
+                   and `sync-turn` have 180 s and run in the background";
         let seen = "every call, of all checks above".to_owned();
         let verdict = if overruns.is_empty() { Ok(seen) } else { Err(overruns.join("; ").into()) };
-        checks.add("limits", "stays within the usual limits of time and memory", fix, verdict);
+        checks.add("limits", "stays within its limits of time and memory", fix, verdict);
         // The memory of native code is not limited.
         if works && matches!(subject.code, Code::Component(_)) {
             report.memory = tokio_runtime.block_on(least_memory(&bench))?;
@@ -130,7 +130,7 @@ async fn by_kind(
 
 /// How much memory the usual calls need, found by halving the limit.
 async fn least_memory(bench: &TestBench<'_>) -> Result<Option<Memory>, ConformanceError> {
-    let limit = Limits::standard().get(Limit::Memory);
+    let limit = bench.limits.get(Limit::Memory);
     let mut enough = None;
     let mut given = limit;
     while given >= 1 << 20 {

@@ -77,6 +77,26 @@ fn the_audit_hooks_keep_the_contract() {
     passes("bundled/hooks/audit");
 }
 
+/// A tool gets 64 MiB in a session, and no more in a test. More has to be requested, there and here.
+#[test]
+fn a_plugin_is_tested_within_the_limits_that_it_has_in_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |limits: &str| {
+        std::fs::write(folder.path().join("plugin.yaml"), format!("name: large\n{limits}")).unwrap();
+        let subject = Subject::find(folder.path()).unwrap();
+        examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap()
+    };
+    let pages_of_120_mib = 120 * 16;
+    let component = hermes_zoo::Shell::with_tool("nop").pages(pages_of_120_mib, None).build();
+    std::fs::write(folder.path().join("large.wasm"), component).unwrap();
+    let report = write("");
+    let found = report.failures().find(|check| check.group == "limits").unwrap();
+    assert!(found.seen.contains("64MiB"), "{found:?}");
+    let report = write("limits: {memory: 128MiB}\n");
+    assert!(report.failures().all(|check| check.group != "limits"), "{}", summary(&report));
+    assert_eq!(report.memory.unwrap().limit_mib, 128);
+}
+
 /// The name of a planted flaw, with the group and the name of the check that must find it.
 const FLAWS: &[(&str, &str, &str)] = &[
     ("configure-panics", "lifecycle", "is configured as given"),
