@@ -28,8 +28,8 @@ impl Diagnose for AppError {
             Self::CacheTtl { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
             Self::Dotenv { names, .. } => (
                 codes::DOTENV,
-                "the values were not kept".into(),
-                Fix::words(format!("set {} by hand", names.join(", "))),
+                "the values were not stored".into(),
+                Fix::words(format!("set {} in the environment or in .env by hand", names.join(", "))),
             ),
             Self::NoSource { name, .. } => (
                 codes::NO_SOURCE,
@@ -39,24 +39,24 @@ impl Diagnose for AppError {
             Self::Renamed { name, .. } => (
                 codes::RENAMED,
                 "nothing was changed".into(),
-                Fix::words(format!("remove `{name}` and install the other one")),
+                Fix::words(format!("remove `{name}`, and install the plugin from the source")),
             ),
             Self::Temporary { .. } => (
                 codes::TEMPORARY,
-                "plugins cannot be looked at".into(),
-                Fix::words("set TMPDIR to a folder that can be written"),
+                "the plugins cannot be examined".into(),
+                Fix::words("set TMPDIR to a writable folder"),
             ),
             Self::Clock { .. } => (
                 codes::CLOCK,
                 "the current time is not known".into(),
-                Fix::words("unset it").or("give a moment such as 2026-11-22T10:00:00Z"),
+                Fix::words("unset HERMES_CLOCK").or("set it to a time such as 2026-11-22T10:00:00Z"),
             ),
             Self::Prefill { file, .. } => (
                 codes::PREFILL,
                 format!("{} cannot be used as prefill", file.display()).into(),
                 Fix::words(
-                    "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, the user's first, in turn, \
-                     the assistant's last",
+                    "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, alternating, with the \
+                     user first and the assistant last",
                 ),
             ),
             Self::NoSessionHere { .. } => (

@@ -265,7 +265,7 @@ async fn session_plugins(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     let selected = Plugins::select(&runtime, &catalog, &selection, QUIETLY);
     let stops = selected.is_err();
     let mut checks = vec![match selected {
-        Ok(plugins) => Check::ok(SUBJECT, format!("on: {}", plugins.names().join(", "))),
+        Ok(plugins) => Check::ok(SUBJECT, format!("enabled: {}", plugins.names().join(", "))),
         Err(error) => Check::fail(SUBJECT, error),
     }];
     for ExaminedPlugin { name, findings, .. } in examine_plugins(setup, &catalog, &selection, &runtime).await {

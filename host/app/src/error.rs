@@ -1,4 +1,4 @@
-//! Why the application could not do what was asked.
+//! The errors of the application.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use hermes_models::{ModelError, ResolveError, UnknownTtl};
 use hermes_plugin_host::PluginsError;
 use hermes_store::StoreError;
 
-/// Why the application could not do what was asked.
+/// An error of the application.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// `config.yaml` cannot be used or changed.
@@ -90,7 +90,7 @@ pub enum AppError {
         source: io::Error,
     },
     /// A plugin was put in place by hand.
-    #[error("`{name}` was put into {} by hand and has no other source", folder.display())]
+    #[error("`{name}` was copied to {} by hand, so no source is recorded for it", folder.display())]
     NoSource {
         /// The plugin.
         name: String,
@@ -98,7 +98,7 @@ pub enum AppError {
         folder: PathBuf,
     },
     /// The source of a plugin holds another one now.
-    #[error("its source holds the plugin `{now}` now")]
+    #[error("the source of `{name}` now contains the plugin `{now}`")]
     Renamed {
         /// The installed plugin.
         name: String,
@@ -106,13 +106,13 @@ pub enum AppError {
         now: String,
     },
     /// No temporary folder can be created.
-    #[error("no temporary folder: {source}")]
+    #[error("no temporary folder can be created: {source}")]
     Temporary {
         /// Why.
         source: io::Error,
     },
     /// No session of this folder can be continued.
-    #[error("there is none in {}", workspace.display())]
+    #[error("no session was started in {}", workspace.display())]
     NoSessionHere {
         /// The folder.
         workspace: PathBuf,

@@ -34,8 +34,8 @@ hermes_diagnostic::codes! {
         SETTING = "app.setting", Category::Configuration, "a value in `config.yaml` cannot be used";
         TEMPORARY = "app.temporary", Category::General, "no temporary folder can be created";
         DOTENV = "app.dotenv", Category::Configuration, "`.env` cannot be written";
-        NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was put in place by hand and has no other source";
-        RENAMED = "install.renamed", Category::Plugin, "the source holds a plugin of another name";
+        NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was copied by hand, so no source is recorded for it";
+        RENAMED = "install.renamed", Category::Plugin, "the source contains a plugin of another name";
         CLOCK = "app.clock", Category::Configuration, "`HERMES_CLOCK` is not a moment";
         PREFILL = "app.prefill", Category::Configuration, "the file of prefilled messages cannot be used";
         NO_SESSION_HERE = "app.no-session-here", Category::General, "no session of this folder can be continued";

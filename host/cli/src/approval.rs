@@ -1,6 +1,6 @@
-//! The question at the terminal: what a plugin wants to do, shown exactly, and one key for an answer.
+//! Asks for approval on the terminal: shows exactly what a plugin wants to do, and reads one key.
 //!
-//! Nothing that was typed before the question counts as an answer to it, and anything but a clear yes is a no.
+//! Keys typed before the question do not answer it, and every answer but a clear yes is a no.
 
 #[cfg(unix)]
 mod keys;
@@ -14,30 +14,29 @@ use hermes_agent::approval::{Decision, Question};
 use crate::console::{Console, Tone};
 use crate::signals::StopSwitch;
 
-/// Asks the person at the terminal.
+/// Asks the user at the terminal.
 pub(crate) struct AtTerminal {
     console: Console,
     stop: StopSwitch,
 }
 
-/// None where nobody sees a question or can answer it.
+/// None if a question cannot be shown or answered.
 pub(crate) fn at_terminal(console: Console, stop: &StopSwitch) -> Option<AtTerminal> {
-    let seen = console.screen || io::stderr().is_terminal();
-    let answered = cfg!(unix) && io::stdin().is_terminal();
-    (seen && answered).then(|| AtTerminal { console, stop: stop.clone() })
+    let can_show = console.screen || io::stderr().is_terminal();
+    let can_answer = cfg!(unix) && io::stdin().is_terminal();
+    (can_show && can_answer).then(|| AtTerminal { console, stop: stop.clone() })
 }
 
 impl AtTerminal {
     fn write(&self, text: &str) {
-        // A terminal that cannot be written to cannot be read from either, and that is a no.
+        // If the terminal cannot be written, it cannot be read either, and the answer is a no.
         let _ = match self.console.screen {
             true => io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
             false => io::stderr().write_all(text.as_bytes()),
         };
     }
 
-    /// Shows the question and waits for a key; anything but a clear yes is a no. Dropping the future withdraws the
-    /// question from the screen.
+    /// Shows the question and waits for a key. Dropping the future withdraws the question.
     #[cfg(unix)]
     pub(crate) async fn ask(&self, question: &Question) -> Decision {
         use keys::{Answer, Keys};
@@ -45,7 +44,7 @@ impl AtTerminal {
         let Ok(mut keys) = Keys::open() else { return Decision::Deny };
         let mut lines = wording::lines(question).into_iter();
         let title = lines.next().unwrap_or_default();
-        // What was typed meanwhile stands on the screen, and the question must not stand behind it.
+        // The terminal may have echoed typed keys, so the question starts on a new line.
         self.write(&format!("\n{}\n", self.console.paint(Tone::Warning, &title)));
         lines.for_each(|line| self.write(&format!("{line}\n")));
         let token = self.stop.token();
@@ -68,8 +67,8 @@ impl AtTerminal {
                 }
             } => decision,
         };
-        withdrawn.no_longer();
-        self.write(&format!("{}\n", self.console.paint(Tone::Faint, wording::said(decision))));
+        withdrawn.disarm();
+        self.write(&format!("{}\n", self.console.paint(Tone::Faint, wording::decided(decision))));
         decision
     }
 
@@ -79,13 +78,13 @@ impl AtTerminal {
     }
 }
 
-/// Ends the line of a question that nobody waits for any more.
+/// Ends the line of a question that was withdrawn.
 #[cfg(unix)]
 struct Withdrawn<'a>(Option<&'a AtTerminal>);
 
 #[cfg(unix)]
 impl Withdrawn<'_> {
-    fn no_longer(mut self) {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }

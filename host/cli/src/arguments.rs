@@ -279,13 +279,13 @@ pub(crate) enum PluginsCommand {
     Remove(RemoveArguments),
     /// Allow a plugin to run as it is on disk, with all or some of the permissions that it requests
     Grant(GrantArguments),
-    /// Revoke permissions; without PERMISSION, the plugin may not run until it is granted again
+    /// Revoke permissions; without PERMISSION, the plugin cannot run until it is granted again
     Revoke {
         /// The plugin's name
         name: String,
         /// The permission to revoke, such as http or process
         #[arg(value_name = "PERMISSION")]
-        rights: Vec<String>,
+        permissions: Vec<String>,
     },
     /// List the actions that you approved with `always`
     Approvals {
@@ -396,13 +396,13 @@ impl ModelArguments {
 }
 
 impl Arguments {
-    /// Refuses options before a command that does not use them.
+    /// Refuses options before a command that ignores them.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(command) = &self.command else { return Ok(()) };
         let name = command.name();
         let refused = |option: &str| {
             let why = format!("`hermes {name}` does not use {option}");
-            Err(Failure::new(Kind::Usage, "the command line cannot be understood", why, format!("leave out {option}")))
+            Err(Failure::new(Kind::Usage, "the command line is invalid", why, format!("remove {option}")))
         };
         if self.oneshot.is_some() {
             return refused("-z");

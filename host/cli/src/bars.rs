@@ -1,6 +1,6 @@
-//! Shares as bars.
+//! Bars for shares.
 
-/// A bar of so many columns, filled to an eighth of a column.
+/// A bar of `width` columns, exact to an eighth of a column.
 pub(crate) fn bar(share: f64, width: usize) -> String {
     const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };

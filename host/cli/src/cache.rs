@@ -1,4 +1,4 @@
-//! `hermes cache`: what a provider could read of each request from its cache, why it was not more, and what that cost.
+//! `hermes cache`: how much of each request the provider read from its prompt cache, why not more, and the cost.
 
 use std::process::ExitCode;
 
@@ -27,14 +27,14 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
     }
     if requests.is_empty() {
         let id = &session.id;
-        console.note(&format!("session {id} has sent nothing yet; `hermes cache ID` shows another one"));
+        console.note(&format!("session {id} has sent no requests yet; `hermes cache ID` shows another session"));
         return Ok(ExitCode::SUCCESS);
     }
     print(&table(&session, &requests, console))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The session that an id or its beginning names; without one, the newest of this folder, else the newest of all.
+/// The session of an id or its beginning. Without one, the newest session of this folder, else the newest of all.
 pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), Failure> {
     let none = || match id {
         Some(id) => Failure::from(StoreError::Session(SessionError::UnknownSession(id.to_owned()))),
@@ -66,14 +66,15 @@ fn sum(requests: &[RequestRecord], of: impl Fn(&RequestRecord) -> Option<f64>) -
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// Tokens of the layers of a call alone, by the estimate: of their texts, not of what they are kept in.
+/// Estimated tokens of the layers that are sent but not stored in the conversation.
 fn ephemeral_tokens(layers: &str) -> u32 {
     let layers: Ephemeral = serde_json::from_str(layers).unwrap_or_default();
     let prefill = layers.prefill.iter().map(|(_, text)| tokens::of_text(text)).sum::<u32>();
     tokens::of_text(&layers.system) + prefill
 }
 
-/// What they cost: that of a cache where it was read and nothing in front of them moved, else the full price.
+/// The cost of these layers: the price of cached input if the cache was read and nothing before them changed, else the
+/// full price.
 fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
     let tokens = ephemeral_tokens(request.ephemeral.as_ref()?);
     let price = hermes_models::price(&request.provider, &request.model)?;
@@ -83,7 +84,7 @@ fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
     Some(f64::from(tokens) * each / 1e6)
 }
 
-/// Whether less was read than could have been: of the first request nobody expects anything.
+/// Whether the request did not extend the one before it. The first request cannot.
 fn is_break(request: &RequestRecord) -> bool {
     request.cause.as_deref().is_some_and(|cause| cause != Cause::FirstRequest.as_str())
 }
@@ -130,19 +131,20 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
 }
 
 fn table(session: &Session, requests: &[RequestRecord], console: Console) -> String {
-    let mut told = format!("session {}\n\n", session.id);
+    let mut out = format!("session {}\n\n", session.id);
     let head = format!(
-        "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  why not more\n",
-        "#", "as it was before", "share", "bytes", "read", "cost",
+        "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  reason for the change\n",
+        "#", "unchanged", "share", "bytes", "read", "cost",
     );
-    told.push_str(&console.paint(Tone::Faint, &head));
+    out.push_str(&console.paint(Tone::Faint, &head));
     for request in requests {
-        told.push_str(&row(request, console));
+        out.push_str(&row(request, console));
     }
-    told.push('\n');
-    told.push_str(&totals(requests));
-    told.push_str("bytes: of tools and messages; read: tokens that the provider read from its cache\n");
-    told
+    out.push('\n');
+    out.push_str(&totals(requests));
+    out.push_str("unchanged: the share of a request that equals the beginning of the request before\n");
+    out.push_str("bytes: size of tools and messages; read: tokens that the provider read from its cache\n");
+    out
 }
 
 fn row(request: &RequestRecord, console: Console) -> String {
@@ -154,12 +156,12 @@ fn row(request: &RequestRecord, console: Console) -> String {
         (Some(cause), Some(culprit)) => format!("{cause}: {}", text::shortened(&line(culprit), 60)),
     };
     let tone = if is_break(request) { Tone::Warning } else { Tone::Good };
-    let alone = request.ephemeral.as_ref().map_or_else(String::new, |layers| {
+    let ephemeral = request.ephemeral.as_ref().map_or_else(String::new, |layers| {
         let cost = ephemeral_cost(request).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
-        format!("  (layers of this call alone: {} tokens{cost})", grouped(u64::from(ephemeral_tokens(layers))))
+        format!("  (ephemeral text: {} tokens{cost})", grouped(u64::from(ephemeral_tokens(layers))))
     });
     format!(
-        "{:>4}  {}  {:>5.1}%  {:>10}  {:>9}  {:>8}  {}{alone}\n",
+        "{:>4}  {}  {:>5.1}%  {:>10}  {:>9}  {:>8}  {}{ephemeral}\n",
         request.number,
         console.paint(tone, &bars::bar(share, WIDTH)),
         share * 100.0,
@@ -175,18 +177,18 @@ fn totals(requests: &[RequestRecord]) -> String {
     let (sent, kept) = (sum_of(|request| request.bytes), sum_of(|request| request.prefix_bytes));
     let breaks = requests.iter().filter(|request| is_break(request)).count();
     let share = if sent == 0 { 0.0 } else { kept as f64 * 100.0 / sent as f64 };
-    let mut told = format!(
-        "{}, {}; {share:.1}% of all bytes were the beginning of the request before\n",
+    let mut out = format!(
+        "{}, {}; {share:.1}% of all bytes unchanged\n",
         text::counted(requests.len() as u64, "request"),
         text::counted(breaks as u64, "break"),
     );
     match sum(requests, |request| request.cost) {
-        None => told.push_str("no costs: the price of the model is not known, or the provider reported no tokens\n"),
+        None => out.push_str("cost unknown: the model has no known price, or the provider reported no tokens\n"),
         Some(cost) => {
             let saved = sum(requests, |request| request.saved).unwrap_or(0.0);
             let lost = sum(requests, |request| request.lost).unwrap_or(0.0);
-            told.push_str(&format!(
-                "cost {}; the cache saved {}, breaks lost {} (list prices of {})\n",
+            out.push_str(&format!(
+                "cost {}; the cache saved {}, breaks cost {} (list prices of {})\n",
                 dollars(cost),
                 dollars(saved),
                 dollars(lost),
@@ -194,12 +196,12 @@ fn totals(requests: &[RequestRecord]) -> String {
             ));
             let unpriced = requests.iter().filter(|request| request.cost.is_none()).count() as u64;
             if unpriced > 0 {
-                let whose = text::counted(unpriced, "request");
-                told.push_str(&format!("{whose} without a known price or a report of tokens left out of that\n"));
+                let requests = text::counted(unpriced, "request");
+                out.push_str(&format!("not included: {requests} without a known price or reported tokens\n"));
             }
         }
     }
-    told
+    out
 }
 
 fn dollars(amount: f64) -> String {
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_shows_how_much_stayed_and_why_it_was_not_more() {
+    fn a_row_shows_the_unchanged_share_and_the_reason_of_a_break() {
         let usage = Some(Usage { input: 3_000, cache_read: 1_024, ..Usage::default() });
         let broken = RequestRecord {
             culprit: Some("compressor".into()),
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_of_a_call_alone_are_priced_by_whether_they_moved() {
+    fn ephemeral_text_has_the_cached_price_only_if_nothing_before_it_changed() {
         let sent = |cause| RequestRecord {
             provider: "anthropic".into(),
             model: "claude-sonnet-4-5".into(),
@@ -251,10 +253,10 @@ mod tests {
     }
 
     #[test]
-    fn totals_count_breaks_and_leave_out_costs_that_nobody_knows() {
+    fn totals_count_breaks_and_report_unknown_costs() {
         let requests = [request(1, 100, 0, Some("first-request")), request(2, 100, 100, None)];
-        let told = totals(&requests);
-        assert!(told.starts_with("2 requests, 0 breaks; 50.0%"), "{told}");
-        assert!(told.contains("no costs"), "{told}");
+        let totals = totals(&requests);
+        assert!(totals.starts_with("2 requests, 0 breaks; 50.0%"), "{totals}");
+        assert!(totals.contains("cost unknown"), "{totals}");
     }
 }

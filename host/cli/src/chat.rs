@@ -1,4 +1,4 @@
-//! A conversation at a terminal, or one that is piped in line by line.
+//! The chat: on a terminal, or line by line from a pipe.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash};
 use crate::{approval, context, oneshot, status, text};
 
-/// What follows from an input.
+/// Whether the chat continues after an input.
 enum Next {
-    GoOn,
+    Continue,
     Leave,
 }
 
@@ -33,11 +33,11 @@ struct Chat {
     screen: Screen,
     console: Console,
     ctrl_c: CtrlC,
-    /// The last turn failed like this.
+    /// The failure of the last turn, if it failed.
     failed: Option<Kind>,
 }
 
-/// Talks until the user leaves.
+/// Runs the chat until the user leaves.
 pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
@@ -48,7 +48,7 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     let begin = launcher.choose(&session.choice())?;
     let front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
     let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
-        let fix = "check the permissions of the home folder; `hermes -z TEXT` needs no terminal";
+        let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
         Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
     })?;
     let at_terminal = lines.is_terminal();
@@ -63,14 +63,14 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
         match input {
             Input::Text(text) => {
                 interrupted = false;
-                if let Next::Leave = chat.take(&text).await {
+                if let Next::Leave = chat.handle(&text).await {
                     break;
                 }
             }
             Input::Interrupted if interrupted => break,
             Input::Interrupted => {
                 interrupted = true;
-                chat.screen.line(Tone::Faint, "ctrl-c again leaves; /help lists the commands");
+                chat.screen.line(Tone::Faint, "press ctrl-c again to leave; /help lists the commands");
             }
             Input::End => break,
         }
@@ -78,38 +78,36 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
             break;
         }
     }
-    // At a terminal the failure has been read; a script reads the exit code.
+    // On a terminal the user saw the failure; a script needs the exit code.
     let code =
         chat.failed.filter(|_| !at_terminal && !chat.screen.reader_gone()).map_or(ExitCode::SUCCESS, ExitCode::from);
     chat.leave(at_terminal).await;
     Ok(code)
 }
 
-/// What `/compress` shows while it waits.
+/// Shown while `/compress` runs.
 const COMPACTING: &str = "compacting; ctrl-c stops it";
 
-/// Why the conversation is as it was, and what to do about it.
-fn uncompressed(compression: Compression) -> String {
+/// The result of `/compress` for the user.
+fn compression_result(compression: Compression) -> String {
     match compression {
         Compression::Adopted => "the conversation was compacted".to_owned(),
         Compression::TooFew { messages, least } => format!(
-            "there is nothing to compact yet: the conversation has {}, and a compaction needs at least {least}",
+            "there is nothing to compact yet: the conversation has {}, and compaction needs at least {least}",
             text::counted(messages as u64, "message")
         ),
         Compression::Off => {
-            "the conversation was not compacted: compression is switched off; set `compression.enabled` to \
-             true to switch it on"
-                .to_owned()
+            "the conversation was not compacted: compression.enabled is false in config.yaml".to_owned()
         }
-        Compression::Nothing => {
-            "a compaction would gain nothing: all old messages are compacted already, or are too short; /context shows \
+        Compression::Nothing => "the conversation was not compacted: compaction would save too little; /context shows \
              what fills the window"
+            .to_owned(),
+        Compression::Stopped => "stopped; the conversation is unchanged".to_owned(),
+        Compression::Failed => {
+            "compaction failed for the reason above, and the conversation is unchanged; `/engine NAME` switches to \
+             another engine"
                 .to_owned()
         }
-        Compression::Stopped => "stopped; the conversation is unchanged".to_owned(),
-        Compression::Failed => "the conversation is unchanged, for the reason above; `context.engine` or --engine \
-             selects another engine"
-            .to_owned(),
     }
 }
 
@@ -125,29 +123,30 @@ impl Chat {
         self.screen.line(Tone::Faint, &greeting);
         if let Some(session) = self.front.session().session() {
             let messages = text::counted(u64::try_from(status.messages).unwrap_or(u64::MAX), "message");
-            let told = format!("session {session} · {messages}");
-            self.screen.line(Tone::Faint, &told);
+            self.screen.line(Tone::Faint, &format!("session {session} · {messages}"));
         }
     }
 
     /// Waits for input on a thread that may block.
     async fn read(&self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
-        // A pipe is read as it comes, and Ctrl-C ends that like any program.
+        // With piped input there are no keys to handle; Ctrl-C ends the process as usual.
         let _during = lines.is_terminal().then(|| self.ctrl_c.is_a_key());
         let read = tokio::task::spawn_blocking(move || {
             let input = lines.read();
             (lines, input)
         });
         let failed = |why: String| {
-            Failure::new(Kind::General, "no more input can be read", why, "go on with `hermes --continue`")
+            let fix = "continue the session with `hermes --continue`";
+            Failure::new(Kind::General, "no more input can be read", why, fix)
         };
         let (lines, input) = read.await.map_err(|error| failed(error.to_string()))?;
         Ok((lines, input.map_err(|error| failed(error.to_string()))?))
     }
 
-    async fn take(&mut self, text: &str) -> Next {
+    /// Carries out a command, or sends a message.
+    async fn handle(&mut self, text: &str) -> Next {
         if text.trim().is_empty() {
-            return Next::GoOn;
+            return Next::Continue;
         }
         match Slash::parse(text) {
             None => self.turn(text).await,
@@ -156,7 +155,8 @@ impl Chat {
                 for (name, meaning) in NAMES {
                     self.screen.line(Tone::Plain, &format!("{name:<16} {meaning}"));
                 }
-                self.screen.line(Tone::Faint, "a backslash at the end of a line asks for the next one");
+                self.screen
+                    .line(Tone::Faint, "a backslash at the end of a line continues the message on the next line");
             }
             Some(Slash::New) => self.new_session().await,
             Some(Slash::Context) => match self.front.session().context().await {
@@ -167,7 +167,7 @@ impl Chat {
                 Ok(None) => {
                     if let Ok(status) = self.front.session().status().await {
                         let line = status::line(&status);
-                        self.screen.line(Tone::Faint, &format!("the conversation has no message yet; {line}"));
+                        self.screen.line(Tone::Faint, &format!("the conversation is empty; {line}"));
                     }
                 }
                 Err(problem) => self.fail(&problem.into()),
@@ -180,16 +180,17 @@ impl Chat {
             Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
             Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
             Some(Slash::Misused { usage }) => {
-                self.console.warning(&format!("the usage is `{usage}`; nothing was changed"));
+                self.console.warning(&format!("wrong arguments; usage: {usage}"));
             }
             Some(Slash::Unknown { name, nearest }) => {
-                let near = nearest
-                    .map_or_else(|| "/help lists all commands".to_owned(), |near| format!("did you mean {near}?"));
-                self.console
-                    .warning(&format!("there is no command {name}; a space before it sends it to the model; {near}"));
+                let hint = nearest
+                    .map_or_else(|| "/help lists the commands".to_owned(), |near| format!("did you mean {near}?"));
+                self.console.warning(&format!(
+                    "unknown command {name} ({hint}); to send it to the model, put a space in front"
+                ));
             }
         }
-        Next::GoOn
+        Next::Continue
     }
 
     /// Runs a command that Ctrl-C stops.
@@ -225,7 +226,9 @@ impl Chat {
                 CompressionEnd::Done { compression: Compression::Adopted } => {
                     self.screen.line(Tone::Faint, &status::line(&status));
                 }
-                CompressionEnd::Done { compression } => self.screen.line(Tone::Faint, &uncompressed(compression)),
+                CompressionEnd::Done { compression } => {
+                    self.screen.line(Tone::Faint, &compression_result(compression));
+                }
                 CompressionEnd::Failed { problem } => self.fail(&problem.into()),
             },
             Ok(_) => {}
@@ -240,7 +243,7 @@ impl Chat {
                 self.screen.line(Tone::Plain, shown.trim_end());
             }
             Ok(EventKind::CompressionEnded { end: CompressionEnd::Done { compression }, .. }) => {
-                self.screen.line(Tone::Faint, &uncompressed(compression));
+                self.screen.line(Tone::Faint, &compression_result(compression));
             }
             Ok(EventKind::CompressionEnded { end: CompressionEnd::Failed { problem }, .. }) => {
                 self.fail(&problem.into());
@@ -250,23 +253,23 @@ impl Chat {
         }
     }
 
-    /// Takes back the newest turns, so many as are named.
+    /// Removes the newest turns from the conversation.
     async fn rewind(&mut self, turns: usize) {
         let Some(to) = self.message_of_user(turns).await else { return };
         match self.front.send(Command::Rewind { to: to.id }, &mut self.screen).await {
             Ok(_) => {
-                let said = text::line(to.told().lines().next().unwrap_or_default());
-                self.screen.line(Tone::Faint, &format!("took back `{said}` and everything after it"));
+                let message = text::line(to.told().lines().next().unwrap_or_default());
+                self.screen.line(Tone::Faint, &format!("rewound to before `{message}`"));
                 self.show_status().await;
             }
             Err(error) => self.fail(&error.into()),
         }
     }
 
-    /// The message with which the last so many turns begin. Without one, the user reads why.
+    /// The user's message that begins the last `turns` turns. Without one, the user sees why.
     async fn message_of_user(&mut self, turns: usize) -> Option<Message> {
         let Some(session) = self.front.session().session() else {
-            self.console.warning("the conversation has no message yet, so nothing can be taken back");
+            self.console.warning("the conversation is empty, so there is nothing to rewind");
             return None;
         };
         let launcher = Arc::clone(&self.launcher);
@@ -284,7 +287,7 @@ impl Chat {
         let found = of_user.into_iter().rev().nth(turns - 1);
         if found.is_none() {
             let known = text::counted(known as u64, "turn");
-            self.console.warning(&format!("the conversation has {known}; nothing was taken back"));
+            self.console.warning(&format!("the conversation has only {known}, so nothing was rewound"));
         }
         found
     }
@@ -301,15 +304,15 @@ impl Chat {
             Ok(session) => {
                 self.close().await;
                 self.front = FrontEnd::new(session);
-                let before = before.map(|before| format!("; `hermes --resume {before}` opens the other one"));
+                let before = before.map(|before| format!("; `hermes --resume {before}` resumes the original"));
                 let before = before.unwrap_or_default();
-                self.screen.line(Tone::Faint, &format!("this is now the session {child}{before}"));
+                self.screen.line(Tone::Faint, &format!("continuing in a copy, session {child}{before}"));
             }
             Err(error) => self.fail(&error.into()),
         }
     }
 
-    /// Another model or another engine.
+    /// Switches to another model or engine.
     async fn switch(&mut self, command: Command) {
         match self.front.send(command, &mut self.screen).await {
             Ok(_) => self.show_status().await,
@@ -328,15 +331,15 @@ impl Chat {
             Ok(session) => {
                 self.close().await;
                 self.front = FrontEnd::new(session);
-                self.screen.line(Tone::Faint, "a new conversation");
+                self.screen.line(Tone::Faint, "new conversation");
             }
             Err(error) => self.fail(&error.into()),
         }
     }
 
-    /// Closes the session; what plugins say meanwhile is shown.
+    /// Closes the session, and shows the notices of plugins meanwhile.
     async fn close(&mut self) {
-        // It may have ended by itself.
+        // An error only says that the session has already ended.
         let _ = self.front.run(Command::Close, &mut self.screen, None, self.ctrl_c.switch()).await;
     }
 
@@ -347,7 +350,7 @@ impl Chat {
 
     async fn leave(mut self, at_terminal: bool) {
         if let Some(session) = self.front.session().session().filter(|_| at_terminal) {
-            self.console.note(&format!("`hermes --resume {session}` goes on from here"));
+            self.console.note(&format!("resume this session with `hermes --resume {session}`"));
         }
         self.close().await;
     }

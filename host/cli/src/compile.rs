@@ -9,13 +9,13 @@ use hermes_runtime::{Compiler, CompilerProcess};
 
 use crate::failure::{Failure, Kind};
 
-/// Most memory of a compiler: the largest components, with a whole language's runtime in them, take a quarter of it.
+/// Most memory of a compiler. The largest components, which contain the runtime of a language, need a quarter of it.
 pub(crate) const MEMORY: u64 = 4 << 30;
-/// How long a compiler may take by the clock; what it computes is limited by itself. The largest components take half a
-/// minute on a slow machine, and a compiler gives way to whatever else keeps a busy one from it.
+/// The time limit of a compiler by the clock; its CPU time has a limit of its own. The largest components take half a
+/// minute on a slow machine. On a busy machine it takes longer, because the compiler runs at low priority.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A child of this program; this process itself where the system does not tell which program that is.
+/// Compiles in a child process of this program, or in this process if the path of the program is unknown.
 pub(crate) fn compiler() -> Compiler {
     match std::env::current_exe() {
         Ok(program) => Compiler::Child(CompilerProcess {
@@ -25,25 +25,26 @@ pub(crate) fn compiler() -> Compiler {
             timeout: TIMEOUT,
         }),
         Err(error) => {
-            tracing::warn!(%error, "plugins are compiled in this process, since its program cannot be found");
+            tracing::warn!(%error, "plugins are compiled in this process, because the path of its program is unknown");
             Compiler::InProcess
         }
     }
 }
 
-/// `hermes compile-plugin`: a component on standard input, led by its length, its compiled code on standard output.
+/// `hermes compile-plugin`: reads the length of a component and the component from standard input, and writes the
+/// compiled code to standard output.
 pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
     let failed = |why: String| {
-        let fix = "this command is for the program itself; `hermes plugins list` compiles what is not compiled yet";
+        let fix = "use `hermes plugins list`, which compiles all plugins; this command is internal";
         Failure::new(Kind::General, "nothing was compiled", why, fix)
     };
     if io::stdout().is_terminal() || io::stdin().is_terminal() {
-        return Err(failed("it reads a component and writes code, and a terminal is neither".to_owned()));
+        return Err(failed("the command reads and writes binary data, which a terminal cannot handle".to_owned()));
     }
     compiler::confine(memory);
     let mut input = io::stdin().lock();
     let mut bytes = Vec::new();
-    // All of it first, so that what follows can be waited for beside the work.
+    // Read the whole component first: afterwards a thread waits for the end of the input.
     let mut length = [0; 8];
     let read = input.read_exact(&mut length).and_then(|()| {
         bytes.extend(length);
@@ -55,7 +56,7 @@ pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
     match compiler::serve(&mut bytes.as_slice(), &mut io::stdout().lock()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError::NotAComponent(why)) => {
-            // Nobody but the parent reads this, and it makes its own sentence of it.
+            // Only the parent reads this, and it builds its own message from it.
             let _ = writeln!(io::stderr(), "{why}");
             Ok(ExitCode::from(EXIT_NOT_A_COMPONENT))
         }
@@ -63,7 +64,7 @@ pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The parent holds the input open as long as it lives.
+/// Ends this process with its parent: the parent keeps the input open until it ends.
 fn end_with_parent() {
     let watch = std::thread::Builder::new().name("hermes-parent".to_owned());
     let started = watch.spawn(|| {

@@ -1,22 +1,21 @@
-//! Standard output and error as this program writes to them: colour only on a terminal, and a reader that goes away
-//! ends the program quietly.
+//! Output to standard output and standard error: colour only on a terminal, and no error if the reader closes the pipe.
 
 use std::io::{self, IsTerminal, Write};
 
 use crate::failure::{Failure, Kind};
 use crate::text;
 
-/// What the two streams are.
+/// The properties of the two streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
-    /// Standard output is a terminal.
+    /// Whether standard output is a terminal.
     pub(crate) screen: bool,
-    /// Standard error is one.
+    /// Whether standard error is a terminal.
     stderr: bool,
     colour: bool,
 }
 
-/// How a piece of text is set off.
+/// The colour of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -39,7 +38,7 @@ impl Tone {
 }
 
 impl Console {
-    /// As the process finds them. `NO_COLOR` and `TERM=dumb` are honoured.
+    /// The streams of this process. `NO_COLOR` and `TERM=dumb` turn colours off.
     pub(crate) fn of_process() -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -56,8 +55,8 @@ impl Console {
         Self { screen: true, stderr: false, colour: true }
     }
 
-    /// Whether a line on standard error can be written over.
-    pub(crate) fn steers_stderr(self) -> bool {
+    /// Whether a line on standard error can be overwritten.
+    pub(crate) fn can_overwrite_stderr(self) -> bool {
         self.stderr && self.colour
     }
 
@@ -71,28 +70,28 @@ impl Console {
         painted(self.stderr && self.colour, tone, text)
     }
 
-    /// What stands before and behind a text that arrives in pieces.
+    /// The sequences before and after a text that arrives in pieces.
     pub(crate) fn around(self, tone: Tone) -> (String, &'static str) {
         if self.screen && self.colour { (begin(tone), END) } else { (String::new(), "") }
     }
 
-    /// A line that anybody may read: to standard error, for what does not belong to the answer.
+    /// Writes a note to standard error.
     pub(crate) fn note(self, text: &str) {
-        self.aside("note", Tone::Faint, text);
+        self.labelled("note", Tone::Faint, text);
     }
 
-    /// As [`Console::note`], for what should be put right.
+    /// Writes a warning to standard error: something that the user should correct.
     pub(crate) fn warning(self, text: &str) {
-        self.aside("warning", Tone::Warning, text);
+        self.labelled("warning", Tone::Warning, text);
     }
 
-    fn aside(self, label: &str, tone: Tone, text: &str) {
+    fn labelled(self, label: &str, tone: Tone, text: &str) {
         let label = painted(self.stderr && self.colour, tone, &format!("{label}:"));
-        // Nobody is left to be told when standard error is closed.
+        // A closed standard error cannot be reported anywhere.
         let _ = writeln!(io::stderr(), "{label} {}", text::line(text));
     }
 
-    /// The three lines of a failure.
+    /// Writes the three lines of a failure to standard error.
     pub(crate) fn report(self, failure: &Failure) {
         if failure.kind == Kind::ReaderGone {
             return;
@@ -108,7 +107,7 @@ impl Console {
         let _ = io::stderr().write_all(report.as_bytes());
     }
 
-    /// Texts of others for standard output: on a terminal without what would steer it, else as they are.
+    /// Foreign text for standard output. On a terminal, control sequences are removed.
     pub(crate) fn shown(self, text: &str) -> String {
         if self.screen { text::Cleaner::default().clean(text) } else { text.to_owned() }
     }
@@ -124,7 +123,7 @@ fn painted(colour: bool, tone: Tone, text: &str) -> String {
     if colour && tone != Tone::Plain { format!("{}{text}{END}", begin(tone)) } else { text.to_owned() }
 }
 
-/// Writes to standard output, at once.
+/// Writes to standard output, and flushes it.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::from)
@@ -133,7 +132,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::new(Kind::ReaderGone, "the output was not read to its end", "the reader has gone", "read on");
+            return Self::new(Kind::ReaderGone, "the output is incomplete", "its reader closed it", "read all of it");
         }
         Self::new(
             Kind::General,

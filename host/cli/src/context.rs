@@ -1,4 +1,4 @@
-//! `hermes context` and `/context`: what the next request is made of, and how it came to that.
+//! `hermes context` and `/context`: what fills the context window, and the compactions so far.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::text::{counted, grouped, line, shortened};
 
 /// Columns of the bar.
 const WIDTH: usize = 64;
-/// Lines of a list; what stands in the middle of a longer one is left to `--json`.
+/// Most lines of a list. The middle of a longer list is shown only with `--json`.
 const MOST_LINES: usize = 60;
 
 pub(crate) async fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
@@ -36,7 +36,7 @@ pub(crate) async fn run(id: Option<&str>, json: bool, console: Console) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// A kind of what fills a window: its sign in the bar, its name, its tokens as the provider counts.
+/// A kind of content in the window: its sign in the bar, its name, and its tokens as the provider counts.
 struct Part {
     sign: char,
     name: &'static str,
@@ -44,12 +44,12 @@ struct Part {
     about: String,
 }
 
-/// The window by kind, in the order of a request; what is free comes last.
+/// The content of the window by kind, in the order of a request, and then the free space.
 fn parts(context: &Context) -> Vec<Part> {
     let sums = &context.picture.sums;
-    let said = |sum: &hermes_conversation::picture::Sum| {
+    let original = |sum: &hermes_conversation::picture::Sum| {
         let messages = counted(sum.messages as u64, "message");
-        format!("{messages}, {} tokens as they were said", grouped(sum.said.into()))
+        format!("{messages} with originally {} tokens", grouped(sum.said.into()))
     };
     let shown_messages = counted(sums.verbatim.messages as u64, "message");
     let of = |tokens| context.ruler.counted(tokens);
@@ -60,19 +60,24 @@ fn parts(context: &Context) -> Vec<Part> {
             sign: '░',
             name: "summaries",
             tokens: of(sums.summarised.tokens),
-            about: format!("for {}", said(&sums.summarised)),
+            about: format!("of {}", original(&sums.summarised)),
         },
-        Part { sign: '▄', name: "shortened", tokens: of(sums.shortened.tokens), about: said(&sums.shortened) },
-        Part { sign: '█', name: "as they were said", tokens: of(sums.verbatim.tokens), about: shown_messages },
+        Part {
+            sign: '▄',
+            name: "shortened messages",
+            tokens: of(sums.shortened.tokens),
+            about: original(&sums.shortened),
+        },
+        Part { sign: '█', name: "full messages", tokens: of(sums.verbatim.tokens), about: shown_messages },
     ];
     let used = parts.iter().map(|part| part.tokens).fold(0, u32::saturating_add);
     let free = context.model.context_length.saturating_sub(context.reserve).saturating_sub(used);
     parts.push(Part { sign: '·', name: "free", tokens: free, about: String::new() });
-    parts.push(Part { sign: '-', name: "for the reply", tokens: context.reserve, about: String::new() });
+    parts.push(Part { sign: '-', name: "reserved for reply", tokens: context.reserve, about: String::new() });
     parts
 }
 
-/// As many columns as a part has of the whole; every part that is there has one, and the largest gives them.
+/// The columns of each part in the bar. Every part with tokens has at least one, at the expense of the largest.
 fn columns(parts: &[Part], width: usize) -> Vec<usize> {
     let whole: u64 = parts.iter().map(|part| u64::from(part.tokens)).sum();
     let share = |part: &Part| {
@@ -88,32 +93,32 @@ fn columns(parts: &[Part], width: usize) -> Vec<usize> {
         match all.cmp(&width) {
             std::cmp::Ordering::Equal => return columns,
             std::cmp::Ordering::Less => columns[largest] += width - all,
-            // There are fewer parts than columns, so the largest has more than one.
+            // There are fewer parts than columns, so the largest part has more than one.
             std::cmp::Ordering::Greater => columns[largest] -= 1,
         }
     }
 }
 
-/// The picture, the engine, the limits and the views.
+/// The window, the engine, the limits and the views.
 pub(crate) fn shown(context: &Context, console: Console) -> String {
-    let mut told = String::new();
+    let mut out = String::new();
     let title = context.title.as_deref().map(|title| format!("  {}", line(title))).unwrap_or_default();
-    told.push_str(&format!("session {}{title}\n", context.session));
-    told.push_str(&window(context, console));
-    told.push('\n');
-    told.push_str(&list(&rows(context), console));
-    told.push('\n');
-    told.push_str(&engine(context, console));
-    told.push_str(&views(&context.views, console));
-    told
+    out.push_str(&format!("session {}{title}\n", context.session));
+    out.push_str(&window(context, console));
+    out.push('\n');
+    out.push_str(&list(&rows(context), console));
+    out.push('\n');
+    out.push_str(&engine(context, console));
+    out.push_str(&views(&context.views, console));
+    out
 }
 
 fn window(context: &Context, console: Console) -> String {
     let window = context.model.context_length;
     let counted = context.counted();
     let percent = |tokens: u32| f64::from(tokens) * 100.0 / f64::from(window.max(1));
-    let ruler = if context.ruler.is_calibrated() { "as its provider counts" } else { "estimate" };
-    let mut told = format!(
+    let ruler = if context.ruler.is_calibrated() { "based on the provider's counts" } else { "estimate" };
+    let mut out = format!(
         "{} · about {} of {} tokens ({:.0} %), {ruler}\n\n",
         line(&context.model.name),
         grouped(counted.into()),
@@ -122,9 +127,9 @@ fn window(context: &Context, console: Console) -> String {
     );
     let parts = parts(context);
     for (part, columns) in parts.iter().zip(columns(&parts, WIDTH)) {
-        told.push_str(&console.paint(tone(part.sign), &part.sign.to_string().repeat(columns)));
+        out.push_str(&console.paint(tone(part.sign), &part.sign.to_string().repeat(columns)));
     }
-    told.push('\n');
+    out.push('\n');
     for part in parts.iter().filter(|part| part.tokens > 0) {
         let sign = console.paint(tone(part.sign), &part.sign.to_string());
         let row = format!(
@@ -134,9 +139,9 @@ fn window(context: &Context, console: Console) -> String {
             percent(part.tokens),
             part.about
         );
-        told.push_str(&format!("{sign} {}\n", row.trim_end()));
+        out.push_str(&format!("{sign} {}\n", row.trim_end()));
     }
-    told
+    out
 }
 
 fn tone(sign: char) -> Tone {
@@ -148,7 +153,7 @@ fn tone(sign: char) -> Tone {
     }
 }
 
-/// Which messages, what is shown of them, its tokens.
+/// The messages, the form in which they are sent, and its tokens.
 struct Row {
     messages: String,
     what: String,
@@ -159,7 +164,7 @@ fn rows(context: &Context) -> Vec<Row> {
     context.picture.stretches.iter().map(|stretch| row(stretch, stretch_tokens(stretch))).collect()
 }
 
-/// Tokens that are not those of the stretch as it was said are told with them.
+/// The tokens of a stretch, after those of the original messages if they differ.
 fn stretch_tokens(stretch: &Stretch) -> String {
     let tokens = grouped(stretch.tokens().into());
     match stretch {
@@ -174,12 +179,8 @@ fn row(stretch: &Stretch, tokens: String) -> Row {
     let (messages, what) = match stretch {
         Stretch::Tools { .. } => (String::new(), "tools".to_owned()),
         Stretch::SystemPrompt { .. } => (String::new(), "system prompt".to_owned()),
-        Stretch::Verbatim { ids, messages, .. } => {
-            (ids_of(ids), format!("as said, {}", counted(*messages as u64, "message")))
-        }
-        Stretch::Shortened { ids, messages, .. } => {
-            (ids_of(ids), format!("shortened, {}", counted(*messages as u64, "message")))
-        }
+        Stretch::Verbatim { ids, messages, .. } => (ids_of(ids), counted(*messages as u64, "full message")),
+        Stretch::Shortened { ids, messages, .. } => (ids_of(ids), counted(*messages as u64, "shortened message")),
         Stretch::Summarised { key, made, covers, messages, .. } => {
             let made = made.as_ref().map(|Made { by, at }| format!(", by {} since {}", line(by), local(*at)));
             let what = format!(
@@ -198,7 +199,7 @@ fn ids_of(range: &MessageRange) -> String {
     if range.first == range.last { range.first.to_string() } else { format!("{}-{}", range.first, range.last) }
 }
 
-/// From the first to the last, and in how many pieces.
+/// The first and the last message. A star marks a range with gaps.
 fn covers_of(covers: &[MessageRange]) -> String {
     let (Some(first), Some(last)) =
         (covers.iter().map(|range| range.first).min(), covers.iter().map(|range| range.last).max())
@@ -211,69 +212,69 @@ fn covers_of(covers: &[MessageRange]) -> String {
 
 fn list(rows: &[Row], console: Console) -> String {
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Left]);
-    table.head(["messages", "tokens", "what is sent"]);
+    table.head(["messages", "tokens", "sent as"]);
     for Row { messages, what, tokens } in rows {
         table.row([messages, tokens, what].map(|cell| (Tone::Plain, cell.clone())));
     }
     let mut lines = table.lines(console).into_iter();
-    let mut told = lines.next().unwrap_or_default();
+    let mut out = lines.next().unwrap_or_default();
     let left_out = rows.len().saturating_sub(MOST_LINES);
     for (at, line) in lines.enumerate() {
         let skipped = MOST_LINES / 2..MOST_LINES / 2 + left_out;
         if left_out > 0 && at == skipped.start {
-            told.push_str(&console.paint(Tone::Faint, &format!("… {left_out} more; --json has them all\n")));
+            out.push_str(&console.paint(Tone::Faint, &format!("… {left_out} more; --json shows all\n")));
         }
         if left_out == 0 || !skipped.contains(&at) {
-            told.push_str(&line);
+            out.push_str(&line);
         }
     }
     if rows.iter().any(|row| row.messages.ends_with('*')) {
-        told.push_str(&console.paint(Tone::Faint, "*: with gaps\n"));
+        out.push_str(&console.paint(Tone::Faint, "*: with gaps\n"));
     }
-    told
+    out
 }
 
 fn engine(context: &Context, console: Console) -> String {
-    let mut told = String::new();
-    let mut say = |name: &str, value: &str| told.push_str(&format!("{name:<8}  {value}\n"));
+    let mut out = String::new();
+    let mut add = |name: &str, value: &str| out.push_str(&format!("{name:<8}  {value}\n"));
     let engine = line(&context.engine);
     match &context.live {
-        Some(live) if !live.enabled => say("engine", &format!("{engine}, not asked: compression.enabled is false")),
-        Some(live) if live.preparing => say("engine", &format!("{engine}, preparing in the background")),
-        _ => say("engine", &engine),
+        Some(live) if !live.enabled => add("engine", &format!("{engine}, not in use: compression.enabled is false")),
+        Some(live) if live.preparing => add("engine", &format!("{engine}, preparing in the background")),
+        _ => add("engine", &engine),
     }
     if let Some(live) = &context.live {
         for (name, value) in status(&live.status) {
-            say("", &format!("{name}: {value}"));
+            add("", &format!("{name}: {value}"));
         }
     }
     let window = context.model.context_length;
-    say(
+    add(
         "limits",
         &format!(
-            "a turn does not begin above {} tokens (85 %); above {} older messages are folded at once",
+            "no turn starts above {} tokens (85 %); above {}, older messages are summarised at once",
             grouped(context.heavy.into()),
             grouped(window.saturating_sub(context.reserve).into())
         ),
     );
     if context.faults.is_empty() {
-        say("breaker", "closed");
+        add("breaker", "closed");
     }
     for faults in &context.faults {
         let times = counted(faults.in_a_row.into(), "failure");
         let cause = shortened(&line(&faults.cause), 120);
         let state = if faults.is_open() {
-            format!("open: {}, {times} in a row, no longer asked; /compress tries it again", line(&faults.engine))
+            format!("open: {}, {times} in a row, no longer in use; /compress tries it again", line(&faults.engine))
         } else {
-            format!("closed: {}, {times} in a row of {STRIKES}", line(&faults.engine))
+            format!("closed: {}, {times} in a row (opens at {STRIKES})", line(&faults.engine))
         };
         let tone = if faults.is_open() { Tone::Bad } else { Tone::Warning };
-        say("breaker", &console.paint(tone, &format!("{state}; last: {cause}")));
+        add("breaker", &console.paint(tone, &format!("{state}; last failure: {cause}")));
     }
-    told
+    out
 }
 
-/// An engine's own words, one figure or word a line.
+/// The status that an engine reports, as names and values.
 fn status(status: &Value) -> Vec<(String, String)> {
     let plain = |value: &Value| match value {
         Value::String(words) => line(words),
@@ -282,12 +283,12 @@ fn status(status: &Value) -> Vec<(String, String)> {
     };
     match status {
         Value::Object(entries) => {
-            let told = |name: &str, value: &Value| match value.as_u64() {
-                // Unix milliseconds, as everywhere in the contract.
+            let shown = |name: &str, value: &Value| match value.as_u64() {
+                // Times in the contract are Unix milliseconds.
                 Some(at) if name.ends_with("_at") => local(at),
                 _ => shortened(&plain(value), 120),
             };
-            entries.iter().map(|(name, value)| (line(&name.replace('_', " ")), told(name, value))).collect()
+            entries.iter().map(|(name, value)| (line(&name.replace('_', " ")), shown(name, value))).collect()
         }
         other => vec![("status".to_owned(), shortened(&plain(other), 120))],
     }
@@ -295,28 +296,28 @@ fn status(status: &Value) -> Vec<(String, String)> {
 
 fn views(steps: &[Step], console: Console) -> String {
     if steps.is_empty() {
-        return "views     none: everything is sent as it was said\n".to_owned();
+        return "views     none: all messages are sent in full\n".to_owned();
     }
-    let mut told =
-        console.paint(Tone::Faint, "\n   #  when              by                before -> after       why\n");
+    let mut out =
+        console.paint(Tone::Faint, "\n   #  when              by                before -> after       reason\n");
     let left_out = steps.len().saturating_sub(MOST_LINES);
     if left_out > 0 {
-        told.push_str(&console.paint(Tone::Faint, &format!("… {left_out} earlier ones; --json has them all\n")));
+        out.push_str(&console.paint(Tone::Faint, &format!("… {left_out} earlier ones; --json shows all\n")));
     }
     for step in &steps[left_out..] {
         let Step { number, at, by, reason, before, after } = step;
         let change = format!("{} -> {}", grouped((*before).into()), grouped((*after).into()));
-        told.push_str(&format!(
+        out.push_str(&format!(
             "{number:>4}  {}  {:<16}  {change:<20}  {}\n",
             local(*at),
             shortened(&line(by), 16),
             shortened(&line(reason), 100)
         ));
     }
-    told
+    out
 }
 
-/// What `/compress` would do.
+/// The preview of `/compress`.
 pub(crate) fn outlook(outlook: &Outlook, console: Console) -> String {
     let change = |Change { stretch, before }: &Change| {
         let (before, after) = (grouped((*before).into()), grouped(stretch.tokens().into()));
@@ -332,7 +333,7 @@ pub(crate) fn outlook(outlook: &Outlook, console: Console) -> String {
         list(&rows, console),
         console.paint(
             Tone::Faint,
-            "nothing was changed and no model was asked; /compress may have better summaries written\n"
+            "this preview changed nothing and used no model; /compress may get better summaries from a model\n"
         ),
     )
 }
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_its_width_and_a_column_for_everything_that_is_there() {
+    fn a_bar_has_its_width_and_a_column_for_every_part_with_tokens() {
         for (tokens, expected) in [
             (&[100, 100][..], &[32, 32][..]),
             (&[1, 1_000_000, 0], &[1, 63, 0]),
@@ -428,23 +429,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_keeps_both_ends_and_says_how_much_is_missing() {
+    fn a_long_list_keeps_both_ends_and_counts_the_omitted_lines() {
         let row = |n: usize| Row { messages: n.to_string(), what: format!("row {n}"), tokens: "1".to_owned() };
-        let told = list(&(0..100).map(row).collect::<Vec<_>>(), Console::plain(false));
-        assert_eq!(told.lines().count(), MOST_LINES + 2);
+        let shown = list(&(0..100).map(row).collect::<Vec<_>>(), Console::plain(false));
+        assert_eq!(shown.lines().count(), MOST_LINES + 2);
         for text in ["row 0\n", "row 29\n", "… 40 more", "row 70\n", "row 99\n"] {
-            assert!(told.contains(text), "`{text}` is not in\n{told}");
+            assert!(shown.contains(text), "`{text}` is not in\n{shown}");
         }
-        assert!(!told.contains("row 30\n") && !told.contains("row 69\n"));
+        assert!(!shown.contains("row 30\n") && !shown.contains("row 69\n"));
         let whole = list(&(0..MOST_LINES).map(row).collect::<Vec<_>>(), Console::plain(false));
         assert_eq!(whole.lines().count(), MOST_LINES + 1);
     }
 
     #[test]
-    fn words_of_engines_steer_no_terminal() {
-        let told = status(&json!({"prepared_through": 12_000, "words": "a\u{1b}[1mb\nc"}));
-        assert_eq!(told[0], ("prepared through".to_owned(), "12,000".to_owned()));
-        assert_eq!(told[1], ("words".to_owned(), "ab c".to_owned()));
+    fn the_status_of_an_engine_is_shown_without_control_sequences() {
+        let shown = status(&json!({"prepared_through": 12_000, "words": "a\u{1b}[1mb\nc"}));
+        assert_eq!(shown[0], ("prepared through".to_owned(), "12,000".to_owned()));
+        assert_eq!(shown[1], ("words".to_owned(), "ab c".to_owned()));
         let at = 1_795_219_200_000;
         assert_eq!(status(&json!({"retry_at": at})), [("retry at".to_owned(), local(at))]);
         assert_eq!(status(&json!("it is\u{7} away"))[0].1, "it is away");

@@ -1,4 +1,4 @@
-//! `hermes doctor`: the checks of a home, each with its remedy.
+//! `hermes doctor`: checks the home folder and everything in it.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::{compile, text, wording};
 
-/// Prints the report. A failed check gives the exit code.
+/// Prints the report. With a failed check, the exit code is 1.
 pub(crate) async fn run(model: &ModelArguments, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let checks = examine_home(&Home::locate()?, &model.choice(), compile::compiler()).await;
     if json {

@@ -1,4 +1,4 @@
-//! Where a chat's lines come from: a terminal with editing and history, or a pipe.
+//! Reads the lines of a chat: from a terminal with editing and history, or from a pipe.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
@@ -15,11 +15,11 @@ use rustyline::{Context, Editor, Helper};
 use crate::slash;
 use hermes_private_files::append_file;
 
-/// Lines that are remembered.
-const REMEMBERED: usize = 1_000;
+/// The number of lines in the history.
+const HISTORY_LINES: usize = 1_000;
 const PROMPT: &str = "> ";
 
-/// What was read.
+/// An input of the user.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A message, or a command.
@@ -30,31 +30,31 @@ pub(crate) enum Input {
     End,
 }
 
-/// Reads what the user says.
+/// The source of inputs.
 pub(crate) enum Lines {
-    /// With editing.
+    /// A terminal, with editing.
     Terminal(Box<Terminal>),
-    /// Line by line.
+    /// Standard input, line by line.
     Pipe,
 }
 
 /// A terminal with its history.
 pub(crate) struct Terminal {
-    editor: Editor<Words, FileHistory>,
+    editor: Editor<Assistance, FileHistory>,
     history: PathBuf,
 }
 
 impl Lines {
-    /// From the terminal, where there is one.
+    /// Opens the terminal, or the pipe if standard input is not a terminal.
     pub(crate) fn open(history: PathBuf) -> io::Result<Self> {
         if !io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(Self::Pipe);
         }
-        let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(other)?.build();
-        let mut editor: Editor<Words, FileHistory> = Editor::with_config(config).map_err(other)?;
+        let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(other)?.build();
+        let mut editor: Editor<Assistance, FileHistory> = Editor::with_config(config).map_err(other)?;
         editor.set_history_ignore_space(true);
-        editor.set_helper(Some(Words));
-        // Made here, so that it is never anybody else's to read.
+        editor.set_helper(Some(Assistance));
+        // Create the file here, with permissions for its owner only.
         drop(append_file(&history)?);
         if let Err(error) = editor.load_history(&history) {
             tracing::warn!(%error, path = %history.display(), "the history cannot be read");
@@ -62,12 +62,12 @@ impl Lines {
         Ok(Self::Terminal(Box::new(Terminal { editor, history })))
     }
 
-    /// Whether a person types.
+    /// Whether the input comes from a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self, Self::Terminal(_))
     }
 
-    /// Waits for the next input; blocks its thread.
+    /// Waits for the next input, and blocks the thread.
     pub(crate) fn read(&mut self) -> io::Result<Input> {
         match self {
             Self::Terminal(terminal) => terminal.read(),
@@ -85,7 +85,7 @@ impl Terminal {
             Err(error) => return Err(other(error)),
         };
         if !text.trim().is_empty() && self.editor.add_history_entry(text.as_str()).unwrap_or(false) {
-            // A history that cannot be kept is no reason to stop talking.
+            // A history that cannot be written must not end the chat.
             if let Err(error) = self.editor.append_history(&self.history) {
                 tracing::warn!(%error, path = %self.history.display(), "the history cannot be written");
             }
@@ -101,7 +101,7 @@ fn other(error: ReadlineError) -> io::Error {
     }
 }
 
-/// A line of a pipe, with those behind it for as long as it ends in a backslash.
+/// Reads a line from a pipe, and further lines as long as they end with a backslash.
 fn read_line(pipe: &mut impl BufRead) -> io::Result<Input> {
     let mut text = String::new();
     loop {
@@ -109,40 +109,40 @@ fn read_line(pipe: &mut impl BufRead) -> io::Result<Input> {
         if read == 0 {
             return Ok(if text.is_empty() { Input::End } else { Input::Text(joined(&text)) });
         }
-        if !goes_on(text.trim_end_matches(['\n', '\r'])) {
+        if !is_continued(text.trim_end_matches(['\n', '\r'])) {
             return Ok(Input::Text(joined(text.trim_end_matches(['\n', '\r']))));
         }
     }
 }
 
-/// A backslash at its end asks for another line; two of them are one that is meant.
-fn goes_on(text: &str) -> bool {
+/// Whether a text ends with a backslash that continues the line. Two backslashes are a literal one.
+fn is_continued(text: &str) -> bool {
     text.chars().rev().take_while(|character| *character == '\\').count() % 2 == 1
 }
 
-/// Lines that were continued, without the backslashes that did it.
+/// Joins continued lines, and removes the backslashes that continued them.
 fn joined(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     let last = lines.len() - 1;
     let lines: Vec<&str> = lines
         .iter()
         .enumerate()
-        .map(|(at, line)| if at < last && goes_on(line) { &line[..line.len() - 1] } else { line })
+        .map(|(at, line)| if at < last && is_continued(line) { &line[..line.len() - 1] } else { line })
         .collect();
     lines.join("\n")
 }
 
-/// Completes commands, and asks for more lines.
-struct Words;
+/// Completes slash commands, and continues lines after a backslash.
+struct Assistance;
 
-impl Helper for Words {}
-impl Highlighter for Words {}
+impl Helper for Assistance {}
+impl Highlighter for Assistance {}
 
-impl Hinter for Words {
+impl Hinter for Assistance {
     type Hint = String;
 }
 
-impl Completer for Words {
+impl Completer for Assistance {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
@@ -152,9 +152,9 @@ impl Completer for Words {
     }
 }
 
-impl Validator for Words {
+impl Validator for Assistance {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let more = goes_on(context.input());
+        let more = is_continued(context.input());
         Ok(if more { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backslash_at_the_end_of_a_line_asks_for_the_next() {
+    fn a_backslash_at_the_end_of_a_line_continues_it() {
         let mut pipe = "one\\\ntwo\\\nthree\nfour\\\\\nfive\\\n".as_bytes();
         let mut read = || read_line(&mut pipe).unwrap();
         assert_eq!(read(), Input::Text("one\ntwo\nthree".to_owned()));

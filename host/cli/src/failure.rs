@@ -1,4 +1,4 @@
-//! A failure as the terminal shows it: what failed, why, what to do, the code, and the exit code for scripts.
+//! Failures on the terminal: what failed, why, what to do, the code, and the exit code for scripts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,17 +20,17 @@ use crate::wording;
 /// Exit codes by kind of failure; `docs/exit-codes.md` has the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The reader of standard output has gone: nothing is wrong, and nobody reads a report.
+    /// The reader of standard output closed it. This is not an error, and nothing is reported.
     ReaderGone = 0,
-    /// Something is missing, or the failure has no kind of its own.
+    /// Any other failure.
     General = 1,
-    /// The command line cannot be understood.
+    /// The command line is invalid.
     Usage = 2,
     /// `config.yaml`, `.env` or the home folder.
     Configuration = 3,
     /// The model's endpoint is down, refuses, or answers nonsense.
     Model = 4,
-    /// A plugin that must be there is not.
+    /// A plugin is missing or does not work.
     Plugin = 5,
     /// The database.
     Store = 6,
@@ -49,7 +49,7 @@ impl From<Kind> for ExitCode {
     }
 }
 
-/// A report of three lines.
+/// A failure, reported in three lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -64,19 +64,19 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure that only the kind classifies.
+    /// A failure with the code of its kind.
     pub(crate) fn new(kind: Kind, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { kind, code: Code::from(kind).name().into(), what: what.into(), why: why.into(), fix: fix.into() }
     }
 
-    /// With the actions of the remedy as commands.
+    /// A failure whose remedy names commands instead of actions.
     fn worded(category: Category, code: Cow<'static, str>, what: String, why: String, fix: &Fix) -> Self {
         let fix =
             if fix.is_empty() { "run `hermes doctor` to see what is wrong".to_owned() } else { wording::fix(fix) };
         Self { kind: category.into(), code, what, why, fix }
     }
 
-    /// The three lines, without colour; each on one line, whatever the cause wrote into it.
+    /// The three lines, without colour. Line breaks in a text become spaces.
     pub(crate) fn lines(&self) -> [(&'static str, String); 3] {
         [("error", one_line(&self.what)), ("why", one_line(&self.why)), ("fix", one_line(&self.fix))]
     }
@@ -128,9 +128,9 @@ impl From<Kind> for Code {
 hermes_diagnostic::codes! {
     /// The codes of failures of the command line itself.
     pub(crate) mod codes {
-        READER_GONE = "cli.reader-gone", Category::ReaderGone, "the reader of standard output has gone";
-        GENERAL = "cli.general", Category::General, "a failure without a code of its own";
-        USAGE = "cli.usage", Category::Usage, "the command line cannot be understood";
+        READER_GONE = "cli.reader-gone", Category::ReaderGone, "the reader of standard output closed it";
+        GENERAL = "cli.general", Category::General, "any other failure of a command";
+        USAGE = "cli.usage", Category::Usage, "the command line is invalid";
         CONFIGURATION = "cli.configuration", Category::Configuration, "a setting or file of the user cannot be used";
         MODEL = "cli.model", Category::Model, "the model cannot be used";
         PLUGIN = "cli.plugin", Category::Plugin, "a command on a plugin failed";
@@ -148,7 +148,7 @@ impl From<Diagnostic> for Failure {
     }
 }
 
-/// Errors of the libraries say everything themselves.
+/// Converts errors of the libraries, which describe themselves completely.
 macro_rules! diagnosed {
     ($($error:ty),+) => {
         $(impl From<$error> for Failure {
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cause_writes_stays_on_its_line() {
+    fn line_breaks_in_a_cause_become_spaces() {
         let failure = Failure::new(Kind::General, "a\nb", "c\r\n d", "e");
         assert_eq!(failure.lines().map(|(_, text)| text), ["a b", "c d", "e"]);
     }
 
     #[test]
-    fn a_session_in_use_has_a_code_of_its_own_and_names_the_way_out() {
+    fn a_session_in_use_has_its_own_code_and_a_fix() {
         let failure: Failure =
             StoreError::from(SessionError::InUse { session: SessionId("s".into()), pid: Some(7) }).into();
         assert_eq!(failure.kind, Kind::InUse);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_is_not_there_lists_those_that_are() {
+    fn the_error_for_a_missing_engine_lists_the_existing_ones() {
         let failure: Failure = PluginsError::Missing {
             kind: "context engine",
             name: "nope".into(),

@@ -11,16 +11,16 @@ use crate::approval::AtTerminal;
 use crate::screen::Screen;
 use crate::signals::StopSwitch;
 
-/// A session, and what the terminal has seen of it.
+/// A session, and the terminal's subscription to its events.
 pub(crate) struct FrontEnd {
     session: SessionHandle,
     events: Subscription,
-    /// Events that came while a question was on the screen.
+    /// Events that arrived while a question was on the screen.
     waiting: VecDeque<Arc<Event>>,
 }
 
 impl FrontEnd {
-    /// Sees everything that happens in the session from its opening on.
+    /// Subscribes to all events of the session, from its opening on.
     pub(crate) fn new(session: SessionHandle) -> Self {
         let events = session.subscribe(Some(&session.beginning()));
         Self { session, events, waiting: VecDeque::new() }
@@ -30,7 +30,7 @@ impl FrontEnd {
         &self.session
     }
 
-    /// Sends a command and shows what happens until it is over; the event that ended it. The switch stops it.
+    /// Sends a command and shows events until it ends. Returns the event that ended it. The switch stops it.
     pub(crate) async fn run(
         &mut self,
         command: Command,
@@ -54,7 +54,7 @@ impl FrontEnd {
                 event = self.next() => event,
                 () = token.cancelled(), if !stopped && !closes => {
                     stopped = true;
-                    // Refused only if it is over already.
+                    // Refused only if the command has already ended.
                     let _ = session.send(Command::Stop).await;
                     continue;
                 }
@@ -84,7 +84,7 @@ impl FrontEnd {
         }
     }
 
-    /// Sends a command that is carried out before it is accepted, and shows what it caused.
+    /// Sends a command that the session carries out before it accepts it, and shows its events.
     pub(crate) async fn send(&mut self, command: Command, screen: &mut Screen) -> Result<Accepted, CommandError> {
         let accepted = self.session.send(command).await;
         // The session publishes the events of such a command before it accepts the command.
@@ -101,7 +101,7 @@ impl FrontEnd {
         }
     }
 
-    /// Shows a question until a key answers it or nobody needs the answer any more. Other events wait meanwhile.
+    /// Shows a question until a key answers it or the session closes it. Other events wait meanwhile.
     async fn ask(&mut self, person: &AtTerminal, id: QuestionId, question: &Question, stop: &StopSwitch) {
         let is_closed = |event: &Event| matches!(event.kind, EventKind::Closed { question, .. } if question == id);
         if self.waiting.iter().any(|event| is_closed(event)) {

@@ -1,4 +1,4 @@
-//! `hermes lab`: engines compared on recorded conversations, and tried on generated ones.
+//! `hermes lab`: compares engines on recorded conversations, and tests them on generated ones.
 
 use std::fs;
 use std::io;
@@ -109,8 +109,8 @@ pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Fa
     }
 }
 
-/// The source of a column.
-enum Filler {
+/// The source of a column's requests.
+enum Contender {
     Everything,
     Engine(Box<Plugins>),
     External(String),
@@ -122,33 +122,33 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     if let Some(path) = &arguments.plot {
         can_be_written(path).map_err(|error| unplotted(path, &error))?;
     }
-    let temper =
+    let fault_mode =
         if arguments.no_model { FaultMode::None } else { FaultMode::parse(&arguments.summariser).unwrap_or_default() };
-    let stand_in = StandIn::new(terms.bytes_per_token, temper);
+    let stand_in = StandIn::new(terms.bytes_per_token, fault_mode);
     let mut recordings = Vec::new();
     for file in &arguments.files {
-        recordings.extend(Recording::read(file).map_err(given)?);
+        recordings.extend(Recording::read(file).map_err(invalid)?);
     }
-    let fillers = fillers(arguments, &setup, console)?;
+    let contenders = contenders(arguments, &setup, console)?;
     let scratch = scratch()?;
     let mut compared = Vec::new();
     for (number, recording) in recordings.iter().enumerate() {
-        let one = |at: usize, (name, filler): &(String, Filler)| {
+        let one = |at: usize, (name, contender): &(String, Contender)| {
             let home = scratch.path().join(format!("{number}-{at}"));
-            column(name, filler, recording, arguments, (terms, stand_in), &home)
+            column(name, contender, recording, arguments, (terms, stand_in), &home)
         };
-        // Columns know nothing of each other: that they run side by side changes no figure.
+        // Columns are independent, so running them in parallel changes no figure.
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
             let one = &one;
             let running: Vec<_> =
-                fillers.iter().enumerate().map(|(at, filler)| scope.spawn(move || one(at, filler))).collect();
+                contenders.iter().enumerate().map(|(at, contender)| scope.spawn(move || one(at, contender))).collect();
             running.into_iter().map(|column| column.join().unwrap_or_else(|_| Err(panicked()))).collect()
         });
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         compared.push(Compared::new(recording, outcomes, arguments.timing));
     }
-    let report = Report::new(terms, temper, compared);
-    // The report first: a plot that cannot be written after all costs nobody the replay.
+    let report = Report::new(terms, fault_mode, compared);
+    // Print the report first, so that it is not lost if the plot cannot be written.
     print(&if arguments.json { report.to_json() + "\n" } else { report.to_text() })?;
     if let Some(path) = &arguments.plot {
         fs::write(path, plot::svg(&report.recordings, &report.terms)).map_err(|error| unplotted(path, &error))?;
@@ -157,11 +157,11 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })
 }
 
-/// Checks that a file can be written before the replay takes minutes. It leaves no file.
+/// Checks that a file can be written, before a replay that takes minutes. It creates no file.
 fn can_be_written(path: &Path) -> io::Result<()> {
-    let is_there = path.try_exists()?;
+    let exists = path.try_exists()?;
     fs::OpenOptions::new().append(true).create(true).open(path)?;
-    if is_there { Ok(()) } else { fs::remove_file(path) }
+    if exists { Ok(()) } else { fs::remove_file(path) }
 }
 
 fn unplotted(path: &Path, error: &io::Error) -> Failure {
@@ -170,19 +170,24 @@ fn unplotted(path: &Path, error: &io::Error) -> Failure {
 }
 
 fn terms(arguments: &ReplayArguments) -> Result<Terms, Failure> {
-    let prices = arguments.prices.as_deref().map(Prices::read).transpose().map_err(given)?;
+    let prices = arguments.prices.as_deref().map(Prices::read).transpose().map_err(invalid)?;
     let terms = Terms { prices: prices.unwrap_or(Prices::STANDARD), ..Terms::STANDARD };
-    terms.with_window(arguments.window).map_err(given)
+    terms.with_window(arguments.window).map_err(invalid)
 }
 
-/// The columns in order: first the engines as named, then the commands that are not named as engines.
-fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Result<Vec<(String, Filler)>, Failure> {
+/// The columns in order: the names of --engine, then the commands of --external that are not among them.
+fn contenders(
+    arguments: &ReplayArguments,
+    setup: &Setup,
+    console: Console,
+) -> Result<Vec<(String, Contender)>, Failure> {
     let mut externals: Vec<(&str, &str)> = Vec::new();
     for external in &arguments.externals {
         let pair = external.split_once('=').map(|(name, command)| (name.trim(), command.trim()));
         externals.push(pair.filter(|(name, command)| !name.is_empty() && !command.is_empty()).ok_or_else(|| {
             let fix = "write --external NAME='COMMAND'";
-            Failure::new(Kind::Usage, "a column cannot be named", format!("`{external}` is no NAME=COMMAND"), fix)
+            let why = format!("`{external}` does not have the form NAME=COMMAND");
+            Failure::new(Kind::Usage, "the value of --external is invalid", why, fix)
         })?);
     }
     let mut names: Vec<&str> = arguments.engines.iter().map(String::as_str).collect();
@@ -192,22 +197,22 @@ fn fillers(arguments: &ReplayArguments, setup: &Setup, console: Console) -> Resu
     }
     let unnamed = externals.iter().map(|(name, _)| *name).filter(|name| !arguments.engines.iter().any(|e| e == name));
     names.extend(unnamed.collect::<Vec<_>>());
-    report::check_names(names.iter().copied()).map_err(given)?;
-    report::check_names(externals.iter().map(|(name, _)| *name)).map_err(given)?;
+    report::check_names(names.iter().copied()).map_err(invalid)?;
+    report::check_names(externals.iter().map(|(name, _)| *name)).map_err(invalid)?;
     let runtime = setup.runtime();
-    let filler = |name: &str| -> Result<Filler, Failure> {
+    let contender = |name: &str| -> Result<Contender, Failure> {
         if let Some((_, command)) = externals.iter().find(|(external, _)| *external == name) {
-            return Ok(Filler::External((*command).to_owned()));
+            return Ok(Contender::External((*command).to_owned()));
         }
         if name == NONE {
-            return Ok(Filler::Everything);
+            return Ok(Contender::Everything);
         }
-        select(name, arguments.configured, &runtime, setup, console).map(Box::new).map(Filler::Engine)
+        select(name, arguments.configured, &runtime, setup, console).map(Box::new).map(Contender::Engine)
     };
-    names.into_iter().map(|name| Ok((name.to_owned(), filler(name)?))).collect()
+    names.into_iter().map(|name| Ok((name.to_owned(), contender(name)?))).collect()
 }
 
-/// Selects only an engine.
+/// Selects an engine and no other plugins.
 fn select(
     name: &str,
     configured: bool,
@@ -226,19 +231,19 @@ fn select(
 
 fn column(
     name: &str,
-    filler: &Filler,
+    contender: &Contender,
     recording: &Recording,
     arguments: &ReplayArguments,
     (terms, stand_in): (Terms, StandIn),
     home: &Path,
 ) -> Result<Outcome, Failure> {
-    let mut column: Box<dyn Column> = match filler {
-        Filler::Everything => Box::new(Everything::default()),
-        Filler::External(command) => {
+    let mut column: Box<dyn Column> = match contender {
+        Contender::Everything => Box::new(Everything::default()),
+        Contender::External(command) => {
             let patience = Duration::from_secs(arguments.patience);
-            Box::new(External::start(name, command, &recording.name, terms, stand_in, patience).map_err(given)?)
+            Box::new(External::start(name, command, &recording.name, terms, stand_in, patience).map_err(invalid)?)
         }
-        Filler::Engine(plugins) => {
+        Contender::Engine(plugins) => {
             let recall = !arguments.no_recall;
             let contestant = Contestant {
                 name: name.to_owned(),
@@ -262,7 +267,7 @@ fn column(
 fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Failure> {
     if [Some(&arguments.engine), arguments.other.as_ref()].into_iter().flatten().any(|name| name == NONE) {
         let fix = "name an engine, such as `hermes lab verify lossless`; `none` is a column of `hermes lab replay`";
-        return Err(Failure::new(Kind::Usage, "there is nothing to try", "`none` is no engine: it folds nothing", fix));
+        return Err(Failure::new(Kind::Usage, "`none` cannot be tested", "`none` is not a context engine", fix));
     }
     let setup = launch::read()?;
     let runtime = setup.runtime();
@@ -286,26 +291,29 @@ fn verify(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Fai
         }
     };
     let proof = verify::verify(&trial, &progress).map_err(|why| {
-        Failure::new(Kind::General, "the engine cannot be tried", why, "free some memory or disk, and try again")
+        Failure::new(Kind::General, "the engine cannot be tested", why, "free some memory or disk space, and try again")
     })?;
-    print(&if arguments.json { json(&proof)? } else { told(&proof, arguments) })?;
+    print(&if arguments.json { json(&proof)? } else { render(&proof, arguments) })?;
     Ok(if proof.failed == 0 { ExitCode::SUCCESS } else { Kind::General.into() })
 }
 
 fn json(proof: &Proof) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(proof);
     text.map(|text| text + "\n").map_err(|error| {
-        Failure::new(Kind::General, "the proof cannot be written", error.to_string(), "leave out --json")
+        Failure::new(Kind::General, "the result cannot be written", error.to_string(), "remove --json")
     })
 }
 
-fn told(proof: &Proof, arguments: &VerifyArguments) -> String {
+fn render(proof: &Proof, arguments: &VerifyArguments) -> String {
     let mut text = String::new();
     for (what, count) in &proof.counts {
         text.push_str(&format!("{count:>12}  {what}\n"));
     }
     if proof.failed == 0 {
-        text.push_str("\nnothing was lost: every view valid, every message shown or covered, no group split\n");
+        text.push_str(
+            "\nnothing was lost: every view is valid, every message is sent or summarised, and no group of messages is \
+             split\n",
+        );
         return text;
     }
     text.push_str(&format!("\n{} conversations failed\n", proof.failed));
@@ -313,7 +321,7 @@ fn told(proof: &Proof, arguments: &VerifyArguments) -> String {
         let (engine, seed, turns) = (&arguments.engine, failure.seed, failure.turns);
         let with = arguments.other.as_ref().map_or_else(String::new, |other| format!(" --with {other}"));
         text.push_str(&format!(
-            "seed {seed}, {turns} turns, event {}: {}\n  again: hermes lab verify {engine}{with} --seed {seed} --turns \
+            "seed {seed}, {turns} turns, event {}: {}\n  repeat: hermes lab verify {engine}{with} --seed {seed} --turns \
              {turns} --conversations 1\n",
             failure.event, failure.why
         ));
@@ -324,21 +332,21 @@ fn told(proof: &Proof, arguments: &VerifyArguments) -> String {
 fn scratch() -> Result<tempfile::TempDir, Failure> {
     tempfile::Builder::new().prefix("hermes-lab-").tempdir().map_err(|error| {
         let fix = "free some space, or set TMPDIR to another folder";
-        Failure::new(Kind::General, "no folder can be made for the plugins' data", error.to_string(), fix)
+        Failure::new(Kind::General, "no temporary folder can be created", error.to_string(), fix)
     })
 }
 
-/// An argument of the command line cannot be used.
-fn given(error: LabError) -> Failure {
+/// The failure for an invalid argument or input file.
+fn invalid(error: LabError) -> Failure {
     let kind = match &error {
         LabError::SameColumn { .. } | LabError::Command { .. } | LabError::Terms { .. } => Kind::Usage,
         _ => Kind::General,
     };
-    Failure::new(kind, "the laboratory cannot begin", error.to_string(), "correct it; docs/lab.md describes the input")
+    Failure::new(kind, "the lab cannot start", error.to_string(), "correct it; docs/lab.md describes the input")
 }
 
 fn panicked() -> Failure {
-    Failure::new(Kind::General, "a column ended in a panic", "this is a fault of the laboratory", "report it")
+    Failure::new(Kind::General, "a column of the report panicked", "this is a bug in the lab", "report the bug")
 }
 
 #[cfg(test)]
@@ -359,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_tried_before_the_replay_and_nothing_is_left_there() {
+    fn checking_a_path_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let (new, old) = (folder.path().join("new.svg"), folder.path().join("old.svg"));
         fs::write(&old, "kept").unwrap();
@@ -371,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn no_conversations_and_no_engine_are_faults_of_the_command_line() {
+    fn no_conversations_and_no_engine_are_usage_errors() {
         assert_eq!(parse(&["verify", "lossless", "--conversations", "0"]).unwrap_err().exit_code(), 2);
         for words in [&["verify", "none"][..], &["verify", "lossless", "--with", "none"]] {
             let failure = run(&parse(words).unwrap(), Console::plain(false)).unwrap_err();

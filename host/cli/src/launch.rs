@@ -1,4 +1,4 @@
-//! From the command line to the application.
+//! Starts the application with the options of the command line.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) fn launcher(
 ) -> Result<Launcher, Failure> {
     let workspace = std::env::current_dir().map_err(|error| {
         let why = format!("the current folder is not available: {error}");
-        Failure::new(Kind::General, "the session cannot begin", why, "change to a folder that exists")
+        Failure::new(Kind::General, "the session cannot start", why, "change to a folder that exists")
     })?;
     let launch = Launch { choice: model.choice(), workspace, platform: PLATFORM.to_owned(), one_shot };
     let launcher = Launcher::new(setup, launch, Arc::new(Terminal::new(console)))?;
@@ -51,7 +51,7 @@ pub(crate) fn launcher(
 }
 
 impl ModelArguments {
-    /// As the application takes them.
+    /// The options as the application's type.
     pub(crate) fn choice(&self) -> ModelChoice {
         let Self { provider, model, base_url, engine } = self.clone();
         ModelChoice { provider, model, base_url, engine }
@@ -59,7 +59,7 @@ impl ModelArguments {
 }
 
 impl SessionArguments {
-    /// Which session they mean.
+    /// The chosen session.
     pub(crate) fn choice(&self) -> SessionChoice {
         match (&self.resume, self.continue_newest) {
             (Some(id), _) => SessionChoice::Resume { id: id.clone(), branch: self.branch },

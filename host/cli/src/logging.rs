@@ -1,4 +1,4 @@
-//! `$HERMES_HOME/logs/hermes.log` for what somebody may want to look up later, and standard error for `-v`.
+//! Logging to `$HERMES_HOME/logs/hermes.log`, and with `-v` to standard error.
 
 use std::fs;
 use std::io;
@@ -14,21 +14,21 @@ use tracing_subscriber::util::SubscriberInitExt;
 use hermes_app::Home;
 use hermes_private_files::{append_file, create_folder};
 
-/// A log that has grown to this is put aside, and the one before it goes.
+/// A log larger than this is renamed, and replaces the older one.
 const LARGEST: u64 = 5 << 20;
 
-/// Starts logging. The file is only written for a command that works on a session.
+/// Starts logging. A file is written only for commands that work on a session.
 ///
 /// # Errors
 ///
-/// When the file cannot be had; standard error is served all the same.
+/// When the file cannot be opened. Logging to standard error works all the same.
 pub(crate) fn start(verbose: u8, home: Option<&Home>) -> io::Result<()> {
     let level = match verbose {
         0 => None,
         1 => Some(LevelFilter::INFO),
         _ => Some(LevelFilter::DEBUG),
     };
-    // Other crates are let through from warnings up: in detail they tell headers and bodies.
+    // Of other crates only warnings are logged: their details contain headers and bodies.
     let filter = |own: LevelFilter| Targets::new().with_default(LevelFilter::WARN).with_target("hermes", own);
     let (file, result) = match home.map(open) {
         Some(Ok(file)) => (Some(file), Ok(())),
@@ -49,7 +49,7 @@ pub(crate) fn start(verbose: u8, home: Option<&Home>) -> io::Result<()> {
             .with_writer(io::stderr)
             .with_filter(filter(level))
     });
-    // A second start, as tests do it, changes nothing.
+    // A second start, as in tests, changes nothing.
     let _ = tracing_subscriber::registry().with(file).with(stderr).try_init();
     result
 }

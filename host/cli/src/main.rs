@@ -1,7 +1,7 @@
-//! The `hermes` binary: commands, chat, and how both look.
+//! The `hermes` binary: the command line and the terminal.
 //!
-//! Everything that decides lives in the crates below; here it is put together from flags, environment and
-//! configuration, and shown. What is not needed is not started: `--version` reads nothing and makes no threads.
+//! This crate parses arguments, calls the application, and renders the results. It starts only what a command needs:
+//! `--version` reads no file and starts no thread.
 
 #![forbid(unsafe_code)]
 
@@ -84,18 +84,18 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Runs what works on a session. Two threads at least: one for the turn, one for what goes on beside it.
+/// Runs an async command. At least two threads: one for the turn, one for background work.
 fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|error| {
         let fix = "close other programs, or raise the limit of threads";
-        Failure::new(Kind::General, "no threads can be started", error.to_string(), fix)
+        Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
     })?;
     let ended = runtime.block_on(work);
-    // A thread that still waits for input must not keep the process.
+    // A thread that still waits for input must not keep the process alive.
     runtime.shutdown_background();
-    // Nor must a program outlive it that somebody ran for a plugin.
+    // Programs that plugins started must not outlive the process.
     hermes_capabilities::process::end_all();
     ended
 }

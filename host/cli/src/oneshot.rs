@@ -1,4 +1,4 @@
-//! One turn and out: `-z TEXT` for scripts, `chat -q TEXT` for people.
+//! A single turn: `-z TEXT` for scripts, `chat -q TEXT` for people.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::{approval, status};
 
-/// How long a pipe may be silent before it is said that it is being waited for.
-const SILENCE: Duration = Duration::from_secs(3);
+/// How long to wait for piped input before a note says so.
+const PIPE_NOTE_AFTER: Duration = Duration::from_secs(3);
 
-/// Answers on standard output; `-` stands for what is piped in, which otherwise is appended.
+/// Prints the answer to a text on standard output. Piped input is appended to the text, or replaces it if it is `-`.
 pub(crate) async fn answer(
     text: &str,
     images: &[PathBuf],
@@ -43,7 +43,7 @@ pub(crate) async fn answer(
     turn(setup, say, Show::Answer, session, verbose, console, &ctrl_c).await
 }
 
-/// Shows one turn as a chat would.
+/// Shows one turn as a chat does.
 pub(crate) async fn query(
     text: &str,
     session: &SessionArguments,
@@ -67,7 +67,7 @@ async fn turn(
     console: Console,
     ctrl_c: &CtrlC,
 ) -> Result<ExitCode, Failure> {
-    // A script wants the answer alone, even at a terminal: nobody is asked.
+    // A script needs only the answer, so Hermes asks no questions even on a terminal.
     let person = if show == Show::Answer { None } else { approval::at_terminal(console, ctrl_c.switch()) };
     let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some());
     let launcher = Arc::new(launcher);
@@ -83,7 +83,7 @@ async fn turn(
     {
         screen.line(Tone::Faint, &status::line(status));
     }
-    // The session may have ended by itself.
+    // An error only says that the session has already ended.
     let _ = front.run(Command::Close, &mut screen, None, ctrl_c.switch()).await;
     if screen.reader_gone() {
         return Ok(ExitCode::SUCCESS);
@@ -99,14 +99,14 @@ async fn turn(
     }
 }
 
-/// A picture from a file.
+/// Reads an image from a file.
 fn picture(file: &Path) -> Result<Part, Failure> {
     let name = file.to_string_lossy();
     let failed = |why: String| {
         let fix = "give a PNG, JPEG, WebP or GIF picture of at most 20 MB";
         Failure::new(Kind::Usage, format!("the image {name} cannot be sent"), why, fix)
     };
-    // The size is looked at first, so that no huge file is read.
+    // Check the size first, so that no huge file is read.
     let size = std::fs::metadata(file).map_err(|error| failed(error.to_string()))?.len();
     if size > MOST_BYTES as u64 {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -116,17 +116,17 @@ fn picture(file: &Path) -> Result<Part, Failure> {
     Ok(Part::Image(Media::image(bytes, Some(&name)).map_err(|error| failed(error.to_string()))?))
 }
 
-/// A turn that may ask no more.
+/// The failure of a turn that has used up its requests.
 pub(crate) fn out_of_budget(steps: u32) -> Failure {
     Failure::new(
         Kind::Budget,
-        "the turn has no answer",
-        format!("it made {steps} requests to the model, as many as agent.max_turns allows"),
-        "go on with --continue, or allow more",
+        "the turn ended without an answer",
+        format!("it made {steps} requests to the model, the limit of agent.max_turns"),
+        "continue with `hermes --continue`, or raise agent.max_turns",
     )
 }
 
-/// The message: what was asked, then a blank line and what was piped in. Only a message with images may be empty.
+/// The message: the text, then a blank line and the piped input. Only a message with images may be empty.
 fn prompt(asked: Option<&str>, piped: Option<&str>, has_images: bool) -> Result<String, Failure> {
     let said = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(str::to_owned);
     let piped = said(piped.map(|text| text.trim_end_matches(['\n', '\r'])));
@@ -136,14 +136,14 @@ fn prompt(asked: Option<&str>, piped: Option<&str>, has_images: bool) -> Result<
         (None, None) if has_images => Ok(String::new()),
         (None, None) => Err(Failure::new(
             Kind::Usage,
-            "there is nothing to answer",
+            "there is no message to send",
             "the message is empty",
-            "write it after the option, or pipe it in, as in `echo hello | hermes -z`",
+            "give it after the option, or pipe it in, as in `echo hello | hermes -z`",
         )),
     }
 }
 
-/// Whether something is piped in: not a terminal, and not a device such as `/dev/null`.
+/// Whether standard input is a pipe, file or socket: not a terminal, and not a device such as `/dev/null`.
 fn stdin_is_given() -> bool {
     let stdin = io::stdin();
     if stdin.is_terminal() {
@@ -166,15 +166,15 @@ async fn read_stdin(console: Console) -> Result<String, Failure> {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
     });
-    let read = match tokio::time::timeout(SILENCE, &mut reading).await {
+    let read = match tokio::time::timeout(PIPE_NOTE_AFTER, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
-            console.note("waiting for the end of standard input; give `< /dev/null` where there is none");
+            console.note("waiting for the end of standard input; if there is no input, add `< /dev/null`");
             reading.await
         }
     };
     let failed = |why: String| {
-        Failure::new(Kind::Usage, "standard input cannot be read", why, "pipe in UTF-8 text, or give `< /dev/null`")
+        Failure::new(Kind::Usage, "standard input cannot be read", why, "pipe in UTF-8 text, or add `< /dev/null`")
     };
     let bytes = read.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
     String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_piped_in_stands_behind_what_is_asked() {
+    fn piped_input_is_appended_to_the_text() {
         for (asked, piped, text) in [
             (Some("Sum up:"), Some("one\ntwo\n"), "Sum up:\n\none\ntwo"),
             (Some("hi"), None, "hi"),

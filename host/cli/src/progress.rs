@@ -14,17 +14,17 @@ use crate::console::Console;
 use crate::text;
 use crate::wording;
 
-/// Shows progress on a terminal as one line that is cleared when it is over, and elsewhere as plain lines.
+/// Shows progress: on a terminal as one line that is cleared at the end, elsewhere as plain lines.
 pub(crate) struct Terminal {
     console: Console,
     shown: Mutex<Shown>,
 }
 
-/// What is on the screen.
+/// The line on the screen.
 #[derive(Default)]
 struct Shown {
     bar: Option<ProgressBar>,
-    /// The plugin that was announced last.
+    /// The plugin of the last note about compilation.
     plugin: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl Reporter for Terminal {
     fn compiling(&self, plugin: &str, elapsed: Duration) -> ControlFlow<()> {
         let mut shown = self.shown();
         let is_new = shown.plugin.replace(plugin.to_owned()).as_deref() != Some(plugin);
-        if self.console.steers_stderr() {
+        if self.console.can_overwrite_stderr() {
             let bar = shown.bar.get_or_insert_with(|| bar(None, "{spinner} {msg}"));
             bar.set_message(format!("compiling the plugin `{plugin}` for its first use, {} s", elapsed.as_secs()));
             bar.tick();

@@ -1,4 +1,4 @@
-//! `hermes prompt`: what the requests of a session begin with, by tier and layer, and what would be different today.
+//! `hermes prompt`: the system prompt of a session by tier and layer, and its difference from a prompt built now.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) async fn run(
     let shown = match (&openings.stored, &id) {
         (Some(stored), _) => stored,
         (None, Some(id)) => {
-            console.note(&format!("session {id} has sent nothing yet: this is what it would begin with"));
+            console.note(&format!("session {id} has sent no requests yet; this is the prompt that it would use"));
             &openings.now
         }
         (None, None) => &openings.now,
@@ -67,11 +67,11 @@ async fn rebuild(launcher: &Arc<Launcher>, id: &str, console: Console) -> Result
         match &event.kind {
             EventKind::Notice { text, fix } => console.note(&wording::with_fix(text, fix)),
             EventKind::PromptRebuilt { changed: Some(changed) } => console.note(&format!(
-                "the system prompt of {id} was built anew; changed: {changed}; the next request pays for the whole prefix \
-                 once"
+                "the system prompt of {id} was rebuilt; changed: {changed}; the next request cannot use the provider's \
+                 prompt cache"
             )),
             EventKind::PromptRebuilt { changed: None } => {
-                console.note(&format!("the system prompt of {id} is as it would be built today; nothing was changed"));
+                console.note(&format!("the system prompt of {id} is up to date; nothing was changed"));
             }
             _ => {}
         }
@@ -83,15 +83,15 @@ async fn rebuild(launcher: &Arc<Launcher>, id: &str, console: Console) -> Result
 
 fn difference(openings: &Openings, console: Console) -> Result<ExitCode, Failure> {
     let Some(stored) = &openings.stored else {
-        let why = "it has sent nothing yet";
+        let why = "the session has sent no requests yet";
         return Err(Failure::new(
             Kind::General,
-            "there is nothing to compare",
+            "there is no prompt to compare",
             why,
-            "choose one of `hermes sessions list`",
+            "choose another session of `hermes sessions list`",
         ));
     };
-    let mut told = String::new();
+    let mut out = String::new();
     for layer in hermes_prompt::diff(&stored.prompt, &openings.now.prompt) {
         for (number, line) in layer.to_string().lines().enumerate() {
             let tone = match line.as_bytes().first() {
@@ -100,20 +100,20 @@ fn difference(openings: &Openings, console: Console) -> Result<ExitCode, Failure
                 Some(b'-') => Tone::Bad,
                 _ => Tone::Plain,
             };
-            told.push_str(&console.paint(tone, &console.shown(line)));
-            told.push('\n');
+            out.push_str(&console.paint(tone, &console.shown(line)));
+            out.push('\n');
         }
     }
     if stored.tools != openings.now.tools {
-        told.push_str(&console.paint(Tone::Faint, "tools: changed\n"));
+        out.push_str(&console.paint(Tone::Faint, "tools: changed\n"));
         let (then, now) = (tool_names(&stored.tools), tool_names(&openings.now.tools));
-        told.extend(then.iter().filter(|name| !now.contains(name)).map(|name| format!("- {name}\n")));
-        told.extend(now.iter().filter(|name| !then.contains(name)).map(|name| format!("+ {name}\n")));
+        out.extend(then.iter().filter(|name| !now.contains(name)).map(|name| format!("- {name}\n")));
+        out.extend(now.iter().filter(|name| !then.contains(name)).map(|name| format!("+ {name}\n")));
     }
-    if told.is_empty() {
+    if out.is_empty() {
         console.note("nothing has changed since the session's prompt was built");
     }
-    print(&told)?;
+    print(&out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,11 +123,11 @@ fn tool_names(tools: &str) -> Vec<String> {
     tools.filter_map(|tool| tool.pointer("/function/name")?.as_str().map(str::to_owned)).collect()
 }
 
-/// A layer as it is shown: its tier, its name, its tokens.
+/// The rows of the table: tier, name and tokens of each layer.
 fn rows(prompt: &SystemPrompt, tools: &str) -> Vec<(String, String, u32)> {
     let layers = prompt.layers();
     let mut rows: Vec<(String, String, u32)> =
-        vec![("tools".to_owned(), format!("{} of them", tool_names(tools).len()), tokens::of_text(tools))];
+        vec![("tools".to_owned(), text::counted(tool_names(tools).len() as u64, "tool"), tokens::of_text(tools))];
     rows.extend(layers.map(|(tier, layer)| (tier.to_string(), layer.name.clone(), tokens::of_text(&layer.text))));
     rows
 }

@@ -1,4 +1,4 @@
-//! What happens in a turn, as it is shown.
+//! Shows the events of a turn.
 
 use std::io::{self, Write};
 
@@ -12,39 +12,39 @@ use crate::wording;
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// The model's words alone: for scripts.
+    /// Only the model's answer, for scripts.
     Answer,
-    /// Tool calls too, and the model's reasoning if wanted.
+    /// Also tool calls.
     Turn {
-        /// Whether it is.
+        /// Whether to show the model's reasoning.
         reasoning: bool,
     },
 }
 
-/// Shows the events of turns: the model's words on standard output, notices on standard error.
+/// Shows the events of turns: the model's text on standard output, notices on standard error.
 pub(crate) struct Screen<W = io::Stdout> {
     out: W,
     console: Console,
     show: Show,
     cleaner: Cleaner,
-    /// What was written last did not end its line.
+    /// Whether the cursor is in the middle of a line.
     in_line: bool,
-    /// Line feeds that are written only when something follows: an answer ends with one.
+    /// Line feeds that are written only before more text, so that an answer ends with a single one.
     held: String,
-    /// A line stands there that the next one overwrites.
-    passing: bool,
+    /// Whether the current line is temporary: the next line overwrites it.
+    temporary: bool,
     in_reasoning: bool,
-    /// The reply that streams, as far as it was shown.
+    /// The part of the streaming reply that was shown.
     reply: String,
-    /// Calls that run, with their arguments.
+    /// Running calls, with their arguments.
     running: Vec<(Option<CallId>, String)>,
-    /// Stops the turn when nobody reads any more.
+    /// Stops the turn when the reader closes standard output.
     stop: StopSwitch,
     reader_gone: bool,
 }
 
 impl Screen {
-    /// On the process's own streams.
+    /// A screen on standard output.
     pub(crate) fn new(console: Console, show: Show, stop: &StopSwitch) -> Self {
         Self::on(io::stdout(), console, show, stop)
     }
@@ -59,7 +59,7 @@ impl<W: Write + Send> Screen<W> {
             cleaner: Cleaner::default(),
             in_line: false,
             held: String::new(),
-            passing: false,
+            temporary: false,
             in_reasoning: false,
             reply: String::new(),
             running: Vec::new(),
@@ -68,19 +68,19 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
-    /// Whether standard output was closed by who read it.
+    /// Whether the reader closed standard output.
     pub(crate) fn reader_gone(&self) -> bool {
         self.reader_gone
     }
 
-    /// Ends the line and forgets what was under way: the turn is over, however it ended.
+    /// Ends the line and forgets the state of the turn.
     pub(crate) fn end_turn(&mut self) {
         self.end_line();
         self.running.clear();
         self.reply.clear();
     }
 
-    /// A line of its own.
+    /// Writes a separate line.
     pub(crate) fn line(&mut self, tone: Tone, text: &str) {
         self.end_line();
         let text = self.console.paint(tone, text);
@@ -103,8 +103,8 @@ impl<W: Write + Send> Screen<W> {
         if text.is_empty() {
             return;
         }
-        self.erase_passing();
-        // Line feeds before the first word show nothing.
+        self.erase_temporary();
+        // Line feeds before the first word are dropped.
         let text = if self.in_line { text.as_str() } else { text.trim_start_matches('\n') };
         let body = text.trim_end_matches('\n');
         if !body.is_empty() {
@@ -117,7 +117,7 @@ impl<W: Write + Send> Screen<W> {
     }
 
     fn end_line(&mut self) {
-        self.erase_passing();
+        self.erase_temporary();
         if self.in_reasoning {
             self.in_reasoning = false;
             let (_, end) = self.console.around(Tone::Faint);
@@ -131,24 +131,25 @@ impl<W: Write + Send> Screen<W> {
         self.cleaner = Cleaner::default();
     }
 
-    fn pass(&mut self, text: &str) {
+    /// Shows a temporary line, on a terminal only.
+    fn temporary_line(&mut self, text: &str) {
         if !self.console.screen || self.show == Show::Answer {
             return;
         }
         self.end_line();
         let text = self.console.paint(Tone::Faint, &text::shortened(&text::line(text), 76));
         self.write(&text);
-        self.passing = true;
+        self.temporary = true;
     }
 
-    fn erase_passing(&mut self) {
-        if std::mem::take(&mut self.passing) {
+    fn erase_temporary(&mut self) {
+        if std::mem::take(&mut self.temporary) {
             self.write("\r\u{1b}[K");
         }
     }
 
-    /// Before standard error is written to, lest both streams stand on one line of a terminal.
-    fn make_way(&mut self) {
+    /// Ends the line before a write to standard error, so that the streams do not share a line of the terminal.
+    fn before_stderr(&mut self) {
         if self.console.screen {
             self.end_line();
         }
@@ -161,11 +162,11 @@ impl<W: Write + Send> Screen<W> {
             return;
         }
         let failure = failed.then(|| reason(content));
-        let told = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
-        self.line(if failed { Tone::Bad } else { Tone::Faint }, &told);
+        let line = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
+        self.line(if failed { Tone::Bad } else { Tone::Faint }, &line);
     }
 
-    /// What this screen missed of the reply that streams; replies that are over can be read in the session.
+    /// Shows the missed part of the streaming reply. Complete replies can be read in the session.
     fn catch_up(&mut self, snapshot: &Snapshot) {
         self.running = snapshot.running.iter().map(|call| (Some(call.call.clone()), call.arguments.clone())).collect();
         let rest = match snapshot.text.strip_prefix(&self.reply) {
@@ -182,18 +183,18 @@ impl<W: Write + Send> Screen<W> {
 
 /// One line for a compaction.
 fn compacted(reason: &str, by: &str, before: u32, after: u32) -> String {
-    let by = if by == "host" { "the host, by rule".to_owned() } else { format!("`{}`", text::line(by)) };
+    let by = if by == "host" { "Hermes itself".to_owned() } else { format!("`{}`", text::line(by)) };
     let (before, after) = (text::grouped(before.into()), text::grouped(after.into()));
     let reason = if reason.trim().is_empty() { "no reason given" } else { reason };
     format!("compacted by {by}, from about {before} to {after} tokens: {reason}")
 }
 
-/// Why a tool failed: many answer with a JSON object that says so.
+/// Why a tool failed. Many tools answer with a JSON object that has the member `error`.
 fn reason(content: &str) -> String {
-    let told = serde_json::from_str::<serde_json::Value>(content).ok();
-    let told = told.as_ref().and_then(|value| value.get("error")).and_then(|error| error.as_str());
-    let told = told.unwrap_or(content);
-    told.strip_prefix("error: ").unwrap_or(told).to_owned()
+    let value = serde_json::from_str::<serde_json::Value>(content).ok();
+    let error = value.as_ref().and_then(|value| value.get("error")).and_then(|error| error.as_str());
+    let error = error.unwrap_or(content);
+    error.strip_prefix("error: ").unwrap_or(error).to_owned()
 }
 
 impl<W: Write + Send> Screen<W> {
@@ -224,20 +225,20 @@ impl<W: Write + Send> Screen<W> {
             }
             EventKind::ToolStarted { name, arguments } => {
                 self.running.push((event.call.clone(), arguments.clone()));
-                self.pass(&format!("· {} {} …", text::line(name), text::arguments(arguments)));
+                self.temporary_line(&format!("· {} {} …", text::line(name), text::arguments(arguments)));
             }
             EventKind::ToolFinished { name, content, failed, elapsed_ms } => {
                 self.call_ended(event.call.as_ref(), name, content, *failed, *elapsed_ms);
             }
             EventKind::Compacted { reason, by, before, after } => {
-                self.make_way();
+                self.before_stderr();
                 self.console.note(&compacted(reason, by, *before, *after));
             }
             EventKind::Notice { text, fix } => {
-                self.make_way();
+                self.before_stderr();
                 self.console.note(&wording::with_fix(text, fix));
             }
-            EventKind::Progress { text } => self.pass(text),
+            EventKind::Progress { text } => self.temporary_line(text),
             EventKind::Asked { .. } => self.end_line(),
             EventKind::TurnEnded { .. }
             | EventKind::CompressionEnded { .. }
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_gets_the_words_alone_and_one_line_feed_behind_each_reply() {
+    fn a_script_gets_only_the_text_and_one_line_feed_after_each_reply() {
         assert_eq!(shown(false, Show::Answer, turn()), "Looking it up.\nIt says\n\nhello.\n");
         assert_eq!(shown(false, Show::Answer, vec![text("a"), done()]), "a\n");
         assert_eq!(shown(false, Show::Answer, vec![done()]), "");
@@ -324,14 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_no_sequences_of_others_and_a_pipe_gets_the_bytes() {
+    fn foreign_control_sequences_are_removed_on_a_terminal_only() {
         let events = || vec![text("a\u{1b}"), text("[31mb\r\u{7}"), done()];
         assert_eq!(shown(true, Show::Answer, events()), "ab\n");
         assert_eq!(shown(false, Show::Answer, events()), "a\u{1b}[31mb\r\u{7}\n");
     }
 
     #[test]
-    fn on_a_terminal_a_call_is_announced_and_the_announcement_goes() {
+    fn on_a_terminal_a_running_call_has_a_temporary_line() {
         let events = vec![
             started("1", "find", "{}"),
             event(None, EventKind::Progress { text: "files: half way".to_owned() }),
@@ -342,12 +343,12 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_is_told_with_who_did_it() {
+    fn a_compaction_names_its_author() {
         assert_eq!(
             compacted("the window is full", "loss\u{1b}[1mless", 12_000, 900),
             "compacted by `lossless`, from about 12,000 to 900 tokens: the window is full"
         );
-        assert!(compacted(" ", "host", 2, 1).starts_with("compacted by the host, by rule, from about 2 to 1 tokens: "));
+        assert!(compacted(" ", "host", 2, 1).starts_with("compacted by Hermes itself, from about 2 to 1 tokens: "));
     }
 
     #[test]
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turn_stops_when_nobody_reads_any_more() {
+    fn the_turn_stops_when_the_reader_closes_the_output() {
         struct Gone;
         impl Write for Gone {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

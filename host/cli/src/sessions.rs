@@ -1,4 +1,4 @@
-//! `hermes sessions`: what is stored, for people and for scripts.
+//! `hermes sessions`: shows and changes stored sessions.
 
 pub(crate) mod changes;
 pub(crate) mod listing;
@@ -42,12 +42,12 @@ pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCod
     }
 }
 
-/// A store to be read; none where nothing was stored yet.
+/// Opens the store to read it. None if nothing is stored yet.
 fn to_read(setup: &Setup) -> Result<Option<Store>, Failure> {
     Store::open_read_only(setup.home.path()).map_err(failed)
 }
 
-/// A store to be changed; none where nothing was stored yet, since there is nothing to change then.
+/// Opens the store to change it. None if nothing is stored yet, so that no store is created.
 fn to_change(setup: &Setup) -> Result<Option<Store>, Failure> {
     match to_read(setup)? {
         None => Ok(None),
@@ -55,18 +55,18 @@ fn to_change(setup: &Setup) -> Result<Option<Store>, Failure> {
     }
 }
 
-/// The store that must have this session.
+/// The store, or the error that the session does not exist.
 fn with_session(store: Option<Store>, id: &str) -> Result<Store, Failure> {
     store.ok_or_else(|| failed(SessionError::UnknownSession(id.to_owned()).into()))
 }
 
-/// Says what these commands could not do; other failures are reported as everywhere.
+/// Describes what these commands could not do. Other errors keep their description.
 fn failed(error: StoreError) -> Failure {
     let what = match &error {
         StoreError::Output(_) | StoreError::Input(_) => "the sessions cannot be transferred",
         StoreError::Import { .. } => "the file cannot be imported",
-        StoreError::ImportStopped { .. } => "the file was imported in part",
-        StoreError::BeyondRepair { .. } => "the conversations cannot be repaired",
+        StoreError::ImportStopped { .. } => "the file was imported only in part",
+        StoreError::BeyondRepair { .. } => "the store cannot be repaired",
         StoreError::Session(SessionError::HasChildren { .. }) => "nothing was deleted",
         StoreError::Session(SessionError::NoSuchMessage { .. }) => "the session cannot be branched there",
         StoreError::Session(SessionError::TitleTaken { .. } | SessionError::TitleTooLong { .. }) => {
@@ -94,7 +94,7 @@ fn now() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-/// A time as a clock on the wall shows it.
+/// A time in the local time zone.
 pub(crate) fn local(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()

@@ -1,4 +1,4 @@
-//! `hermes config`: what is in force, with keys redacted.
+//! `hermes config`: shows the configuration in force, with keys redacted.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use hermes_app::Home;
 use hermes_config::nearest;
 
 pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode, Failure> {
-    // Both work also while the file is broken: they help to correct it.
+    // These two also work with a broken file: they help to correct it.
     match command {
         ConfigCommand::Path => return printed(&format!("{}\n", Home::locate()?.config().display())),
         ConfigCommand::Schema => return printed(&format!("{:#}\n", hermes_config::schema())),
@@ -24,8 +24,8 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
         ConfigCommand::Path | ConfigCommand::Schema => Ok(ExitCode::SUCCESS),
         ConfigCommand::Show { json: true } => printed(&format!("{:#}\n", config.shown())),
         ConfigCommand::Show { json: false } => {
-            let there = if config.exists() { "" } else { " (there is none; these are the defaults)" };
-            printed(&format!("# {}{there}\n{}", config.file().display(), yaml(config.shown())?))
+            let origin = if config.exists() { "" } else { " (does not exist; these are the defaults)" };
+            printed(&format!("# {}{origin}\n{}", config.file().display(), yaml(config.shown())?))
         }
         ConfigCommand::Get { key } => match config.shown_at(key) {
             Some(Value::String(text)) => printed(&format!("{text}\n")),
@@ -37,7 +37,8 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
                     || "`hermes config show` lists all keys".to_owned(),
                     |near| format!("did you mean `{near}`? `hermes config show` lists all keys"),
                 );
-                Err(Failure::new(Kind::General, "there is nothing to show", format!("there is no key `{key}`"), fix))
+                let why = format!("`{key}` is not a key of config.yaml");
+                Err(Failure::new(Kind::General, "the value cannot be shown", why, fix))
             }
         },
     }
@@ -48,7 +49,7 @@ fn printed(text: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As a file could have it: keys that nothing sets are left out.
+/// The configuration in the syntax of the file. Keys without a value are left out.
 fn yaml(value: Value) -> Result<String, Failure> {
     let failed = |error: serde_saphyr::SerializeError| {
         Failure::new(

@@ -1,4 +1,4 @@
-//! Ctrl-C: what it means depends on what goes on.
+//! Ctrl-C, whose effect depends on the current activity.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,24 +7,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Kind;
 
-/// Nothing that could be stopped by half: the process ends.
+/// No turn runs: Ctrl-C ends the process.
 const IDLE: u8 = 0;
-/// A turn runs: it is stopped, and a second time the process ends.
+/// A turn runs: the first Ctrl-C stops the turn, the second ends the process.
 const TURN: u8 = 1;
-/// A terminal is read in raw mode, where Ctrl-C is a key.
+/// The line editor reads keys: Ctrl-C is a key.
 const PROMPT: u8 = 2;
 
-/// Stops what the terminal waits for: a turn, a question, a compaction. Clones are the same switch.
+/// Stops the current activity: a turn, a question, a compaction. All clones share one state.
 #[derive(Clone, Default)]
 pub(crate) struct StopSwitch(Arc<Mutex<CancellationToken>>);
 
 impl StopSwitch {
-    /// The token of what runs now.
+    /// The token of the current activity.
     pub(crate) fn token(&self) -> CancellationToken {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stops what runs.
+    /// Stops the current activity.
     pub(crate) fn trigger(&self) {
         self.token().cancel();
     }
@@ -33,20 +33,20 @@ impl StopSwitch {
         self.token().is_cancelled()
     }
 
-    /// A new token, for what runs next.
+    /// Creates a new token for the next activity.
     fn reset(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
     }
 }
 
-/// Listens for Ctrl-C as long as the process runs.
+/// Listens for Ctrl-C until the process ends.
 #[derive(Clone)]
 pub(crate) struct CtrlC {
     state: Arc<AtomicU8>,
     stop: StopSwitch,
 }
 
-/// The state as it was before, when dropped.
+/// Restores the previous state when dropped.
 pub(crate) struct During<'a> {
     state: &'a AtomicU8,
     before: u8,
@@ -59,16 +59,16 @@ impl Drop for During<'_> {
 }
 
 impl CtrlC {
-    /// Begins to listen.
+    /// Starts to listen.
     pub(crate) fn listen() -> Self {
-        let listening = Self { state: Arc::new(AtomicU8::new(IDLE)), stop: StopSwitch::default() };
-        let heard = listening.clone();
+        let listener = Self { state: Arc::new(AtomicU8::new(IDLE)), stop: StopSwitch::default() };
+        let own = listener.clone();
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
-                match heard.state.load(Ordering::Relaxed) {
+                match own.state.load(Ordering::Relaxed) {
                     PROMPT => {}
-                    TURN if !heard.stop.is_triggered() => heard.stop.trigger(),
-                    // What was said is stored already, and the next process closes what is open.
+                    TURN if !own.stop.is_triggered() => own.stop.trigger(),
+                    // All messages are stored already, and the next process repairs an open turn.
                     _ => {
                         hermes_capabilities::process::end_all();
                         std::process::exit(Kind::Interrupted as i32)
@@ -76,21 +76,21 @@ impl CtrlC {
                 }
             }
         });
-        listening
+        listener
     }
 
-    /// The switch that a turn watches.
+    /// The switch that stops a turn.
     pub(crate) fn switch(&self) -> &StopSwitch {
         &self.stop
     }
 
-    /// While it is held, Ctrl-C stops the turn.
+    /// Ctrl-C stops the turn until the guard is dropped.
     pub(crate) fn stops_the_turn(&self) -> During<'_> {
         self.stop.reset();
         self.enter(TURN)
     }
 
-    /// While it is held, the line editor sees to Ctrl-C.
+    /// The line editor handles Ctrl-C until the guard is dropped.
     pub(crate) fn is_a_key(&self) -> During<'_> {
         self.enter(PROMPT)
     }

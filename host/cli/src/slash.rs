@@ -1,17 +1,17 @@
-//! What begins with a slash in a chat.
+//! The slash commands of a chat.
 
 use hermes_config::similarity;
 
-/// Commands with what they do.
+/// The commands and their descriptions.
 pub(crate) const NAMES: &[(&str, &str)] = &[
-    ("/help", "this list"),
-    ("/new", "begin a new conversation"),
-    ("/context", "what fills the model's window"),
-    ("/compress", "compact the conversation now; words behind it say what matters, --preview only shows it"),
-    ("/rewind [TURNS]", "take back your last message and everything after it, or as many turns"),
-    ("/branch", "continue in a copy; the conversation so far stays as it is"),
-    ("/model [NAME]", "let another model answer from here on; without a name, show the model"),
-    ("/engine [NAME]", "let another context engine take over; without a name, show the engine"),
+    ("/help", "show this list"),
+    ("/new", "start a new conversation"),
+    ("/context", "show what fills the context window"),
+    ("/compress", "compact the conversation now; add words to say what matters, or --preview to change nothing"),
+    ("/rewind [TURNS]", "remove your last message and everything after it, or the last TURNS turns"),
+    ("/branch", "continue in a copy; the original conversation stays unchanged"),
+    ("/model [NAME]", "switch to another model; without a name, show the current one"),
+    ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
     ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
 ];
 
@@ -22,25 +22,25 @@ pub(crate) enum Slash {
     New,
     Context,
     Compress {
-        /// Only show what would be done.
+        /// Only show the result.
         preview: bool,
-        /// What matters.
+        /// What the summary should keep.
         focus: Option<String>,
     },
     Rewind {
         turns: usize,
     },
     Branch,
-    /// Without a name: show the model.
+    /// Without a name, show the model.
     Model(Option<String>),
-    /// Without a name: show the engine.
+    /// Without a name, show the engine.
     Engine(Option<String>),
     Exit,
-    /// A command with arguments that it does not take.
+    /// A command with wrong arguments.
     Misused {
         usage: &'static str,
     },
-    /// None of them; with the nearest one.
+    /// An unknown command, with the most similar known one.
     Unknown {
         name: String,
         nearest: Option<&'static str>,
@@ -48,7 +48,7 @@ pub(crate) enum Slash {
 }
 
 impl Slash {
-    /// A command, if the text is one: a path such as `/etc/hosts` is not.
+    /// Parses a command. None for a message, also if it begins with a path such as `/etc/hosts`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_messages() {
+    fn commands_are_distinguished_from_messages() {
         let unknown = |name: &str, nearest| Some(Slash::Unknown { name: name.to_owned(), nearest });
         let compress =
             |preview, focus: Option<&str>| Some(Slash::Compress { preview, focus: focus.map(str::to_owned) });

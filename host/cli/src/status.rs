@@ -1,4 +1,4 @@
-//! How full the model's window is, in a line.
+//! The status line: model, engine, and how full the context window is.
 
 use hermes_agent::Status;
 
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_is_told_with_its_share() {
+    fn the_line_shows_the_share_of_the_window() {
         let status = Status {
             model: "gpt-4.1".to_owned(),
             engine: "compressor".to_owned(),

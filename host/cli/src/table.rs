@@ -38,7 +38,7 @@ impl Table {
         self.tones.push(tones);
     }
 
-    /// Adds a row of names in faint letters.
+    /// Adds a header row.
     pub(crate) fn head<const N: usize>(&mut self, names: [&str; N]) {
         self.row(names.map(|name| (Tone::Faint, name.to_owned())));
     }

@@ -1,4 +1,4 @@
-//! Foreign texts made safe for a terminal, and formats of numbers and times.
+//! Makes foreign text safe for a terminal, and formats numbers and times.
 
 pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
@@ -11,7 +11,7 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    /// The next piece without what would control the terminal.
+    /// Cleans the next piece.
     pub(crate) fn clean(&mut self, piece: &str) -> String {
         let mut shown = Shown(String::with_capacity(piece.len()));
         for character in piece.chars() {
@@ -59,7 +59,7 @@ fn changes_direction(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-/// A count of bytes as people read it.
+/// A number of bytes for people.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut size = count as f64;
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_call_is_shown_on_one_short_line() {
-        for (name, json, failure, told) in [
+        for (name, json, failure, expected) in [
             ("read_file", r#"{"path":"notes.txt"}"#, None, "· read_file notes.txt … 12 ms"),
             (
                 "memory",
@@ -170,7 +170,7 @@ mod tests {
             ("read_file", r#"{"path":"x"}"#, Some("no such\nfile"), "× read_file x … failed after 12 ms: no such file"),
             ("e\u{1b}[31mvil", "\u{202e}not json", None, "· evil not json … 12 ms"),
         ] {
-            assert_eq!(call(name, json, failure, 12), told);
+            assert_eq!(call(name, json, failure, 12), expected);
         }
         let long = call("write_file", &format!(r#"{{"path":"{0}","content":"{0}"}}"#, "long ".repeat(50)), None, 1_234);
         assert!(long.chars().count() < 100 && long.ends_with("… 1.2 s"), "{long}");

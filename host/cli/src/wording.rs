@@ -1,4 +1,4 @@
-//! Remedies as commands and options of this program.
+//! Words remedies as commands and options of this program.
 
 use hermes_diagnostic::{Action, Fix, Notice};
 
@@ -21,8 +21,8 @@ fn action(action: &Action) -> String {
     match action {
         Action::Diagnose => "run `hermes doctor` to see what is wrong".to_owned(),
         Action::ShowConfiguration => "see `hermes config show`".to_owned(),
-        Action::ListPlugins => "choose another: `hermes plugins list` shows all".to_owned(),
-        Action::VerifyPlugins => "`hermes plugins verify` shows what is installed".to_owned(),
+        Action::ListPlugins => "choose another plugin: `hermes plugins list` lists all".to_owned(),
+        Action::VerifyPlugins => "check the installed plugins with `hermes plugins verify`".to_owned(),
         Action::ShowPlugin { plugin } => format!("see `hermes plugins info {plugin}`"),
         Action::ReadPluginLog { plugin } => format!("see `hermes plugins logs {plugin}`"),
         Action::InstallPlugin => "install one with `hermes plugins install SOURCE`".to_owned(),
@@ -30,26 +30,26 @@ fn action(action: &Action) -> String {
         Action::UpdatePlugin { plugin } => format!("update it with `hermes plugins update {plugin}`"),
         Action::RemovePlugin { plugin } => format!("remove it with `hermes plugins remove {plugin}`"),
         Action::GrantPlugin { plugin } => {
-            format!("look at it and grant it as it is now with `hermes plugins grant {plugin}`")
+            format!("review its permissions and grant them with `hermes plugins grant {plugin}`")
         }
         Action::GrantNative { plugin } => {
             format!("if you trust its author, grant it with `hermes plugins grant {plugin} --native`")
         }
-        Action::EnablePlugin { plugin } => format!("turn it on with `hermes plugins enable {plugin}`"),
-        Action::DisablePlugin { plugin } => format!("turn it off with `hermes plugins disable {plugin}`"),
+        Action::EnablePlugin { plugin } => format!("enable it with `hermes plugins enable {plugin}`"),
+        Action::DisablePlugin { plugin } => format!("disable it with `hermes plugins disable {plugin}`"),
         Action::AllowUnencrypted => "add --insecure for a server that you trust".to_owned(),
         Action::StatePublisherKey => "give the publisher's key with --key".to_owned(),
         Action::AcceptPublisherKey => "add --accept-key if you know why the key changed".to_owned(),
         Action::ChooseNative => "add --native if you trust its author".to_owned(),
-        Action::ChooseComponent => "leave out --native to run its component".to_owned(),
-        Action::ListSessions => "choose one of `hermes sessions list`".to_owned(),
+        Action::ChooseComponent => "remove --native to run its component".to_owned(),
+        Action::ListSessions => "choose a session of `hermes sessions list`".to_owned(),
         Action::ShowSession { session } => {
             format!("`hermes sessions show {session}` shows the numbers of its messages")
         }
-        Action::BranchSession => "continue on a copy with `--branch`".to_owned(),
+        Action::BranchSession => "continue in a copy with `--branch`".to_owned(),
         Action::DeleteWithChildren => "delete them too with `--with-children`".to_owned(),
         Action::CheckStore => "run `hermes sessions check` to see what is wrong".to_owned(),
-        Action::RepairStore => "run `hermes sessions repair`, which first makes a copy".to_owned(),
+        Action::RepairStore => "run `hermes sessions repair`, which makes a backup first".to_owned(),
         Action::ChooseProvider => "choose a provider with --provider or model.provider".to_owned(),
         Action::ChooseModel => "choose a model with --model or model.default".to_owned(),
         Action::ChooseAddress => "set --base-url or model.base_url".to_owned(),

@@ -40,7 +40,7 @@ pub enum Action {
         /// Its name.
         plugin: String,
     },
-    /// Grant a plugin its rights.
+    /// Grant a plugin its permissions.
     GrantPlugin {
         /// Its name.
         plugin: String,
@@ -109,18 +109,18 @@ impl fmt::Display for Action {
             Self::ShowConfiguration => f.write_str("show the configuration in force"),
             Self::ListPlugins => f.write_str("list the plugins"),
             Self::VerifyPlugins => f.write_str("verify the installed plugins"),
-            Self::ShowPlugin { plugin } => write!(f, "look at the plugin `{plugin}`"),
+            Self::ShowPlugin { plugin } => write!(f, "show the details of the plugin `{plugin}`"),
             Self::ReadPluginLog { plugin } => write!(f, "read the log of the plugin `{plugin}`"),
             Self::InstallPlugin => f.write_str("install a plugin"),
             Self::RestorePinned => f.write_str("install again what plugins.lock pins"),
             Self::UpdatePlugin { plugin } => write!(f, "update the plugin `{plugin}`"),
             Self::RemovePlugin { plugin } => write!(f, "remove the plugin `{plugin}`"),
-            Self::GrantPlugin { plugin } => write!(f, "grant the plugin `{plugin}` its rights"),
+            Self::GrantPlugin { plugin } => write!(f, "grant the plugin `{plugin}` its permissions"),
             Self::GrantNative { plugin } => write!(f, "allow the plugin `{plugin}` to run as native code"),
             Self::EnablePlugin { plugin } => write!(f, "enable the plugin `{plugin}`"),
             Self::DisablePlugin { plugin } => write!(f, "disable the plugin `{plugin}`"),
             Self::AllowUnencrypted => f.write_str("allow an unencrypted transfer from a server that you trust"),
-            Self::StatePublisherKey => f.write_str("state the publisher's key"),
+            Self::StatePublisherKey => f.write_str("give the publisher's key"),
             Self::AcceptPublisherKey => f.write_str("accept the new key if you know why it changed"),
             Self::ChooseNative => f.write_str("allow native code if you trust its author"),
             Self::ChooseComponent => f.write_str("use the component"),

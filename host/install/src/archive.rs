@@ -136,7 +136,7 @@ impl<'a> Unpacker<'a> {
     fn spend(&self, bytes: u64) -> Result<u64, InstallError> {
         self.room.checked_sub(bytes).ok_or_else(|| {
             InstallError::Archive(format!(
-                "its contents are larger than {} MiB, or more than {} times as large as itself",
+                "its content is larger than {} MiB, or more than {} times as large as the archive",
                 self.caps.total >> 20,
                 self.caps.ratio
             ))
@@ -180,10 +180,10 @@ impl<'a> Unpacker<'a> {
             match self.seen.get(&folded(&spelt)) {
                 None => drop(self.seen.insert(folded(&spelt), (spelt, folder))),
                 Some((before, _)) if *before != spelt => {
-                    return refuse(format!("`{spelt}` and `{before}` are one name where case is not told apart"));
+                    return refuse(format!("`{spelt}` and `{before}` are the same name on systems that ignore case"));
                 }
                 Some((_, true)) if folder => {}
-                Some(_) => return refuse(format!("`{spelt}` is in it twice")),
+                Some(_) => return refuse(format!("it contains `{spelt}` twice")),
             }
         }
         Ok(())
@@ -206,10 +206,16 @@ fn unfit(part: &str) -> Option<&'static str> {
         "" => Some("is absolute or has an empty part"),
         "." | ".." => Some("leads out of its folder"),
         _ if part.len() > 255 => Some("has a part that is too long"),
-        _ if part.contains(['\\', ':', '<', '>', '"', '|', '?', '*']) => Some("has a character that paths do not take"),
-        _ if part.chars().any(char::is_control) => Some("has a control character in it"),
-        _ if part.ends_with(['.', ' ']) || part.starts_with(' ') => Some("begins or ends with a blank or a dot"),
-        _ if DEVICES.contains(&stem.as_str()) || numbered("com") || numbered("lpt") => Some("is that of a device"),
+        _ if part.contains(['\\', ':', '<', '>', '"', '|', '?', '*']) => {
+            Some("contains a character that is not allowed in file names")
+        }
+        _ if part.chars().any(char::is_control) => Some("contains a control character"),
+        _ if part.ends_with(['.', ' ']) || part.starts_with(' ') => {
+            Some("has a part that begins or ends with a space or a dot")
+        }
+        _ if DEVICES.contains(&stem.as_str()) || numbered("com") || numbered("lpt") => {
+            Some("is reserved for a device on Windows")
+        }
         _ => None,
     }
 }
@@ -228,7 +234,7 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
                 unpacker.count()?;
                 let size = entry.header().entry_size().map_err(|error| unreadable(&error))?;
                 if size > MOST_EXTENSION {
-                    return refuse("it has a header that is far too long");
+                    return refuse("a header is too long");
                 }
                 let mut bytes = Vec::new();
                 entry.read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
@@ -251,10 +257,13 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
                 }
             }
             EntryType::Symlink | EntryType::Link | EntryType::GNULongLink => {
-                return refuse(format!("`{}` is a link, and plugins have none", entry.path_bytes().escape_ascii()));
+                return refuse(format!(
+                    "`{}` is a link, which plugins must not contain",
+                    entry.path_bytes().escape_ascii()
+                ));
             }
             _ => {
-                return refuse(format!("`{}` is neither file nor folder", entry.path_bytes().escape_ascii()));
+                return refuse(format!("`{}` is neither a file nor a folder", entry.path_bytes().escape_ascii()));
             }
         }
     }
@@ -270,8 +279,8 @@ fn pax_name(bytes: &[u8]) -> Result<Option<Vec<u8>>, InstallError> {
         match extension.key_bytes() {
             b"path" => name = Some(extension.value_bytes().to_vec()),
             b"size" => return refuse("an extended header changes the size of a file"),
-            b"linkpath" => return refuse("it has a link in it, and plugins have none"),
-            key if key.starts_with(b"GNU.sparse") => return refuse("it has a sparse file in it"),
+            b"linkpath" => return refuse("it contains a link, which plugins must not contain"),
+            key if key.starts_with(b"GNU.sparse") => return refuse("it contains a sparse file"),
             _ => {}
         }
     }
@@ -293,7 +302,7 @@ fn zipped(file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), 
         let name = entry.name_raw().to_vec();
         let kind = entry.unix_mode().map_or(0, |mode| mode & KIND);
         if entry.is_symlink() || !matches!(kind, 0 | REGULAR | FOLDER) {
-            return refuse(format!("`{}` is a link or a device, and plugins have none", name.escape_ascii()));
+            return refuse(format!("`{}` is a link or a device, which plugins must not contain", name.escape_ascii()));
         }
         if entry.encrypted() {
             return refuse(format!("`{}` is encrypted", name.escape_ascii()));

@@ -11,20 +11,20 @@ hermes_diagnostic::codes! {
         FETCH = "install.fetch", Category::Plugin, "a plugin cannot be fetched";
         INSECURE = "install.insecure", Category::Plugin, "the address is not encrypted";
         ARCHIVE = "install.archive", Category::Plugin, "an archive breaks a rule";
-        NO_PLUGIN = "install.no-plugin", Category::Plugin, "the source holds no plugin";
+        NO_PLUGIN = "install.no-plugin", Category::Plugin, "the source contains no plugin";
         MANIFEST = "install.manifest", Category::Plugin, "a `plugin.yaml` is invalid";
         SIGNATURE = "install.signature", Category::Plugin, "a signature is missing or wrong";
         KEY = "install.key", Category::Plugin, "the publisher's key has changed";
         BROKEN = "install.broken", Category::Plugin, "the plugin does not work here";
-        NATIVE = "install.native", Category::Plugin, "the plugin is a native library, which the sandbox cannot contain";
+        NATIVE = "install.native", Category::Plugin, "the plugin is a native library, which runs outside the sandbox";
         NO_LIBRARY = "install.no-library", Category::Plugin, "the plugin has no native library for this machine";
         INSTALLED = "install.installed", Category::Plugin, "a plugin of this name is installed from another source";
         UNKNOWN = "install.unknown", Category::General, "no installed plugin has this name";
         BUNDLED = "install.bundled", Category::Plugin, "the plugin is part of Hermes";
         OCCUPIED = "install.occupied", Category::Plugin, "a folder of this name exists that `plugins.lock` does not list";
-        NO_PREVIOUS = "install.no-previous", Category::Plugin, "no earlier version was kept";
-        NOT_PINNED = "install.not-pinned", Category::Plugin, "what arrived is not what `plugins.lock` pins";
-        NOT_ASKED = "install.not-asked", Category::Usage, "the plugin does not ask for this right";
+        NO_PREVIOUS = "install.no-previous", Category::Plugin, "no earlier version is stored";
+        NOT_PINNED = "install.not-pinned", Category::Plugin, "the source differs from what `plugins.lock` pins";
+        NOT_ASKED = "install.not-asked", Category::Usage, "the plugin does not request this permission";
         RACED = "install.raced", Category::Plugin, "another command changed the plugin at the same time";
         FILE = "install.file", Category::General, "a file or folder cannot be used";
     }
@@ -33,27 +33,34 @@ hermes_diagnostic::codes! {
 impl Diagnose for InstallError {
     fn parts(&self) -> Parts {
         let (code, fix) = match self {
-            Self::Source { .. } => (
+            Self::Source { reason, .. } => (
                 codes::SOURCE,
-                Fix::words(
+                reason.fix_or(Fix::words(
                     "give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], or \
                      oci://host/name:tag",
-                ),
+                )),
             ),
-            Self::Fetch { .. } => (codes::FETCH, Fix::words("check the address and the connection, and try again")),
+            Self::Fetch { reason, .. } => {
+                (codes::FETCH, reason.fix_or(Fix::words("check the address and the connection, and try again")))
+            }
             Self::Insecure(_) => (codes::INSECURE, Fix::words("use https").or(Action::AllowUnencrypted)),
             Self::WithoutTls(_) => (codes::INSECURE, Fix::words("use another address").or(Action::AllowUnencrypted)),
             Self::Archive(_) => (codes::ARCHIVE, Fix::words("ask its author for a corrected archive")),
-            Self::NoPlugin { .. } => (codes::NO_PLUGIN, Fix::words("give the folder or file that holds the plugin")),
+            Self::NoPlugin { reason, .. } => {
+                (codes::NO_PLUGIN, reason.fix_or(Fix::words("give the folder or file that contains the plugin")))
+            }
             Self::Manifest { source, .. } => {
                 let correct = "correct plugin.yaml; docs/plugins.md lists its fields";
                 (codes::MANIFEST, Fix::words(source.why.fix().unwrap_or(correct)))
             }
-            Self::Signature(_) => (codes::SIGNATURE, Fix::words("ask its publisher").or(Action::StatePublisherKey)),
-            Self::Key { .. } => (codes::KEY, Fix::words("ask its publisher").or(Action::AcceptPublisherKey)),
-            Self::Broken { .. } => {
-                (codes::BROKEN, Fix::words("install a version that works here").or("ask its author"))
+            Self::Signature(reason) => {
+                let usual = Fix::words("ask the publisher for a correct signature").or(Action::StatePublisherKey);
+                (codes::SIGNATURE, reason.fix_or(usual))
             }
+            Self::Key { .. } => {
+                (codes::KEY, Fix::words("ask the publisher why the key changed").or(Action::AcceptPublisherKey))
+            }
+            Self::Broken { .. } => (codes::BROKEN, Fix::words("install another version").or("ask its author")),
             Self::Native(_) => (codes::NATIVE, Fix::words("ask its author for a component").or(Action::ChooseNative)),
             Self::NoLibrary(_) => (codes::NO_LIBRARY, Action::ChooseComponent.into()),
             Self::Installed { name, .. } => {
@@ -68,14 +75,15 @@ impl Diagnose for InstallError {
                 )),
             ),
             Self::Occupied { name, .. } => {
-                (codes::OCCUPIED, Fix::words("move it away").or(Action::GrantPlugin { plugin: name.clone() }))
+                (codes::OCCUPIED, Fix::words("move the folder away").or(Action::GrantPlugin { plugin: name.clone() }))
             }
-            Self::NoPrevious(_) => (codes::NO_PREVIOUS, Fix::words("install the version that you want by its source")),
+            Self::NoPrevious(_) => (codes::NO_PREVIOUS, Fix::words("install the wanted version from its source")),
             Self::NotPinned { .. } => {
-                (codes::NOT_PINNED, Fix::words("install it from its source to accept what is there now"))
+                (codes::NOT_PINNED, Fix::words("install the plugin from its source to accept the new content"))
             }
-            Self::NotAsked { .. } => (codes::NOT_ASKED, Fix::words("name rights that it asks for")),
-            Self::Raced(_) => (codes::RACED, Fix::words("look at its state and try again")),
+            Self::NotAsked { .. } => (codes::NOT_ASKED, Fix::words("name permissions that it requests")),
+            Self::Raced(_) => (codes::RACED, Fix::words("check the plugin's state and try again")),
+            Self::Journal { path, .. } => (codes::FILE, Fix::words(format!("remove {}", path.display()))),
             Self::Lock(error) => {
                 let (code, _, fix) = error.parts();
                 (code, fix)
@@ -92,20 +100,22 @@ mod tests {
     use hermes_plugin_host::{LockError, Manifest};
 
     use super::*;
+    use crate::Reason;
 
     #[test]
     fn every_code_has_an_error_with_cause_and_remedy() {
         let text = || "x".to_owned();
+        let reason = || Reason::from("x");
         let problem = Diagnostic::new(codes::BROKEN, "the plugin cannot run", "it was changed", "install it again");
         let errors = [
-            InstallError::Source { text: text(), why: text() },
-            InstallError::Fetch { from: text(), why: text() },
+            InstallError::Source { text: text(), reason: reason() },
+            InstallError::Fetch { from: text(), reason: reason() },
             InstallError::Insecure(text()),
             InstallError::WithoutTls(text()),
             InstallError::Archive(text()),
-            InstallError::NoPlugin { from: text(), why: text() },
+            InstallError::NoPlugin { from: text(), reason: reason() },
             InstallError::Manifest { from: text(), source: Manifest::parse("name: [").expect_err("no YAML") },
-            InstallError::Signature(text()),
+            InstallError::Signature(reason()),
             InstallError::Key { name: text(), pinned: text(), now: None },
             InstallError::Broken { name: text(), version: text(), why: text() },
             InstallError::Native(text()),
@@ -119,6 +129,7 @@ mod tests {
             InstallError::NotPinned { name: text(), from: text(), why: text() },
             InstallError::NotAsked { name: text(), right: text(), asked: Vec::new() },
             InstallError::Raced(text()),
+            InstallError::Journal { path: "/j".into(), why: text() },
             InstallError::Lock(LockError::Damaged { path: "/l".into(), why: text() }),
             InstallError::File { path: "/p".into(), source: std::io::Error::other("refused") },
         ];

@@ -3,30 +3,63 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_diagnostic::Diagnostic;
+use hermes_diagnostic::{Diagnostic, Fix};
 use hermes_plugin_host::{LockError, ManifestError};
+
+/// A cause, and the remedy for it. Without a remedy, that of the error applies.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Reason {
+    /// The cause.
+    pub why: String,
+    /// The remedy.
+    pub fix: Fix,
+}
+
+impl Reason {
+    pub(crate) fn new(why: impl Into<String>, fix: impl Into<Fix>) -> Self {
+        Self { why: why.into(), fix: fix.into() }
+    }
+
+    /// The remedy, or the one for the error as a whole.
+    pub(crate) fn fix_or(&self, usual: Fix) -> Fix {
+        if self.fix.is_empty() { usual } else { self.fix.clone() }
+    }
+}
+
+impl From<String> for Reason {
+    fn from(why: String) -> Self {
+        Self { why, fix: Fix::none() }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
 
 /// Why nothing was changed. A failure before the commit leaves everything as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The source is not valid.
-    #[error("`{text}` is not a source of a plugin: {why}")]
+    #[error("`{text}` is not a valid source: {reason}")]
     Source {
         /// The source as given.
         text: String,
         /// What is wrong with the source.
-        why: String,
+        reason: Reason,
     },
     /// The source cannot be fetched.
-    #[error("{from} cannot be fetched: {why}")]
+    #[error("{from} cannot be fetched: {reason}")]
     Fetch {
         /// The address.
         from: String,
-        /// The cause, with a remedy if there is one.
-        why: String,
+        /// The cause.
+        reason: Reason,
     },
     /// An address without encryption.
-    #[error("{0} is not encrypted, so that anybody on the way can change what arrives")]
+    #[error("the connection to {0} is not encrypted, so the plugin could be replaced on its way")]
     Insecure(String),
     /// The server answered an encrypted request without encryption.
     #[error("{0} cannot be fetched: the server does not speak TLS")]
@@ -35,12 +68,12 @@ pub enum InstallError {
     #[error("the archive is refused: {0}")]
     Archive(String),
     /// The source does not contain a plugin.
-    #[error("{from} holds no plugin: {why}")]
+    #[error("{from} contains no usable plugin: {reason}")]
     NoPlugin {
         /// Where it came from.
         from: String,
-        /// What is missing and how to correct it.
-        why: String,
+        /// What is missing.
+        reason: Reason,
     },
     /// The manifest is not valid.
     #[error("plugin.yaml of {from}: {source}")]
@@ -51,12 +84,12 @@ pub enum InstallError {
         source: ManifestError,
     },
     /// A signature that does not match.
-    #[error("the signature is refused: {0}")]
-    Signature(String),
+    #[error("the signature cannot be accepted: {0}")]
+    Signature(Reason),
     /// The publisher's key is not the pinned one.
     #[error(
-        "`{name}` was signed with the key {pinned} when it was installed, and now {}",
-        now.as_ref().map_or_else(|| "it is not signed".to_owned(), |key| format!("with {key}"))
+        "the first installed version of `{name}` was signed by key {pinned}, and this version is {}",
+        now.as_ref().map_or_else(|| "not signed".to_owned(), |key| format!("signed by key {key}"))
     )]
     Key {
         /// The plugin.
@@ -67,7 +100,7 @@ pub enum InstallError {
         now: Option<String>,
     },
     /// The plugin cannot be loaded, so it is not installed.
-    #[error("`{name}` {version} does not work here, so it was not installed: {why}")]
+    #[error("`{name}` {version} does not work with this installation: {why}")]
     Broken {
         /// The plugin.
         name: String,
@@ -77,7 +110,7 @@ pub enum InstallError {
         why: String,
     },
     /// The plugin is a native library, and the user has not agreed to one.
-    #[error("`{0}` is a native library, which nothing contains: it can do all that you can")]
+    #[error("`{0}` is a native library, which runs outside the sandbox and can do everything that you can do")]
     Native(String),
     /// The user wants a native library, and the plugin has none.
     #[error(
@@ -86,7 +119,7 @@ pub enum InstallError {
     )]
     NoLibrary(String),
     /// A plugin of this name is installed already.
-    #[error("`{name}` {version} is installed already, from {source_text}")]
+    #[error("`{name}` {version} is already installed from {source_text}")]
     Installed {
         /// The plugin.
         name: String,
@@ -104,7 +137,7 @@ pub enum InstallError {
         problem: Box<Diagnostic>,
     },
     /// No plugin of this name is installed.
-    #[error("no plugin `{name}` is installed; installed are: {}", listed(there))]
+    #[error("no plugin `{name}` is installed (installed plugins: {})", listed(there))]
     Unknown {
         /// The name that was given.
         name: String,
@@ -112,10 +145,10 @@ pub enum InstallError {
         there: Vec<String>,
     },
     /// The plugin is bundled, so it is part of the program.
-    #[error("`{0}` is part of Hermes and is neither installed nor removed")]
+    #[error("`{0}` is part of Hermes, so it cannot be installed, granted or removed")]
     Bundled(String),
     /// A folder of that name exists that is not in the lock.
-    #[error("{folder} is there and was not installed by this command")]
+    #[error("{folder} exists already and is not listed in plugins.lock")]
     Occupied {
         /// The folder.
         folder: PathBuf,
@@ -123,10 +156,10 @@ pub enum InstallError {
         name: String,
     },
     /// There is no earlier version to restore.
-    #[error("no earlier version of `{0}` was kept")]
+    #[error("no earlier version of `{0}` is stored")]
     NoPrevious(String),
     /// The fetched plugin differs from the one that the lock pins.
-    #[error("{from} is not what plugins.lock pins for `{name}`: {why}")]
+    #[error("{from} differs from what plugins.lock pins for `{name}`: {why}")]
     NotPinned {
         /// The plugin.
         name: String,
@@ -135,19 +168,27 @@ pub enum InstallError {
         /// The difference.
         why: String,
     },
-    /// The plugin does not request this right.
-    #[error("`{name}` does not ask for `{right}`; it asks for: {}", listed(asked))]
+    /// The plugin does not request this permission.
+    #[error("`{name}` does not request the permission `{right}` (it requests: {})", listed(asked))]
     NotAsked {
         /// The plugin.
         name: String,
-        /// The right that was named.
+        /// The permission that was named.
         right: String,
-        /// The rights that it asks for.
+        /// The permissions that it requests.
         asked: Vec<String>,
     },
     /// Another command changed the same thing at the same time.
-    #[error("`{0}` was changed by another command in the meantime")]
+    #[error("another command changed `{0}` in the meantime")]
     Raced(String),
+    /// The journal of an interrupted command cannot be read.
+    #[error("{path}, the journal of an interrupted command, is damaged: {why}")]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
     /// The lock cannot be used.
     #[error(transparent)]
     Lock(#[from] LockError),

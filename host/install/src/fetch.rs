@@ -102,7 +102,11 @@ fn made(work: &Path, name: &str) -> Result<PathBuf, InstallError> {
 fn copy(from: &Path, to: &Path) -> Result<(), InstallError> {
     let size = fs::metadata(from).at(from)?.len();
     if size > Caps::standard().total {
-        return Err(InstallError::Archive(format!("{} is larger than any plugin", from.display())));
+        let most = Caps::standard().total >> 20;
+        return Err(InstallError::Archive(format!(
+            "{} is larger than {most} MiB, the most for a plugin",
+            from.display()
+        )));
     }
     fs::copy(from, to).at(from)?;
     Ok(())

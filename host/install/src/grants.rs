@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use hermes_diagnostic::{Action, Diagnose as _, Fix};
 use hermes_plugin_host::{
-    Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, code_in, digest, manifest_in,
+    Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, PluginsError, code_in, digest, manifest_in,
 };
 use serde::Serialize;
 
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::installer::Installer;
 use crate::stage::has_leftovers;
 use crate::transaction::write_lock;
 
-/// The name of the right to run as a native library.
+/// The name of the permission to run as a native library.
 const NATIVE: &str = "native";
 
 /// A plugin's folder that is about to be granted.
@@ -61,7 +61,7 @@ pub struct Finding {
 }
 
 impl Installer {
-    /// Prepares a grant for the folder of a plugin. `native` is the right to run as a native library.
+    /// Prepares a grant for the folder of a plugin. `native` is the permission to run as a native library.
     pub fn granting(&self, name: &str, native: bool, catalog: &Catalog) -> Result<Granting, InstallError> {
         let lock = self.lock()?;
         let before = lock.plugins.get(name).cloned();
@@ -121,7 +121,8 @@ impl Installer {
         write_lock(&lock, &self.places.lock())
     }
 
-    /// Revokes rights; `native` is one of them. Without names, revokes all: the plugin may not run until it is granted again.
+    /// Revokes permissions; `native` is one of them. Without names, revokes all: the plugin cannot run until it is granted
+    /// again.
     pub fn revoke(&self, name: &str, rights: &[String]) -> Result<Option<Permissions>, InstallError> {
         let _turn = self.turn()?;
         self.entry(name)?;
@@ -154,7 +155,7 @@ impl Installer {
                     name: name.clone(),
                     version: found.manifest.version.to_string(),
                     state: State::Ungranted,
-                    detail: format!("{} was not installed", folder.display()),
+                    detail: format!("{} is not in plugins.lock", folder.display()),
                     fix: Action::GrantPlugin { plugin: name.clone() }.into(),
                 });
             }
@@ -164,8 +165,8 @@ impl Installer {
                 name: "-".to_owned(),
                 version: String::new(),
                 state: State::Unfinished,
-                detail: "another command is running, or was interrupted".to_owned(),
-                fix: Fix::words("wait for it: the next command finishes an interrupted one"),
+                detail: "another command on plugins is running or was interrupted".to_owned(),
+                fix: Fix::words("wait until it ends; the next command finishes an interrupted one"),
             });
         }
         findings.sort_by(|left, right| left.name.cmp(&right.name));
@@ -180,7 +181,7 @@ impl Installer {
             if digest::of_folder(&kept).ok() != Some(previous.digest) {
                 state = State::Altered;
                 detail = format!(
-                    "the version kept for a rollback ({}) was changed, so it cannot be restored",
+                    "the files of the previous version {} were changed, so it cannot be restored",
                     previous.version
                 );
                 fix = Action::UpdatePlugin { plugin: name.to_owned() }.into();
@@ -199,13 +200,13 @@ impl Installer {
 fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
     let plugin = name.to_owned();
     if !folder.is_dir() {
-        return (State::Missing, "it is not there".to_owned(), Action::RestorePinned.into());
+        return (State::Missing, format!("{} does not exist", folder.display()), Action::RestorePinned.into());
     }
     match digest::of_folder(folder) {
         Err(error) => (State::Altered, error.to_string(), Fix::words("check the permissions of its files")),
         Ok(found) if found != pin.digest => {
             let detail = format!(
-                "it was changed since it was granted ({} is {}, granted was {})",
+                "{} was changed since it was granted (digest {} instead of {})",
                 folder.display(),
                 found.short(),
                 pin.digest.short()
@@ -220,11 +221,16 @@ fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
     }
 }
 
-fn no_plugin(folder: &Path, error: &hermes_plugin_host::PluginsError) -> InstallError {
-    InstallError::NoPlugin { from: folder.display().to_string(), why: error.sentence() }
+fn no_plugin(folder: &Path, error: &PluginsError) -> InstallError {
+    InstallError::NoPlugin { from: folder.display().to_string(), reason: reason(error) }
 }
 
-/// The rights with these names, out of all that the plugin asks for.
+/// The cause and the remedy of an error of a plugin's files.
+pub(crate) fn reason(error: &PluginsError) -> Reason {
+    Reason::new(error.to_string(), error.parts().2)
+}
+
+/// The permissions with these names, out of all that the plugin requests.
 pub fn only(asked: &Permissions, rights: &[String], name: &str) -> Result<Permissions, InstallError> {
     filtered(asked, rights, name, true)
 }
@@ -233,7 +239,7 @@ fn without(granted: &Permissions, rights: &[String], name: &str) -> Result<Permi
     filtered(granted, rights, name, false)
 }
 
-/// A right has the name of its member in the manifest, so that a new right needs no change here.
+/// A permission has the name of its member in the manifest, so that a new permission needs no change here.
 fn filtered(of: &Permissions, rights: &[String], name: &str, keep: bool) -> Result<Permissions, InstallError> {
     let value = serde_json::to_value(of).expect("rights are JSON");
     let members = value.as_object().cloned().unwrap_or_default();
@@ -251,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_granted_and_revoked_by_name() {
+    fn permissions_are_granted_and_revoked_by_name() {
         let asked: Permissions = serde_json::from_str(r#"{"sql": true, "history": true, "process": ["git"]}"#).unwrap();
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let some = only(&asked, &names(&["sql", "process"]), "a").unwrap();

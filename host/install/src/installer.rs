@@ -12,6 +12,7 @@ use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime};
 use crate::archive::Caps;
 use crate::error::{At, InstallError};
 use crate::fetch::{Fetching, Progress, fetch};
+use crate::grants::reason;
 use crate::project::Project;
 use crate::signature::{Evidence, check};
 use crate::source::Source;
@@ -254,7 +255,7 @@ impl Installer {
         Ok(about)
     }
 
-    /// The right to change plugins, after interrupted commands are finished.
+    /// The exclusive lock for changes of plugins, after interrupted commands are finished.
     pub(crate) fn turn(&self) -> Result<Turn, InstallError> {
         let turn = Turn::take(&self.places)?;
         recover(&self.places, &turn, &|_| ())?;
@@ -303,10 +304,10 @@ impl Prepared {
 
     fn code(&self) -> Result<CodeFiles, InstallError> {
         code_in(&self.folder(), &self.manifest)
-            .map_err(|error| InstallError::NoPlugin { from: self.source.to_string(), why: error.to_string() })
+            .map_err(|error| InstallError::NoPlugin { from: self.source.to_string(), reason: reason(&error) })
     }
 
-    /// Rights that the user was not asked about before. For a new plugin these are all.
+    /// Permissions that the user was not asked about before. For a new plugin these are all.
     pub fn widening(&self) -> Permissions {
         let Some(granted) = self.granted_before() else { return self.manifest.permissions.clone() };
         let answered = self.asked_before.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
@@ -322,7 +323,7 @@ impl Prepared {
         self.manifest.limits.widening(&self.limits_before()).widening(&answered)
     }
 
-    /// The new grant: earlier rights that the plugin still asks for, and new ones if the user agreed.
+    /// The new grant: earlier permissions that the plugin still requests, and new ones if the user agreed.
     pub fn granted(&self, with_more: bool) -> (Permissions, LimitSet) {
         let mut granted =
             self.granted_before().map(|granted| self.manifest.permissions.within(granted)).unwrap_or_default();
@@ -374,7 +375,7 @@ impl Prepared {
         Err(InstallError::NotPinned {
             name: self.manifest.name.clone(),
             from: self.source.to_string(),
-            why: format!("its digest is {}, pinned is {}", self.pin.digest.short(), pin.digest.short()),
+            why: format!("the digest is {} instead of {}", self.pin.digest.short(), pin.digest.short()),
         })
     }
 
@@ -397,14 +398,14 @@ impl Prepared {
         let claims = self.manifest.claims_beyond(&loaded.exports().names());
         if !claims.is_empty() {
             return Err(self.broken(format!(
-                "plugin.yaml says that it provides {}, and it does not export that",
+                "plugin.yaml says that it provides {}, which the component does not export",
                 claims.join(", ")
             )));
         }
         Ok(loaded)
     }
 
-    /// Starts the plugin once with its section of the configuration and its granted limits, but without rights.
+    /// Starts the plugin once with its section of the configuration and its granted limits, but without permissions.
     pub async fn rehearse(
         &self,
         loaded: Arc<Loaded>,

@@ -22,10 +22,10 @@ mod stage;
 mod transaction;
 
 pub use diagnosis::codes;
-pub use error::InstallError;
+pub use error::{InstallError, Reason};
 pub use fetch::{Progress, Silent};
 pub use grants::{Finding, Granting, State, only};
 pub use installer::{Installer, Prepared, Wanted};
-pub use project::find_component;
+
 pub use source::{Image, Repository, Source};
 pub use transaction::{Rewrite, Steps};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::{MANIFEST, Manifest};
 
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::fetch::SIGNATURE;
 
 /// The file that contains the publisher's public key.
@@ -15,9 +15,10 @@ pub(crate) const KEY: &str = "minisign.pub";
 /// The signature of a component that has another name.
 pub(crate) const PLUGIN_SIGNATURE: &str = "plugin.minisig";
 /// Beginnings of the names of documents, in lower case.
-const PAPERS: &[&str] = &["readme", "license", "licence", "copying", "notice", "changelog"];
-const MOST_PAPERS: usize = 16;
-const MOST_PAPER: u64 = 1 << 20;
+const DOCUMENTS: &[&str] = &["readme", "license", "licence", "copying", "notice", "changelog"];
+const MOST_DOCUMENTS: usize = 16;
+/// Most bytes of a document.
+const MOST_DOCUMENT: u64 = 1 << 20;
 /// Most bytes of a component or a library.
 const MOST_CODE: u64 = 128 << 20;
 /// The folder in which cargo puts components.
@@ -32,7 +33,7 @@ pub(crate) struct Project {
     manifest_text: String,
     /// The component first, then all native libraries, so that the folder is the same on every machine.
     pub(crate) code: Vec<CodeFile>,
-    papers: Vec<PathBuf>,
+    documents: Vec<PathBuf>,
 }
 
 /// A file with code.
@@ -47,11 +48,13 @@ pub(crate) struct CodeFile {
 impl Project {
     /// Reads a folder. A component without a manifest gets one with the given name, else with the name of its file.
     pub(crate) fn find(folder: &Path, from: &str, name: Option<&str>) -> Result<Self, InstallError> {
-        let no_plugin = |why: String| InstallError::NoPlugin { from: from.to_owned(), why };
+        let no_plugin = |reason: Reason| InstallError::NoPlugin { from: from.to_owned(), reason };
         let path = folder.join(MANIFEST);
         let text = match read_small(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => lone(folder, name).map_err(no_plugin)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                manifest_for_lone_component(folder, name).map_err(no_plugin)?
+            }
             Err(source) => return Err(InstallError::File { path, source }),
         };
         let manifest =
@@ -65,7 +68,7 @@ impl Project {
                 code.push(CodeFile { path, name, signature });
             }
             Err(_) if manifest.component.is_none() && !manifest.native.is_empty() => {}
-            Err(why) => return Err(no_plugin(why)),
+            Err(reason) => return Err(no_plugin(reason)),
         }
         let libraries: BTreeSet<&String> = manifest.native.values().collect();
         for name in libraries {
@@ -76,18 +79,16 @@ impl Project {
         }
         if code.is_empty() {
             let named: Vec<&str> = manifest.native.values().map(String::as_str).collect();
-            let fix = "build them with `cargo build --release --features native`";
-            return Err(no_plugin(format!(
-                "plugin.yaml names native libraries ({}), and none is there; {fix}",
-                named.join(", ")
-            )));
+            let why = format!("none of the native libraries in plugin.yaml ({}) exists", named.join(", "));
+            return Err(no_plugin(Reason::new(why, "build them with `cargo build --release --features native`")));
         }
         for file in &code {
             if fs::metadata(&file.path).at(&file.path)?.len() > MOST_CODE {
-                return Err(no_plugin(format!("`{}` is larger than {} MiB", file.name, MOST_CODE >> 20)));
+                let why = format!("`{}` is larger than {} MiB", file.name, MOST_CODE >> 20);
+                return Err(no_plugin(Reason::new(why, "ask its author for a smaller build")));
             }
         }
-        Ok(Self { manifest, manifest_text: text, code, papers: papers(folder).at(folder)? })
+        Ok(Self { manifest, manifest_text: text, code, documents: documents(folder).at(folder)? })
     }
 
     /// Copies the files of the plugin into an empty folder, and syncs them.
@@ -104,10 +105,10 @@ impl Project {
                 write(&format!("{name}{SIGNATURE}"), &fs::read(signature).at(signature)?)?;
             }
         }
-        for paper in &self.papers {
-            let name = paper.file_name().unwrap_or_default().to_string_lossy();
+        for document in &self.documents {
+            let name = document.file_name().unwrap_or_default().to_string_lossy();
             if !folder.join(&*name).exists() {
-                write(&name, &fs::read(paper).at(paper)?)?;
+                write(&name, &fs::read(document).at(document)?)?;
             }
         }
         hermes_private_files::sync_folder(folder).at(folder)
@@ -115,8 +116,8 @@ impl Project {
 }
 
 /// The component of a plugin's folder: the file that its manifest names, the only one beside it, or the one that cargo
-/// built there. The error is a sentence that says what to do.
-pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, String> {
+/// built there.
+fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Reason> {
     if let Some(named) = &manifest.component
         && folder.join(named).is_file()
     {
@@ -127,7 +128,8 @@ pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Str
         return Ok(beside.remove(0));
     }
     if manifest.component.is_none() && beside.len() > 1 {
-        return Err(format!("it has {} components; name one in plugin.yaml, as `component: FILE.wasm`", beside.len()));
+        let why = format!("the folder has {} components, and plugin.yaml names none of them", beside.len());
+        return Err(Reason::new(why, "name one in plugin.yaml, as `component: FILE.wasm`"));
     }
     let named = manifest.component.as_deref().map(|file| file.trim_end_matches(".wasm").replace('-', "_"));
     let wanted = named.unwrap_or_else(|| manifest.name.replace('-', "_"));
@@ -142,9 +144,12 @@ pub fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Str
         }
     }
     Err(match (folder.join("Cargo.toml").is_file(), &manifest.component) {
-        (true, _) => "it was not built; run `cargo build --release --target wasm32-wasip2` in it".to_owned(),
-        (false, Some(named)) => format!("`{named}`, which plugin.yaml names, is not there"),
-        (false, None) => "there is no .wasm file beside plugin.yaml".to_owned(),
+        (true, _) => {
+            let fix = "run `cargo build --release --target wasm32-wasip2` in the folder";
+            Reason::new("the Rust project was not built", fix)
+        }
+        (false, Some(named)) => format!("the component `{named}` in plugin.yaml does not exist").into(),
+        (false, None) => "there is no .wasm file beside plugin.yaml".into(),
     })
 }
 
@@ -162,19 +167,19 @@ fn components(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn papers(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn documents(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().to_lowercase();
-        let wanted = name == KEY || PAPERS.iter().any(|paper| name.starts_with(paper));
+        let wanted = name == KEY || DOCUMENTS.iter().any(|document| name.starts_with(document));
         let meta = entry.metadata()?;
-        if wanted && meta.is_file() && meta.len() <= MOST_PAPER && entry.file_name().to_str().is_some() {
+        if wanted && meta.is_file() && meta.len() <= MOST_DOCUMENT && entry.file_name().to_str().is_some() {
             found.push(entry.path());
         }
     }
     found.sort();
-    found.truncate(MOST_PAPERS);
+    found.truncate(MOST_DOCUMENTS);
     Ok(found)
 }
 
@@ -187,16 +192,15 @@ fn read_small(path: &Path) -> std::io::Result<String> {
 }
 
 /// A manifest for a component that has none.
-fn lone(folder: &Path, name: Option<&str>) -> Result<String, String> {
+fn manifest_for_lone_component(folder: &Path, name: Option<&str>) -> Result<String, Reason> {
     let found = components(folder);
     let [component] = found.as_slice() else {
-        let project = folder.join("Cargo.toml").is_file();
-        let hint = if project {
-            "; a Rust project needs one beside its Cargo.toml"
+        let fix = if folder.join("Cargo.toml").is_file() {
+            "write a plugin.yaml beside Cargo.toml; docs/plugins.md lists its fields"
         } else {
-            "; name the folder that has it behind `#`"
+            "give the folder that contains plugin.yaml, for a repository as SOURCE#FOLDER"
         };
-        return Err(format!("there is no plugin.yaml{hint}"));
+        return Err(Reason::new("there is no plugin.yaml", fix));
     };
     let stem = component.file_stem().map(|stem| stem.to_string_lossy().to_lowercase().replace([' ', '.'], "-"));
     let name = name.map(str::to_owned).or(stem).unwrap_or_default();
@@ -234,6 +238,8 @@ pub(crate) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_diagnostic::Diagnose as _;
+
     use super::*;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -248,9 +254,9 @@ mod tests {
 
     fn staged(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
         let from = folder(files);
-        let project = Project::find(from.path(), "here", None).map_err(|error| error.to_string())?;
+        let project = Project::find(from.path(), "here", None).map_err(|error| error.sentence())?;
         let to = tempfile::tempdir().unwrap();
-        project.copy_to(to.path()).map_err(|error| error.to_string())?;
+        project.copy_to(to.path()).map_err(|error| error.sentence())?;
         let mut names: Vec<_> =
             fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use minisign_verify::{PublicKey, Signature};
 
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::fetch::SIGNATURE;
 use crate::project::{self, KEY};
 
@@ -27,7 +27,7 @@ pub(crate) struct Evidence<'a> {
 
 /// The key of the signature. None for an unsigned plugin.
 pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
-    let refused = |why: String| InstallError::Signature(why);
+    let refused = |reason: Reason| InstallError::Signature(reason);
     let own: Vec<(PathBuf, PathBuf)> = evidence
         .code
         .iter()
@@ -40,27 +40,35 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
         Some(archive) => vec![(archive.to_owned(), project::with_ending(archive, SIGNATURE))],
         None => {
             return match evidence.named.or(evidence.given) {
-                Some(_) => Err(refused(format!(
-                    "there is a publisher's key, and no {}{SIGNATURE} to check with it; get the signature too",
-                    evidence.code.join(", ")
-                ))),
+                Some(_) => {
+                    let missing: Vec<String> = evidence.code.iter().map(|name| format!("{name}{SIGNATURE}")).collect();
+                    let missing = missing.join(", ");
+                    Err(refused(Reason::new(
+                        format!("a publisher's key is given, but the signature {missing} is missing"),
+                        format!("put {missing} beside the plugin"),
+                    )))
+                }
                 None => Ok(None),
             };
         }
     };
-    let key = key(evidence)?.ok_or_else(|| refused("there is a signature and no key to check it with".to_owned()))?;
-    let public = PublicKey::from_base64(&key)
-        .map_err(|_| refused(format!("`{key}` is not a minisign public key, which is the line that begins with RW")))?;
+    let key = key(evidence)?.ok_or_else(|| refused("the plugin is signed, but no public key is known".into()))?;
+    let public = PublicKey::from_base64(&key).map_err(|_| {
+        let fix = "give the line of the public key file that begins with RW";
+        refused(Reason::new(format!("`{key}` is not a minisign public key"), fix))
+    })?;
     for (file, signature) in signed {
         if !signature.is_file() {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            return Err(refused(format!("`{name}` has none, and other files have one; all code must be signed")));
+            let why = format!("`{name}` is not signed, but other files are");
+            return Err(refused(Reason::new(why, "ask the publisher to sign every file with code")));
         }
         let text = fs::read_to_string(&signature).at(&signature)?;
-        let signature = Signature::decode(&text).map_err(|error| refused(format!("it is damaged: {error}")))?;
+        let signature = Signature::decode(&text).map_err(|error| refused(format!("it is damaged: {error}").into()))?;
         let bytes = fs::read(&file).at(&file)?;
         public.verify(&bytes, &signature, false).map_err(|error| {
-            refused(format!("it does not fit what arrived and the key {key} ({error}); do not trust this copy"))
+            let why = format!("it does not match the content and the key {key} ({error})");
+            refused(Reason::new(why, "do not trust this copy; get the plugin from its publisher again"))
         })?;
     }
     Ok(Some(key))
@@ -77,9 +85,8 @@ fn key(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
         // The second line of a public key file of `minisign -G`.
         let key = text.lines().map(str::trim).find(|line| line.starts_with("RW"));
         return key.map(|key| Some(key.to_owned())).ok_or_else(|| {
-            InstallError::Signature(format!(
-                "{KEY} has no line that begins with RW, so it is not a minisign public key"
-            ))
+            let why = format!("{KEY} is not a minisign public key: no line begins with RW");
+            InstallError::Signature(why.into())
         });
     }
     Ok(evidence.pinned.map(str::to_owned))
@@ -88,6 +95,8 @@ fn key(evidence: &Evidence<'_>) -> Result<Option<String>, InstallError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_diagnostic::Diagnose as _;
+
     use super::*;
 
     fn signed(content: &[u8], pair: &minisign::KeyPair) -> String {
@@ -96,7 +105,7 @@ mod tests {
 
     fn look(folder: &Path, named: Option<&str>, pinned: Option<&str>) -> Result<Option<String>, String> {
         let evidence = Evidence { folder, code: &["a.wasm"], archive: None, named, given: None, pinned };
-        check(&evidence).map_err(|error| error.to_string())
+        check(&evidence).map_err(|error| error.sentence())
     }
 
     #[test]
@@ -115,14 +124,14 @@ mod tests {
         fs::write(at("a.wasm.minisig"), signed(b"code", &pair)).unwrap();
         assert_eq!(look(folder.path(), Some(&key), None), Ok(Some(key.clone())));
         assert_eq!(look(folder.path(), None, Some(&key)), Ok(Some(key.clone())));
-        assert!(look(folder.path(), None, None).unwrap_err().contains("no key to check it with"));
-        assert!(look(folder.path(), Some(&wrong), None).unwrap_err().contains("does not fit"));
+        assert!(look(folder.path(), None, None).unwrap_err().contains("no public key"));
+        assert!(look(folder.path(), Some(&wrong), None).unwrap_err().contains("does not match"));
         assert!(look(folder.path(), Some("RWnonsense"), None).unwrap_err().contains("not a minisign public key"));
 
         fs::write(at(KEY), pair.pk.to_box().unwrap().to_string()).unwrap();
         assert_eq!(look(folder.path(), None, None), Ok(Some(key)));
         fs::write(at("a.wasm"), "evil").unwrap();
-        assert!(look(folder.path(), None, None).unwrap_err().contains("does not fit"));
+        assert!(look(folder.path(), None, None).unwrap_err().contains("does not match"));
         fs::write(at("a.wasm.minisig"), "nonsense").unwrap();
         assert!(look(folder.path(), None, None).unwrap_err().contains("damaged"));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use crate::error::InstallError;
+use crate::error::{InstallError, Reason};
 
 /// A source to install from. `plugins.lock` keeps its text, which parses to the same source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ const FORGES: &[&str] = &["github.com", "gitlab.com", "codeberg.org", "bitbucket
 impl Source {
     /// Parses a source from a user or a lock. Paths are relative to `current`.
     pub fn parse(text: &str, current: &Path) -> Result<Self, InstallError> {
-        parse(text.trim(), current).map_err(|why| InstallError::Source { text: text.to_owned(), why })
+        parse(text.trim(), current).map_err(|reason| InstallError::Source { text: text.to_owned(), reason })
     }
 
     /// Whether the source is on this machine.
@@ -61,12 +61,12 @@ impl Source {
     }
 }
 
-fn parse(text: &str, current: &Path) -> Result<Source, String> {
+fn parse(text: &str, current: &Path) -> Result<Source, Reason> {
     if text.is_empty() {
-        return Err("it is empty".to_owned());
+        return Err("it is empty".into());
     }
     if text.chars().any(|character| character.is_control()) {
-        return Err("it has control characters in it".to_owned());
+        return Err("it contains control characters".into());
     }
     if let Some(rest) = text.strip_prefix("oci://") {
         return image(rest).map(Source::Oci);
@@ -88,10 +88,10 @@ fn parse(text: &str, current: &Path) -> Result<Source, String> {
     if let Some(short) = shorthand(text) {
         return repository(&short).map(Source::Git);
     }
-    Err("there is no such file or folder".to_owned())
+    Err("no such file or folder".into())
 }
 
-fn address(scheme: &str, text: &str) -> Result<Source, String> {
+fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
     match scheme {
         "ssh" | "git" => return repository(text).map(Source::Git),
         "file" => {
@@ -103,7 +103,7 @@ fn address(scheme: &str, text: &str) -> Result<Source, String> {
             };
         }
         "https" | "http" => {}
-        other => return Err(format!("`{other}:` is not fetched")),
+        other => return Err(format!("addresses with `{other}:` are not supported").into()),
     }
     let (plain, _, _) = divided(text);
     let url = Url::parse(&plain).map_err(|error| error.to_string())?;
@@ -114,17 +114,18 @@ fn address(scheme: &str, text: &str) -> Result<Source, String> {
     }
     let whole = Url::parse(text).map_err(|error| error.to_string())?;
     if whole.fragment().is_some() {
-        return Err("the part behind `#` has no meaning for a file".to_owned());
+        return Err("`#` is allowed for repositories only".into());
     }
     refuse_password(&whole)?;
     Ok(Source::Url(whole))
 }
 
-fn refuse_password(url: &Url) -> Result<(), String> {
+fn refuse_password(url: &Url) -> Result<(), Reason> {
     match url.password() {
         // plugins.lock would keep it, and people share that file.
         Some(_) => {
-            Err("it has a password in it, which plugins.lock would keep; use git's credential helper".to_owned())
+            let why = "the address contains a password, which plugins.lock would store";
+            Err(Reason::new(why, "leave the password out, and use git's credential helper"))
         }
         None => Ok(()),
     }
@@ -142,10 +143,10 @@ fn is_file_of_a_plugin(path: &Path) -> bool {
     [".wasm", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending))
 }
 
-fn local(path: &Path) -> Result<Source, String> {
+fn local(path: &Path) -> Result<Source, Reason> {
     let path = std::fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if path.to_str().is_none() {
-        return Err("its path is not UTF-8".to_owned());
+        return Err("its path is not UTF-8".into());
     }
     if path.is_dir() {
         return Ok(Source::Folder(path));
@@ -155,7 +156,7 @@ fn local(path: &Path) -> Result<Source, String> {
         "plugin.yaml" => Ok(Source::Folder(path.parent().unwrap_or(&path).to_owned())),
         name if name.ends_with(".wasm") => Ok(Source::Component(path)),
         _ if is_file_of_a_plugin(&path) => Ok(Source::Archive(path)),
-        _ => Err("the file is neither .wasm nor .tar.gz, .tgz or .zip".to_owned()),
+        _ => Err("it is not a .wasm, .tar.gz, .tgz or .zip file".into()),
     }
 }
 
@@ -195,10 +196,10 @@ fn divided(text: &str) -> (String, Option<String>, Option<String>) {
     }
 }
 
-fn repository(text: &str) -> Result<Repository, String> {
+fn repository(text: &str) -> Result<Repository, Reason> {
     let (url, reference, subfolder) = divided(text);
     if url.starts_with('-') {
-        return Err("an address does not begin with a hyphen".to_owned());
+        return Err("an address must not begin with a hyphen".into());
     }
     match url.split_once("://") {
         Some(("https" | "http" | "ssh" | "file", _)) => {
@@ -206,12 +207,14 @@ fn repository(text: &str) -> Result<Repository, String> {
             refuse_password(&parsed)?;
             // Git passes the host to ssh as an argument.
             if parsed.host_str().is_some_and(|host| host.starts_with('-')) || parsed.username().starts_with('-') {
-                return Err("a host does not begin with a hyphen".to_owned());
+                return Err("a host name must not begin with a hyphen".into());
             }
         }
-        Some((scheme, _)) => return Err(format!("git may use https, ssh and file, not `{scheme}`")),
+        Some((scheme, _)) => {
+            return Err(format!("repositories are fetched over https, ssh or file, not `{scheme}`").into());
+        }
         None if is_scp(&url) => {}
-        None => return Err("it is not the address of a repository".to_owned()),
+        None => return Err("it is not the address of a repository".into()),
     }
     if let Some(reference) = &reference {
         let odd = |c: char| c.is_whitespace() || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\');
@@ -220,13 +223,13 @@ fn repository(text: &str) -> Result<Repository, String> {
             || reference.contains("..")
             || reference.contains(odd)
         {
-            return Err(format!("`{reference}` is not a branch, tag or commit"));
+            return Err(format!("`{reference}` is not a branch, tag or commit").into());
         }
     }
     if let Some(folder) = &subfolder
         && !is_folder_within(folder)
     {
-        return Err(format!("`{folder}` is not a folder within the repository"));
+        return Err(format!("`{folder}` is not a folder within the repository").into());
     }
     Ok(Repository { url, reference, subfolder: subfolder.map(|folder| folder.trim_end_matches('/').to_owned()) })
 }
@@ -237,8 +240,8 @@ fn is_folder_within(folder: &str) -> bool {
         && trimmed.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '@', '#']))
 }
 
-fn image(text: &str) -> Result<Image, String> {
-    let (registry, rest) = text.split_once('/').ok_or("the name of the image is missing")?;
+fn image(text: &str) -> Result<Image, Reason> {
+    let (registry, rest) = text.split_once('/').ok_or("the image name is missing")?;
     let (repository, reference) = match rest.split_once('@') {
         Some((repository, digest)) => (repository, digest),
         None => match rest.rsplit_once(':') {
@@ -250,7 +253,7 @@ fn image(text: &str) -> Result<Image, String> {
         url.host_str().is_some() && url.username().is_empty() && url.password().is_none() && url.path() == "/"
     });
     if host.is_none() || registry.contains(['?', '#']) {
-        return Err(format!("`{registry}` is not a host"));
+        return Err(format!("`{registry}` is not a host name").into());
     }
     let part = |part: &str| {
         !part.is_empty()
@@ -259,7 +262,7 @@ fn image(text: &str) -> Result<Image, String> {
             && part.ends_with(|c: char| c.is_ascii_alphanumeric())
     };
     if repository.len() > 255 || !repository.split('/').all(part) {
-        return Err(format!("`{repository}` is not the name of an image"));
+        return Err(format!("`{repository}` is not an image name").into());
     }
     let tag = |tag: &str| {
         (1..=128).contains(&tag.len())
@@ -271,7 +274,7 @@ fn image(text: &str) -> Result<Image, String> {
             .is_some_and(|hex| hex.len() == 64 && hex.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f')))
     };
     if !digest(reference) && !tag(reference) {
-        return Err(format!("`{reference}` is neither a tag nor a digest sha256:…"));
+        return Err(format!("`{reference}` is neither a tag nor a digest sha256:…").into());
     }
     Ok(Image { registry: registry.to_owned(), repository: repository.to_owned(), reference: reference.to_owned() })
 }
@@ -307,7 +310,7 @@ impl fmt::Display for Image {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Source, String> {
+    fn read(text: &str) -> Result<Source, Reason> {
         parse(text, Path::new("/nowhere"))
     }
 

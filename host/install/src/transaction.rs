@@ -73,13 +73,8 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
         sweep(places, turn, None);
         return Ok(None);
     };
-    let transaction: Transaction = serde_json::from_slice(&note).map_err(|error| InstallError::File {
-        path: path.clone(),
-        source: io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("the note of an interrupted command is damaged ({error}), and the file has to be removed by hand"),
-        ),
-    })?;
+    let transaction: Transaction = serde_json::from_slice(&note)
+        .map_err(|error| InstallError::Journal { path: path.clone(), why: error.to_string() })?;
     carry_out(&transaction, places, turn, steps)?;
     sweep(places, turn, None);
     Ok(Some(transaction.name))

@@ -37,7 +37,8 @@ impl Allowance {
         let name = Right::Llm.name();
         let plugin = &self.plugin;
         let why = format!(
-            "denied: the plugin may ask models (`{name}`) for {tasks} only, not for {task}; grant the plugin `{plugin}` more"
+            "denied: the plugin has permission to ask models (`{name}`) only for {tasks}, not for {task}; grant the plugin \
+             `{plugin}` this task"
         );
         Err(Fault::new(FaultKind::Denied, "task", why))
     }

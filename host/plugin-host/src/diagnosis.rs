@@ -21,20 +21,20 @@ hermes_diagnostic::codes! {
         UNBUILT = "plugin.unbuilt", Category::Plugin, "a plugin's folder has no component";
         COMPONENT = "plugin.component", Category::Plugin, "a plugin's folder has several components";
         OTHER_MACHINE = "plugin.other-machine", Category::Plugin, "the plugin's native libraries are for other machines";
-        UNGRANTED = "plugin.ungranted", Category::Plugin, "the plugin was not granted the right to run";
+        UNGRANTED = "plugin.ungranted", Category::Plugin, "the plugin was not granted";
         REVOKED = "plugin.revoked", Category::Plugin, "the plugin's grant was revoked";
-        NATIVE = "plugin.native", Category::Plugin, "the plugin was not granted the right to run native code";
+        NATIVE = "plugin.native", Category::Plugin, "the plugin was not granted as a native library";
         ELSEWHERE = "plugin.elsewhere", Category::Plugin, "`plugins.lock` grants the plugin in another folder";
         ALTERED = "plugin.altered", Category::Plugin, "the plugin was changed since it was granted";
-        CLAIMS = "plugin.claims", Category::Plugin, "the manifest claims a kind that the component does not export";
-        CONFIGURATION = "plugin.configuration", Category::Plugin, "the plugin's section does not fit its schema";
+        CLAIMS = "plugin.claims", Category::Plugin, "the manifest lists a kind that the component does not export";
+        CONFIGURATION = "plugin.configuration", Category::Plugin, "the plugin's section does not match its schema";
         LOCK = "plugin.lock", Category::Configuration, "`plugins.lock` cannot be used";
         READ = "plugin.read", Category::Plugin, "a file of a plugin cannot be read";
         MANIFEST = "plugin.manifest", Category::Plugin, "a `plugin.yaml` is invalid";
         CONTRACT = "plugin.contract", Category::Plugin, "the plugin is for another version of the contract";
         TWICE = "plugin.twice", Category::Plugin, "two plugins have the same name";
         SOURCE = "plugin.source", Category::Plugin, "no plugin comes from the source that the configuration names";
-        VARIABLE = "plugin.variable", Category::Plugin, "a plugin's section names a variable that it does not get";
+        VARIABLE = "plugin.variable", Category::Plugin, "a plugin's section uses a variable that is not available to it";
         WATCH = "plugin.watch", Category::Plugin, "the folder of plugins cannot be watched";
         FOLDER = "plugin.folder", Category::Plugin, "a folder that the plugin asks for cannot be opened";
     }
@@ -57,7 +57,7 @@ impl Diagnose for PluginsError {
                 codes::LOAD,
                 Fix::words("install a version that works here").or(Action::DisablePlugin { plugin: name.clone() }),
             ),
-            Self::NoManifest { .. } => (codes::NO_MANIFEST, Fix::words("put one there").or("move the folder away")),
+            Self::NoManifest { .. } => (codes::NO_MANIFEST, Fix::words("add a plugin.yaml").or("move the folder away")),
             Self::Unbuilt { .. } => {
                 (codes::UNBUILT, Fix::words("build it and put the .wasm file beside its plugin.yaml"))
             }
@@ -70,7 +70,9 @@ impl Diagnose for PluginsError {
                 (code, fix)
             }
             Self::Claims { .. } => (codes::CLAIMS, Fix::words("correct `provides` in its plugin.yaml")),
-            Self::Configuration { .. } => (codes::CONFIGURATION, Fix::words("correct it in config.yaml")),
+            Self::Configuration { name, .. } => {
+                (codes::CONFIGURATION, Fix::words(format!("correct plugins.entries.{name} in config.yaml")))
+            }
             Self::Lock(error) => return error.parts(),
             Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
             Self::Manifest { path, source } => {
@@ -79,14 +81,14 @@ impl Diagnose for PluginsError {
                 (code, Fix::words(source.why.fix().map_or_else(correct, str::to_owned)))
             }
             Self::Twice { name, is_bundled, .. } => {
-                let fix = Fix::words("rename or remove it");
-                let installed = format!("set `plugins.settings.{name}.source: installed` to use it");
+                let fix = Fix::words("rename or remove the unused plugin");
+                let installed = format!("set `plugins.settings.{name}.source: installed` to use the installed plugin");
                 (codes::TWICE, if *is_bundled { fix.or(installed) } else { fix })
             }
             Self::Source { wanted: PreferredSource::Installed, .. } => {
-                (codes::SOURCE, Fix::words("install one").or("leave the key out"))
+                (codes::SOURCE, Fix::words("install one").or("remove the key"))
             }
-            Self::Source { .. } => (codes::SOURCE, Fix::words("leave the key out")),
+            Self::Source { .. } => (codes::SOURCE, Fix::words("remove the key")),
             Self::Unusable { problem, .. } => (problem.code, problem.fix.clone()),
             Self::Watch { .. } => (codes::WATCH, Fix::words("raise the system's limit of file watches")),
             Self::Folder { .. } => (codes::FOLDER, Fix::words("create the folder and check its permissions")),
@@ -133,10 +135,10 @@ impl Diagnose for Unexpanded {
     fn parts(&self) -> Parts {
         let fix = match self.why {
             WhyUnexpanded::Unset => Fix::words("set it in the environment or in .env"),
-            WhyUnexpanded::Secret => Fix::words("leave it out of the section"),
+            WhyUnexpanded::Secret => Fix::words("remove it from the section"),
             WhyUnexpanded::Denied => Action::GrantPlugin { plugin: self.plugin.clone() }.into(),
         };
-        (codes::VARIABLE, "its section names a variable that it does not get".into(), fix)
+        (codes::VARIABLE, "its section uses a variable that is not available to it".into(), fix)
     }
 }
 

@@ -77,7 +77,7 @@ pub enum PluginsError {
         file: Option<String>,
     },
     /// The plugin's folder has several components, and the manifest names none.
-    #[error("the plugin in {folder} has {found} components")]
+    #[error("the plugin in {folder} has {found} components, and its plugin.yaml names none of them")]
     Component {
         /// The folder.
         folder: PathBuf,
@@ -95,7 +95,7 @@ pub enum PluginsError {
         targets: Vec<String>,
     },
     /// The plugin may not run.
-    #[error("the plugin `{name}` does not run: {why}")]
+    #[error("the plugin `{name}` cannot run: {why}")]
     Ungranted {
         /// Its name.
         name: String,
@@ -111,7 +111,7 @@ pub enum PluginsError {
         claims: Vec<String>,
     },
     /// The user's section for the plugin does not fit its schema.
-    #[error("the configuration does not fit the plugin `{name}`: {}", misfits.join("; "))]
+    #[error("the configuration of the plugin `{name}` is invalid: {}", misfits.join("; "))]
     Configuration {
         /// Its name.
         name: String,
@@ -138,7 +138,7 @@ pub enum PluginsError {
         source: ManifestError,
     },
     /// Another plugin has the same name.
-    #[error("{path}: the plugin `{name}` already exists ({other}), so this one is left out")]
+    #[error("{path} is not used, because another plugin has the name `{name}` ({other})")]
     Twice {
         /// The manifest of the plugin that is left out.
         path: PathBuf,
@@ -150,7 +150,7 @@ pub enum PluginsError {
         is_bundled: bool,
     },
     /// The configuration names a source that has no plugin of that name.
-    #[error("`plugins.settings.{name}.source` is `{wanted}`, and no plugin of that name is {wanted}")]
+    #[error("`plugins.settings.{name}.source` is `{wanted}`, but no plugin of that name is {wanted}")]
     Source {
         /// The plugin.
         name: String,

@@ -175,7 +175,7 @@ impl Slot {
         self.reporter.log(
             Level::Warn,
             &format!(
-                "its generation {} failed at its first `{call}` ({}); the session goes back to generation {number}",
+                "generation {} failed at its first `{call}` ({}); the session returns to generation {number}",
                 failed.number, error.cause
             ),
         );

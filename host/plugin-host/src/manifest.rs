@@ -165,7 +165,7 @@ pub enum Wrong {
     #[error("`provides` names `{0}`, which is not a kind; the kinds are: {1}")]
     Kind(String, String),
     /// Both spellings of one field.
-    #[error("`license` and `licence` are one field")]
+    #[error("`license` and `licence` are the same field")]
     Licence,
     /// A text is too long for listings.
     #[error("`{field}` is longer than {most} characters")]
@@ -184,10 +184,10 @@ impl Wrong {
             Self::Version(_) => "write one such as 1.2.0",
             Self::Range(_) => "write one such as \"^0.1\"",
             Self::Contract { .. } => "update Hermes or the plugin, whichever is older",
-            Self::File(_) => "leave out folders",
-            Self::Secret(_) | Self::Licence => "leave out one of them",
+            Self::File(_) => "write a file name without folders",
+            Self::Secret(_) | Self::Licence => "remove one of the two",
             Self::Long { .. } => "shorten it",
-            Self::Kind(..) => "name one of them",
+            Self::Kind(..) => "correct `provides`",
             Self::Size | Self::Syntax(_) | Self::Name(_) | Self::Config(_) | Self::Limit(_) => return None,
         })
     }

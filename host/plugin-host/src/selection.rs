@@ -185,7 +185,7 @@ impl Select<'_> {
             let all: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             notices.push(Notice::new(
                 format!(
-                    "the configuration enables the plugin `{name}`, which does not exist; there are: {}",
+                    "plugins.enabled names the plugin `{name}`, which does not exist (the plugins are: {})",
                     all.join(", ")
                 ),
                 Action::InstallPlugin,
@@ -193,7 +193,7 @@ impl Select<'_> {
             return None;
         };
         self.load(found)
-            .map_err(|error| notices.push(Notice::new(format!("{error}, so it is left out"), error.parts().2)))
+            .map_err(|error| notices.push(Notice::new(format!("{error}; sessions do not use it"), error.parts().2)))
             .ok()
     }
 

@@ -213,13 +213,13 @@ impl Supervisor {
     fn suspended(&self, failures: u32, error: &CallError) {
         let Self { plugin, policy, .. } = self;
         let then = match policy {
-            OnFailure::Fallback => "the session goes on without it",
-            OnFailure::Disable => "it is off until the next session",
+            OnFailure::Fallback => "the session continues without it",
+            OnFailure::Disable => "it is disabled until the next session",
             OnFailure::Stop => "the turn ends",
         };
         let why = format!(
-            "it is suspended for this session after {failures} failures in a row, the last in `{}`: {}; {then}; the record \
-             of the plugin `{plugin}` shows its failures",
+            "it is suspended for this session after {failures} failures in a row (the last in `{}`: {}); {then}; the record \
+             of the plugin `{plugin}` lists its failures",
             error.call, error.cause
         );
         self.reporter.log(Level::Error, &why);

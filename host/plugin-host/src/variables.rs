@@ -108,7 +108,7 @@ pub enum WhyUnexpanded {
     #[error("it is a secret, which the host inserts into requests and the plugin never sees")]
     Secret,
     /// The plugin has no permission to read it.
-    #[error("the plugin may not read it")]
+    #[error("the plugin has no permission to read it")]
     Denied,
 }
 

@@ -185,7 +185,7 @@ impl Cause {
 /// What the user can do about it, if anything.
 fn remedy(plugin: &str, cause: &Cause) -> String {
     match cause {
-        Cause::Revoked => format!("; grant the plugin `{plugin}` its rights again"),
+        Cause::Revoked => format!("; grant the plugin `{plugin}` its permissions again"),
         Cause::Suspended { .. } => format!("; the record of the plugin `{plugin}` shows its failures"),
         cause => cause.limit().map_or_else(String::new, |limit| format!("; `{}` raises it", limit.key(plugin))),
     }

@@ -30,7 +30,7 @@ fn a_session_above_85_percent_is_folded_before_a_turn_even_if_the_engine_decline
         let text = (0..10).map(|part| long_text("turn", number * 10 + part)).collect::<String>();
         let arguments = ["-z", "Read this:", "--continue"];
         let output = home.hermes(if number == 0 { &arguments[..2] } else { &arguments }).stdin(&text).run().success();
-        let compacted = planner::lines(&output, "compacted by the host, by rule");
+        let compacted = planner::lines(&output, "compacted by Hermes itself");
         let now = context(&home);
         let counted = now["tokens_counted"].as_u64().unwrap();
         if compacted.is_empty() {

@@ -79,7 +79,7 @@ fn a_new_plugin_needs_a_name_and_overwrites_nothing() {
     assert_eq!(fs::read_dir(home.workspace().join("mine")).unwrap().count(), 1);
     let refused = home.hermes(&["plugins", "new", "My Plugin", "--kind", "tools"]).run();
     assert_eq!(refused.status.code(), Some(2), "{refused}");
-    assert!(refused.stderr.contains("`M` is none of lower-case letters"), "{refused}");
+    assert!(refused.stderr.contains("the character `M` is not allowed"), "{refused}");
 }
 
 #[test]

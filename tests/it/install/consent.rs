@@ -5,7 +5,7 @@ use std::path::Path;
 use hermes_tests::{Home, Reply, Server, Terminal, staged_guest};
 use serde_json::{Value, json};
 
-const QUESTION: &str = "install it and let it do this? [y/N] ";
+const QUESTION: &str = "install the plugin and grant these permissions? [y/N] ";
 
 fn installing(home: &Home) -> Terminal {
     let (manifest, component) = staged_guest("clerk");
@@ -28,7 +28,13 @@ fn a_plugin_is_installed_after_consent_to_its_permissions() {
         let mut terminal = installing(&home);
         terminal.wait_for(QUESTION, 1);
         let shown = terminal.shown();
-        for part in ["clerk 0.1.0", "not signed", "keep a database of its own", "read and search your conversations"] {
+        for part in [
+            "clerk 0.1.0",
+            "signed by nobody",
+            "permissions requested by the plugin:",
+            "keep a database of its own",
+            "read and search your conversations",
+        ] {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");
         }
         assert!(!is_installed(&home));
@@ -109,6 +115,6 @@ fn escape_leaves_everything_as_it_is() {
     terminal.wait_for("Context engine", 1);
     terminal.press("\u{1b}");
     assert!(terminal.wait().success(), "{}", terminal.shown());
-    assert!(terminal.shown().contains("left as it is"), "{}", terminal.shown());
+    assert!(terminal.shown().contains("nothing was changed"), "{}", terminal.shown());
     assert_eq!(home.snapshot()[Path::new("config.yaml")], b"# mine\n");
 }

@@ -128,8 +128,7 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
 
     // The general doctor reports problems of plugins too.
     let stdout = home.hermes(&["doctor"]).run().exits(1).stdout;
-    for part in ["no context engine `compresor`", "`handmade`: it may not run", "`adit`: it does not exist", "`stray`"]
-    {
+    for part in ["no context engine `compresor`", "`handmade`: it cannot run", "`adit`: it does not exist", "`stray`"] {
         assert!(stdout.contains(part), "`{part}` is not in\n{stdout}");
     }
 }
@@ -146,7 +145,7 @@ fn a_missing_or_forbidden_tool_is_reported() {
     assert_eq!(code, Some(1));
     assert_eq!(block(&report, "one")["tools"].as_array().unwrap().len(), 4);
     assert_eq!(cases(&report, "one"), ["note denied"]);
-    assert!(findings_of(&report, "one").contains("approvals.deny has `one/query`"), "{report:#}");
+    assert!(findings_of(&report, "one").contains("approvals.deny lists `one/query`"), "{report:#}");
     assert_eq!(cases(&report, "two"), ["problem tool"; 4]);
     let search = block(&report, "two")["findings"].as_array().unwrap().iter().find(|found| found["tool"] == "search");
     assert!(search.unwrap().to_string().contains("`one` offers one of that name"), "{report:#}");
@@ -169,13 +168,14 @@ fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     home.hermes(&["-z", "hi"]).run().success();
     let stdout = home.hermes(&["plugins", "info", "clerk"]).run().success().stdout;
     for part in [
-        "exports    tools\n",
-        "tools      query, execute, repeat, search\n",
+        "exports     tools\n",
+        "signed by   nobody: the plugin is not signed",
+        "tools       query, execute, repeat, search\n",
         "KiB, blake3:",
-        "may        read and search your conversations\n",
-        "may not    keep a database of its own (asked for, not granted)\n",
-        "to its first answers\n",
-        "at its peak; an instance may have 64MiB\n",
+        "permission  read and search your conversations\n",
+        "not granted keep a database of its own\n",
+        "to the first response\n",
+        "; limit 64MiB per instance\n",
         "0 failures\n",
     ] {
         assert!(stdout.contains(part), "`{part}` is not in\n{stdout}");

@@ -94,7 +94,7 @@ fn an_update_asks_only_about_new_permissions_and_can_be_rolled_back() {
 
     source(&home, "keeper", "keeper", "2.0.0", "permissions: {history: true}\nlimits: {memory: 512MiB}\n");
     let output = home.hermes(&["plugins", "update", "keeper"]).run().refused().exits(USAGE);
-    output.says(&["also wants", "512MiB", "--yes"]);
+    output.says(&["new permissions: read and search your conversations", "512MiB", "--yes"]);
     assert_eq!(listed(&home, "keeper").unwrap()["version"], "1.1.0");
     home.hermes(&["plugins", "update", "keeper", "--yes"]).run().success();
     let lock: Value = serde_json::from_str(&home.read("plugins.lock")).unwrap();

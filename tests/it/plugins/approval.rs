@@ -83,7 +83,9 @@ fn without_a_terminal_a_program_is_refused_with_a_hint_for_the_user_and_the_mode
         home.hermes(&["chat", "-q", "Go."]).run().success(),
         home.hermes(&[]).stdin("Go.\n").run().success(),
     ] {
-        output.says(&["approvals.allow: [runner/wipe]", "approvals.allow: [runner/process:sh]", "nobody can be asked"]);
+        let parts =
+            ["approvals.allow: [runner/wipe]", "approvals.allow: [runner/process:sh]", "cannot ask for approval"];
+        output.says(&parts);
         let results = results(&server);
         assert!(
             results[0].contains("approvals.allow: [runner/wipe]") && results[0].contains("another way"),
@@ -189,7 +191,7 @@ fn on_a_terminal_chat_q_asks_and_z_does_not() {
     assert_eq!(results(&server), ["wiped"]);
     let mut terminal = home.hermes(&["-z", "Go."]).at_terminal();
     assert!(terminal.wait().success(), "{}", terminal.shown());
-    assert!(results(&server)[0].contains("nobody can be asked"), "{}", terminal.shown());
+    assert!(results(&server)[0].contains("cannot ask for approval"), "{}", terminal.shown());
 }
 
 #[test]
@@ -287,7 +289,7 @@ fn session_holds_until_the_process_ends_and_always_until_it_is_forgotten() {
     let listed = home.hermes(&["plugins", "approvals"]).run().success();
     assert!(listed.stdout.starts_with("runner 0.1.0 process:sh (/"), "{listed}");
     home.hermes(&["plugins", "approvals", "--forget", "runner"]).run().success();
-    home.hermes(&["-z", "Go."]).run().success().says(&["nobody can be asked"]);
+    home.hermes(&["-z", "Go."]).run().success().says(&["cannot ask for approval"]);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_denied_call_says_that_a_grant_is_missing() {
         assert_eq!((&answer["kind"], &answer["code"]), (&json!("ErrorKind::Denied"), &json!("grant")), "{answer}");
         let message = answer["message"].as_str().unwrap_or_default();
         assert!(
-            message.contains("grant the plugin `courier` its rights") && message.contains("/v1/items"),
+            message.contains("grant the plugin `courier` its permissions") && message.contains("/v1/items"),
             "{message}"
         );
     }

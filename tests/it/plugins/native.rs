@@ -50,16 +50,16 @@ fn native_code_runs_only_with_explicit_consent() {
     let home = Home::with(&server);
     source(&home, "hostile-native");
     let refused = home.hermes(&["plugins", "install", "./hostile-native", "--yes"]).run().refused().exits(PLUGIN);
-    refused.says(&["native library", "all that you can", "--native"]);
+    refused.says(&["native library", "everything that you can do", "--native"]);
     assert!(!home.path().join("plugins/hostile-native").exists());
 
     let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
-    output.says(&["outside of the sandbox", "context-engine, tools"]);
+    output.says(&["outside the sandbox", "context-engine, tools"]);
     assert_eq!(lock(&home, "hostile-native")["native"], json!(true));
     home.set("context.engine", json!("hostile-native"));
     assert_eq!(results(&home, &[Call::new("call_1", "echo", &json!({"text": "by a library"}))]), ["by a library"]);
     let info = home.hermes(&["plugins", "info", "hostile-native"]).run().success();
-    assert!(info.stdout.contains("outside of the sandbox"), "{info}");
+    assert!(info.stdout.contains("outside the sandbox"), "{info}");
 
     // After the revocation neither this nor another library under the same name may run.
     home.hermes(&["plugins", "revoke", "hostile-native", "native"]).run().success();
@@ -130,7 +130,7 @@ fn an_incompatible_library_is_not_installed() {
     let target = manifest.lines().last().unwrap().trim().split(':').next().unwrap().to_owned();
     fs::write(folder.join("plugin.yaml"), manifest.replace(&target, "sparc64-unknown-netbsd")).unwrap();
     let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
-    output.says(&["sparc64-unknown-netbsd", "none for this machine"]);
+    output.says(&["sparc64-unknown-netbsd", "no library for this machine"]);
     assert!(!home.path().join("plugins/hostile-native").exists());
 }
 

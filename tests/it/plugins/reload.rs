@@ -174,7 +174,7 @@ fn a_revoked_grant_ends_in_the_running_session_and_can_be_restored() {
     chat.turn("one");
     chat.home.hermes(&["plugins", "revoke", "hostile"]).run().success();
     chat.wait_for_changes("revoked", 1);
-    assert!(chat.turn("two").contains(WORDS), "its code stays, its rights do not");
+    assert!(chat.turn("two").contains(WORDS), "its code stays, its permissions do not");
     chat.home.grant("hostile");
     chat.wait_for_changes("ready", 1);
     chat.turn("three");
@@ -262,7 +262,7 @@ fn plugins_dev_builds_and_serves_a_plugin_until_it_exits() {
     let path = project.display().to_string();
     let arguments = ["plugins", "dev", &path, "--build", "cp ready/component hostile.wasm"];
     let developer = chat.home.hermes(&arguments).spawn();
-    developer.wait_for_stdout("is ready after");
+    developer.wait_for_stdout("built `hostile`");
     chat.wait_for_changes("ready", 1);
     assert!(chat.turn("two").contains(OTHER_WORDS));
 

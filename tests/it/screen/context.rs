@@ -54,7 +54,7 @@ fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
 
     let shown = home.hermes(&["context"]).run().success();
     for text in
-        ["summary of 4 messages, by planner since", "as said, 4 messages", "breaker   closed", "as it was configured"]
+        ["summary of 4 messages, by planner since", "4 full messages", "breaker   closed", "as it was configured"]
     {
         assert!(shown.stdout.contains(text), "`{text}` is not in\n{shown}");
     }
@@ -90,9 +90,9 @@ fn an_empty_session_is_reported_as_such() {
     let server = planner::server();
     let home = planner::home(&server, json!({}));
     let output = chat(&home, &["/context", "/compress", "/compress --preview"]).success();
-    assert!(output.stdout.contains("the conversation has no message yet"), "{output}");
+    assert!(output.stdout.contains("the conversation is empty"), "{output}");
     assert_eq!(
-        output.stdout.matches("the conversation has 0 messages, and a compaction needs at least 4").count(),
+        output.stdout.matches("the conversation has 0 messages, and compaction needs at least 4").count(),
         2,
         "{output}"
     );
@@ -142,13 +142,13 @@ fn an_impossible_compaction_says_why() {
     let server = planner::server();
     let home = planner::home(&server, json!({"keep_turns": 9}));
     let short = chat(&home, &["one", "/compress"]).success();
-    assert!(short.stdout.contains("the conversation has 2 messages, and a compaction needs at least 4"), "{short}");
+    assert!(short.stdout.contains("the conversation has 2 messages, and compaction needs at least 4"), "{short}");
     let nothing = planner::chat_with(&home, &["--continue"], &["two", "/compress"]).success();
-    assert!(nothing.stdout.contains("a compaction would gain nothing"), "{nothing}");
+    assert!(nothing.stdout.contains("compaction would save too little"), "{nothing}");
     home.set("compression.enabled", json!(false));
     let off = planner::chat_with(&home, &["--continue"], &["/compress", "/compress --preview", "/context"]).success();
-    assert_eq!(off.stdout.matches("set `compression.enabled` to true").count(), 2, "{off}");
-    assert!(off.stdout.contains("not asked: compression.enabled is false"), "{off}");
+    assert_eq!(off.stdout.matches("compression.enabled is false in config.yaml").count(), 2, "{off}");
+    assert!(off.stdout.contains("not in use: compression.enabled is false"), "{off}");
     assert_eq!(planner::outcomes(&home), [""; 0]);
 }
 

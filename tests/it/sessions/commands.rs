@@ -8,7 +8,7 @@ fn rewind_model_and_engine_take_effect_with_the_next_message() {
     let home = Home::with(&server);
     let lines = "one\ntwo\n/rewind\n/model other-model\n/engine lossless\nthree\n/exit\n";
     let output = home.hermes(&[]).stdin(lines).run().success();
-    assert!(output.stdout.contains("took back `two` and everything after it"), "{output}");
+    assert!(output.stdout.contains("rewound to before `two`"), "{output}");
     assert!(output.stdout.contains("other-model · lossless"), "{output}");
 
     let request = server.last_turn();
@@ -23,7 +23,7 @@ fn a_branch_continues_and_the_other_session_stays_as_it_is() {
     let server = Server::scripted(["first", "second"].map(Reply::text));
     let home = Home::with(&server);
     let output = home.hermes(&[]).stdin("one\n/branch\ntwo\n/exit\n").run().success();
-    assert!(output.stdout.contains("this is now the session"), "{output}");
+    assert!(output.stdout.contains("continuing in a copy, session"), "{output}");
     assert_eq!(home.sessions_json().len(), 2, "{output}");
     let sent = server.last_turn().body["messages"].to_string();
     assert!(sent.contains("one") && sent.contains("first") && sent.contains("two"), "{sent}");
@@ -36,11 +36,11 @@ fn a_command_that_cannot_be_carried_out_changes_nothing_and_says_why() {
     let lines = "/rewind\none\n/rewind 5\n/rewind all\n/engine no-such-engine\n/branch off\ntwo\n/exit\n";
     let output = home.hermes(&[]).stdin(lines).run().success();
     for text in [
-        "the conversation has no message yet, so nothing can be taken back",
-        "the conversation has 1 turn; nothing was taken back",
-        "the usage is `/rewind [TURNS]`",
+        "the conversation is empty, so there is nothing to rewind",
+        "the conversation has only 1 turn, so nothing was rewound",
+        "usage: /rewind [TURNS]",
         "no-such-engine",
-        "the usage is `/branch`",
+        "usage: /branch",
     ] {
         assert!(output.stderr.contains(text), "`{text}` is not in\n{output}");
     }

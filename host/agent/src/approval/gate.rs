@@ -217,13 +217,13 @@ impl Gate {
         let entries: Vec<String> = rights.iter().map(Right::entry).collect();
         let entries = entries.join(", ");
         self.notices.notice(format!(
-            "plugin `{}` was not allowed to run `{name}`: nobody can be asked here; `approvals.allow: [{entries}]` in \
-             config.yaml allows it",
+            "plugin `{}` was not allowed to run `{name}`: it needs approval, and this session cannot ask for approval; \
+             `approvals.allow: [{entries}]` in config.yaml allows it",
             question.plugin
         ));
         let text = format!(
-            "`{name}` was not run: it needs the user's approval, and nobody can be asked here. The user can allow it with \
-             `approvals.allow: [{entries}]` in config.yaml, or in a chat at a terminal. {NO_OTHER_WAY}"
+            "`{name}` was not run: it needs the user's approval, and this session cannot ask for approval. The user can \
+             allow it with `approvals.allow: [{entries}]` in config.yaml, or in a chat on a terminal. {NO_OTHER_WAY}"
         );
         Refused { by: Refusal::Unattended, text }
     }

@@ -52,7 +52,7 @@ pub enum Severity {
 pub enum Case {
     /// A folder without a manifest.
     NoManifest,
-    /// A manifest that cannot be used.
+    /// An invalid manifest.
     Manifest,
     /// No component, or several of which none is named.
     NoComponent,
@@ -76,13 +76,13 @@ pub enum Case {
     Rollback,
     /// A command was interrupted.
     Unfinished,
-    /// It wants another version of the contract.
+    /// It needs another version of the contract.
     Contract,
     /// Its component cannot be used.
     Component,
-    /// It claims a kind that it does not export.
+    /// Its manifest lists a kind that it does not export.
     Claims,
-    /// Its section does not fit.
+    /// Its section of the configuration is invalid.
     Configuration,
     /// It does not start.
     Start,
@@ -98,7 +98,7 @@ pub enum Case {
     Suspended,
     /// It failed when it was last used.
     Failing,
-    /// It asks for more than it was granted.
+    /// It requests permissions that are not granted.
     Permission,
     /// It is not selected.
     Off,
@@ -128,9 +128,9 @@ impl Finding {
         Self { tool: Some(tool.to_owned()), ..self }
     }
 
-    /// The same, as a note where nothing hangs on it.
-    pub(super) fn unless(self, nothing_hangs_on_it: bool) -> Self {
-        if nothing_hangs_on_it { Self { severity: Severity::Note, ..self } } else { self }
+    /// The same, as a note if it has no effect at the moment.
+    pub(super) fn unless(self, has_no_effect: bool) -> Self {
+        if has_no_effect { Self { severity: Severity::Note, ..self } } else { self }
     }
 }
 
@@ -138,28 +138,28 @@ impl From<&PluginsError> for Finding {
     fn from(error: &PluginsError) -> Self {
         use PluginsError as E;
         let (case, what) = match error {
-            E::NoManifest { .. } => (Case::NoManifest, "a folder holds no plugin"),
+            E::NoManifest { .. } => (Case::NoManifest, "the folder contains no plugin"),
             E::Manifest { source, .. } if matches!(source.why, Wrong::Contract { .. }) => {
                 (Case::Contract, "it is for another version of Hermes")
             }
-            E::Manifest { .. } => (Case::Manifest, "its plugin.yaml cannot be used"),
+            E::Manifest { .. } => (Case::Manifest, "its plugin.yaml is invalid"),
             E::Unbuilt { .. } | E::Component { .. } | E::OtherMachine { .. } => {
-                (Case::NoComponent, "it has no component that could run")
+                (Case::NoComponent, "it has no usable component")
             }
-            E::Twice { .. } => (Case::Twice, "there are two of this name"),
-            E::Source { .. } => (Case::Source, "there is none where the configuration takes it from"),
-            E::Lock(_) => (Case::Lock, "no installed plugin may run"),
-            E::Ungranted { why: Ungranted::Altered(_), .. } => (Case::Altered, "it may not run"),
-            E::Ungranted { why: Ungranted::Revoked(_), .. } => (Case::Revoked, "it may not run"),
-            E::Ungranted { .. } => (Case::Ungranted, "it may not run"),
+            E::Twice { .. } => (Case::Twice, "two plugins have this name"),
+            E::Source { .. } => (Case::Source, "no plugin comes from the configured source"),
+            E::Lock(_) => (Case::Lock, "no installed plugin can run"),
+            E::Ungranted { why: Ungranted::Altered(_), .. } => (Case::Altered, "it cannot run"),
+            E::Ungranted { why: Ungranted::Revoked(_), .. } => (Case::Revoked, "it cannot run"),
+            E::Ungranted { .. } => (Case::Ungranted, "it cannot run"),
             E::Load { source: LoadError::Version { .. }, .. } => {
                 (Case::Contract, "it is for another version of Hermes")
             }
             E::Load { .. } => (Case::Component, "it does not load"),
-            E::Claims { .. } => (Case::Claims, "it is not what its manifest says"),
-            E::Configuration { .. } => (Case::Configuration, "its section of config.yaml does not fit"),
+            E::Claims { .. } => (Case::Claims, "its manifest does not match its component"),
+            E::Configuration { .. } => (Case::Configuration, "its section of config.yaml is invalid"),
             E::Missing { .. } | E::Unusable { .. } => (Case::Unknown, "it does not exist"),
-            E::OtherKind { .. } | E::NoLonger { .. } => (Case::OtherKind, "it is not what it is selected for"),
+            E::OtherKind { .. } | E::NoLonger { .. } => (Case::OtherKind, "it is selected as another kind"),
             E::Read { .. } | E::Watch { .. } | E::Folder { .. } => (Case::Unreadable, "it cannot be read"),
         };
         let Diagnostic { why, fix, .. } = error.diagnose();

@@ -1,5 +1,5 @@
-//! The rules that examine plugins: what is on disk, what was granted, what the configuration selects, what each plugin
-//! answers when it is started once without any right, and how its last calls ended.
+//! The checks of plugins: the files on disk, the grants, the selection in the configuration, a trial start of each plugin
+//! without permissions, and the failures of recent calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ pub async fn examine_plugins(
         Ok(rules) => (rules, None),
         Err(error) => (ApprovalRules::default(), Some(error.diagnose())),
     };
-    let look = Look { setup, catalog, selection, rules };
+    let examination = Examination { setup, catalog, selection, rules };
     let mut blocks = Blocks { catalog, selection, all: Vec::new() };
     if let Some(failure) = odd_rule {
         blocks.add(None, Finding::problem(Case::Denied, failure.what, failure.why, failure.fix));
@@ -35,27 +35,27 @@ pub async fn examine_plugins(
     for problem in catalog.problems() {
         blocks.add(problem.name.as_deref(), Finding::from(&problem.error));
     }
-    look.lock(&mut blocks);
-    look.names(&mut blocks);
+    examination.lock(&mut blocks);
+    examination.names(&mut blocks);
 
     let mut trials: BTreeMap<&str, Trial> = BTreeMap::new();
-    for found in look.in_order() {
+    for found in examination.in_order() {
         let name = found.manifest.name.as_str();
         blocks.of(Some(name));
         match try_out(runtime, catalog, selection, found).await {
             Err(error) => blocks.add(Some(name), Finding::from(&error)),
             Ok(trial) => {
-                look.trial(found, &trial).into_iter().for_each(|finding| blocks.add(Some(name), finding));
+                examination.trial(found, &trial).into_iter().for_each(|finding| blocks.add(Some(name), finding));
                 trials.insert(name, trial);
             }
         }
-        look.found(found).into_iter().for_each(|finding| blocks.add(Some(name), finding));
+        examination.found(found).into_iter().for_each(|finding| blocks.add(Some(name), finding));
     }
-    look.tools(&trials, &mut blocks);
+    examination.tools(&trials, &mut blocks);
     blocks.done()
 }
 
-/// What was looked at so far.
+/// The findings so far, by plugin.
 struct Blocks<'a> {
     catalog: &'a Catalog,
     selection: &'a Selection,
@@ -84,7 +84,7 @@ impl Blocks<'_> {
         self.of(name).findings.push(finding);
     }
 
-    /// What is wrong goes before what is well.
+    /// Sorts the findings: problems come first.
     fn done(mut self) -> Vec<ExaminedPlugin> {
         for examined in &mut self.all {
             examined.findings.sort_by_key(|finding| finding.severity);
@@ -102,15 +102,15 @@ fn is_on(name: &str, selection: &Selection) -> bool {
     selection.names().any(|on| on == name)
 }
 
-struct Look<'a> {
+struct Examination<'a> {
     setup: &'a Setup,
     catalog: &'a Catalog,
     selection: &'a Selection,
     rules: ApprovalRules,
 }
 
-impl<'a> Look<'a> {
-    /// Those that sessions have first, in the order in which the name of a tool is taken.
+impl<'a> Examination<'a> {
+    /// Selected plugins first, in the order in which they claim names of tools.
     fn in_order(&self) -> Vec<&'a Found> {
         let mut ordered: Vec<&Found> = Vec::new();
         let selected = self.selection.names().filter_map(|name| self.catalog.get(name));
@@ -122,7 +122,7 @@ impl<'a> Look<'a> {
         ordered
     }
 
-    /// What `verify` finds beyond what the catalog and a trial tell.
+    /// Findings of `verify` that neither the catalog nor a trial reports.
     fn lock(&self, blocks: &mut Blocks<'_>) {
         // A lock that cannot be read is among the catalog's problems.
         for found in self.setup.installer().verify(self.catalog).unwrap_or_default() {
@@ -132,7 +132,7 @@ impl<'a> Look<'a> {
             match found.state {
                 State::Missing => {
                     let finding =
-                        Finding::problem(Case::NotInstalled, "plugins.lock has it, and its folder is gone", why, fix);
+                        Finding::problem(Case::NotInstalled, "it is in plugins.lock but not installed", why, fix);
                     blocks.add(Some(name), finding);
                 }
                 State::Altered if runs => {
@@ -141,41 +141,41 @@ impl<'a> Look<'a> {
                     blocks.add(Some(name), finding);
                 }
                 State::Unfinished => {
-                    blocks
-                        .add(None, Finding::problem(Case::Unfinished, "a change of plugins is not finished", why, fix));
+                    let what = "a command on plugins has not finished";
+                    blocks.add(None, Finding::problem(Case::Unfinished, what, why, fix));
                 }
-                // Told by the trial of the plugin itself.
+                // The trial of the plugin reports these.
                 State::Altered | State::Ok | State::Revoked | State::Ungranted => {}
             }
         }
     }
 
-    /// Names that the configuration selects and nobody bears.
+    /// Names in the configuration that no plugin has.
     fn names(&self, blocks: &mut Blocks<'_>) {
         for missing in missing_plugins(self.selection, self.catalog) {
-            // A folder that cannot be used is told as such.
+            // The problem of an unusable folder is reported already.
             if self.catalog.problem_with(&missing.name).is_none() {
                 let MissingPlugin { key, name, .. } = &missing;
-                let why = format!("{key} names `{name}`, and there is no such plugin");
+                let why = format!("{key} names `{name}`, but no plugin has this name");
                 blocks.add(Some(name), Finding::problem(Case::Unknown, "it does not exist", why, missing.fix()));
             }
         }
     }
 
-    /// What a plugin answered, held against what it is wanted for.
+    /// Findings of the trial start of a plugin.
     fn trial(&self, found: &Found, trial: &Trial) -> Vec<Finding> {
         let name = &found.manifest.name;
         let mut findings = Vec::new();
         let start = |why: &str, fix: Fix| Finding::problem(Case::Start, "it does not start", why, fix);
         match &trial.shown {
             Err(error) => {
-                let fix = Fix::words("update it").or(Action::DisablePlugin { plugin: name.clone() });
+                let fix = Fix::words("install another version").or(Action::DisablePlugin { plugin: name.clone() });
                 findings.push(start(&error.cause.to_string(), fix));
             }
-            // What it lacks for an answer may be a right, of which it has none here.
+            // It may have failed for lack of a permission: a trial has none.
             Ok(Shown { has_started: true, .. }) if !found.permissions().is_empty() => {}
             Ok(Shown { complaint: Some(why), .. }) => {
-                let fix = Fix::words(format!("set what it needs in `plugins.entries.{name}` of config.yaml"));
+                let fix = Fix::words(format!("configure it in `plugins.entries.{name}` of config.yaml"));
                 findings.push(start(why, fix));
             }
             Ok(_) => {}
@@ -189,7 +189,7 @@ impl<'a> Look<'a> {
         findings
     }
 
-    /// Whether it serves as what it is selected for, or why it does not serve.
+    /// A finding if the plugin is selected as another kind, or not in use.
     fn kind(&self, name: &str, trial: &Trial) -> Option<Finding> {
         let (selection, exports) = (self.selection, trial.exports);
         let names = exports.names();
@@ -200,9 +200,9 @@ impl<'a> Look<'a> {
             () => None,
         };
         if let Some(key) = wrong {
-            let why = format!("{key} names it, and it exports {}", names.join(", "));
+            let why = format!("{key} names it, but it exports {}", names.join(", "));
             let fix = Fix::words(format!("set {key} to a plugin of that kind")).or(Action::ListPlugins);
-            return Some(Finding::problem(Case::OtherKind, "it is not what it is selected for", why, fix));
+            return Some(Finding::problem(Case::OtherKind, "it is selected as another kind", why, fix));
         }
         if self.serves(name, exports) {
             return None;
@@ -210,24 +210,24 @@ impl<'a> Look<'a> {
         let tools: Vec<String> = tools_of(trial).iter().map(|tool| format!("`{}`", tool.schema.name)).collect();
         let tools = match tools.as_slice() {
             [] => String::new(),
-            [tool] => format!(", and its tool {tool} with it"),
-            tools => format!(", and its tools {} with it", tools.join(", ")),
+            [tool] => format!(", with its tool {tool}"),
+            tools => format!(", with its tools {}", tools.join(", ")),
         };
-        let state = if is_on(name, selection) { "it is on, and does not serve as what it is" } else { "it is off" };
+        let state = if is_on(name, selection) { "it is enabled but not in use" } else { "it is disabled" };
         let what = format!("{state}{tools}");
         let why = match role {
-            _ if selection.disabled.iter().any(|disabled| disabled == name) => "plugins.disabled names it".to_owned(),
+            _ if selection.disabled.iter().any(|disabled| disabled == name) => "plugins.disabled lists it".to_owned(),
             Role::Engine => format!("context.engine is `{}`", selection.engine),
             Role::Memory => match &selection.memory {
                 Some(memory) => format!("memory.provider is `{memory}`"),
-                None => "memory.provider names none".to_owned(),
+                None => "memory.provider is not set".to_owned(),
             },
-            Role::Other => "plugins.enabled does not name it".to_owned(),
+            Role::Other => "plugins.enabled does not list it".to_owned(),
         };
         Some(Finding::note(Case::Off, what, why, Action::EnablePlugin { plugin: name.to_owned() }))
     }
 
-    /// Whether sessions have its tools: an engine or a provider that is not selected as such does not offer them.
+    /// Whether sessions use the plugin. An engine or a memory provider is in use only if it is selected as such.
     fn serves(&self, name: &str, exports: Exports) -> bool {
         let is_selected = self.selection.engine == name
             || self.selection.memory.as_deref() == Some(name)
@@ -236,59 +236,60 @@ impl<'a> Look<'a> {
         is_selected && is_on(name, self.selection)
     }
 
-    /// What it asks for and was not granted.
+    /// A note about requested permissions and limits that are not granted.
     fn ungranted(&self, found: &Found, tier: Tier) -> Option<Finding> {
         let (manifest, name) = (&found.manifest, &found.manifest.name);
-        let rights = manifest.permissions.widening(&found.permissions()).lines();
+        let permissions = manifest.permissions.widening(&found.permissions()).lines();
         let limits = manifest.limits.widening(&found.limits()).lines(tier);
-        let lines: Vec<String> = rights.into_iter().chain(limits).collect();
+        let lines: Vec<String> = permissions.into_iter().chain(limits).collect();
         (!lines.is_empty()).then(|| {
-            let why = format!("it asks for more than it was granted; denied is to {}", lines.join(", to "));
+            let why = format!("it was not granted to {}", lines.join(", to "));
             let fix = Action::GrantPlugin { plugin: name.clone() };
-            Finding::note(Case::Permission, "it may not do all that it asks for", why, fix)
+            Finding::note(Case::Permission, "some of its permissions are not granted", why, fix)
         })
     }
 
-    /// What is to be said of it whether it runs or not.
+    /// Findings that do not depend on a trial.
     fn found(&self, found: &Found) -> Vec<Finding> {
         let (manifest, name) = (&found.manifest, &found.manifest.name);
         let is_off = !is_on(name, self.selection);
         let mut findings = Vec::new();
-        let mut told: Vec<&str> = Vec::new();
+        let mut reported: Vec<&str> = Vec::new();
         for wanted in unset_variables(manifest, &self.setup.environment) {
             let variable = wanted.name.as_str();
-            let place = wanted.url.as_ref().map_or_else(String::new, |url| format!("; {url} tells where to get it"));
-            let why = format!("it needs {variable}, which is not set");
+            let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
+            let why = format!("it requires {variable}, which is not set");
             let fix = format!("set {variable} in the environment or in {}{place}", self.setup.home.dotenv().display());
-            told.push(variable);
-            findings.push(Finding::problem(Case::Variable, "a variable is missing", why, fix).unless(is_off));
+            reported.push(variable);
+            findings.push(Finding::problem(Case::Variable, "a variable is not set", why, fix).unless(is_off));
         }
         let permissions = found.permissions();
         for secret in &permissions.secrets {
             let variable = secret.env.as_str();
             let is_set = self.setup.environment.var(variable).is_some_and(|value| !value.is_empty());
-            if !is_set && !told.contains(&variable) {
-                let why = format!("{variable}, which goes into its requests to {}, is not set", secret.audience);
+            if !is_set && !reported.contains(&variable) {
+                let why = format!("{variable}, the secret for its requests to {}, is not set", secret.audience);
                 let fix = format!("set {variable} in the environment or in {}", self.setup.home.dotenv().display());
                 findings.push(Finding::problem(Case::Secret, "a secret has no value", why, fix).unless(is_off));
             }
         }
-        findings.extend(self.fared(name));
+        findings.extend(self.failures(name));
         for field in &manifest.unknown {
-            let why = format!("no version up to this one knows {field}");
-            let fix = "correct or remove it; docs/plugins.md has all fields";
-            findings.push(Finding::note(Case::Field, "plugin.yaml has a field that nobody knows", why, fix));
+            let why = format!("this version of Hermes ignores {field}");
+            let fix = "correct or remove it; docs/plugins.md lists all fields";
+            findings.push(Finding::note(Case::Field, "plugin.yaml has an unknown field", why, fix));
         }
         findings
     }
 
-    /// How it fared, by its record.
-    fn fared(&self, name: &str) -> Option<Finding> {
+    /// A finding if the plugin failed when it was last used.
+    fn failures(&self, name: &str) -> Option<Finding> {
         let record = match Record::read(self.setup.home.path(), name) {
             Ok(record) => record,
             Err(error) => {
-                let fix = "check that the files below `data` in the home can be read";
-                return Some(Finding::problem(Case::Unreadable, "its record cannot be read", error.to_string(), fix));
+                let fix = "check that the files below `data` in the home folder can be read";
+                let what = "its statistics cannot be read";
+                return Some(Finding::problem(Case::Unreadable, what, error.to_string(), fix));
             }
         };
         let plugin = || name.to_owned();
@@ -297,27 +298,26 @@ impl<'a> Look<'a> {
             .or(Action::DisablePlugin { plugin: plugin() });
         if let Some(suspended) = &record.suspended {
             let failures = suspended.failures;
-            let why = format!("it failed {failures} times in a row, the last: {}", mishap(&suspended.last));
-            return Some(Finding::problem(Case::Suspended, "it was suspended, and has not worked since", why, fix));
+            let why = format!("it failed {failures} times in a row; last failure: {}", mishap(&suspended.last));
+            return Some(Finding::problem(Case::Suspended, "it was suspended and has not worked since", why, fix));
         }
         let failures = record.latest.map_or(0, |latest| latest.failures);
         let last = record.errors.last().filter(|_| failures > 0)?;
         let times = if failures == 1 { "once".to_owned() } else { format!("{failures} times") };
-        let why = format!("it failed {times} in the last session that used it, the last: {}", mishap(last));
-        Some(Finding::problem(Case::Failing, "it fails", why, fix))
+        let why = format!("it failed {times} in the last session that used it; last failure: {}", mishap(last));
+        Some(Finding::problem(Case::Failing, "its calls fail", why, fix))
     }
 
-    /// Tools that no session has, or that none may run.
+    /// Tools that sessions leave out, or that `approvals.deny` forbids.
     fn tools(&self, trials: &BTreeMap<&str, Trial>, blocks: &mut Blocks<'_>) {
         let mut holders: HashMap<String, &str> = HashMap::new();
         for found in self.in_order() {
             let name = found.manifest.name.as_str();
             let Some(trial) = trials.get(name).filter(|trial| self.serves(name, trial.exports)) else { continue };
             if let Some(entry) = self.rules.forbids(name, "") {
-                let why = format!("approvals.deny has `{entry}`");
-                let finding =
-                    Finding::note(Case::Denied, "none of its tools may run", why, "take the entry out to be asked");
-                blocks.add(Some(name), finding);
+                let why = format!("approvals.deny lists `{entry}`");
+                let fix = "remove the entry to be asked for approval instead";
+                blocks.add(Some(name), Finding::note(Case::Denied, "its tools are not allowed to run", why, fix));
             }
             for tool in tools_of(trial) {
                 let own = tool.schema.name.as_str();
@@ -325,16 +325,16 @@ impl<'a> Look<'a> {
                     let fix = match holders.get(own) {
                         Some(holder) => Fix::from(Action::DisablePlugin { plugin: name.to_owned() })
                             .or(Action::DisablePlugin { plugin: (*holder).to_owned() }),
-                        None => Fix::words("ask its author for a name that a model can call"),
+                        None => Fix::words("ask its author for a valid tool name"),
                     };
-                    Finding::problem(Case::Tool, format!("its tool `{own}` is not offered"), why, fix)
+                    Finding::problem(Case::Tool, format!("its tool `{own}` is not available"), why, fix)
                 } else {
                     holders.insert(own.to_owned(), name);
                     blocks.of(Some(name)).tools.push(own.to_owned());
                     let Some(entry) = self.rules.forbids(name, own).filter(|entry| entry != name) else { continue };
-                    let why = format!("approvals.deny has `{entry}`");
-                    let fix = "take the entry out to be asked, or to let it run";
-                    Finding::note(Case::Denied, format!("its tool `{own}` may not run"), why, fix)
+                    let why = format!("approvals.deny lists `{entry}`");
+                    let fix = "remove the entry to be asked for approval instead";
+                    Finding::note(Case::Denied, format!("its tool `{own}` is not allowed to run"), why, fix)
                 };
                 blocks.add(Some(name), finding.of_tool(own));
             }

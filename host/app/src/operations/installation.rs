@@ -132,7 +132,7 @@ async fn rehearse(
     let loaded = prepared.load(&runtime, &|elapsed| reporter.compiling(name, elapsed));
     reporter.compiled();
     let loaded = loaded?;
-    reporter.note(&format!("starting `{name}` once, without any right"));
+    reporter.note(&format!("starting `{name}` once as a test, without permissions"));
     Ok(prepared.rehearse(loaded, limits, entries.get(name).unwrap_or(&nothing)).await?)
 }
 

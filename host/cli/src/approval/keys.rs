@@ -1,4 +1,4 @@
-//! Single keys of the terminal, for as long as a question stands; afterwards the terminal is as it was.
+//! Reads single keys of the terminal while a question is shown, and restores the terminal afterwards.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,22 +10,22 @@ use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 
-/// How often it is looked for a key. Nothing blocks, so that a question can be withdrawn at any moment.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long the keyboard must have rested before a key counts: who is in the middle of a word answers nothing.
+/// How often to look for a key. Reads never block, so that a question can be withdrawn at any moment.
+const POLL: Duration = Duration::from_millis(20);
+/// How long no key must be pressed before a key counts: a user in the middle of a word must not answer by accident.
 const REST: Duration = Duration::from_millis(400);
-/// What comes within this of another key came from no finger, but from a paste or as part of a longer sequence.
+/// Keys within this time of one another are pasted text or an escape sequence, not separate key presses.
 const BURST: Duration = Duration::from_millis(30);
 
 const CTRL_C: u8 = 3;
 const CTRL_D: u8 = 4;
 const ESCAPE: u8 = 0x1b;
 
-/// What somebody answers.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Given(Decision),
-    /// Ctrl-C: no, and the turn is to end.
+    /// Ctrl-C: no, and stop the turn.
     Stop,
 }
 
@@ -35,13 +35,13 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// What was typed so far is dropped.
+    /// Switches the terminal, and drops earlier input.
     pub(super) fn open() -> io::Result<Self> {
         let stdin = io::stdin();
         let before = tcgetattr(stdin.as_fd())?;
         let mut raw = before.clone();
         raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
-        // A read answers at once, be there something or not.
+        // A read returns at once, also without input.
         raw.special_codes[SpecialCodeIndex::VMIN] = 0;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(stdin.as_fd(), OptionalActions::Now, &raw)?;
@@ -50,12 +50,12 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Drops what is typed until nothing is typed for a moment.
+    /// Drops keys until none is pressed for a moment.
     pub(super) async fn settle(&mut self) -> Answer {
         let mut rested = Duration::ZERO;
         while rested < REST {
-            tokio::time::sleep(LOOK).await;
-            rested += LOOK;
+            tokio::time::sleep(POLL).await;
+            rested += POLL;
             match pressed() {
                 Pressed::Nothing => {}
                 Pressed::End => break,
@@ -66,11 +66,11 @@ impl Keys {
         Answer::Given(Decision::Deny)
     }
 
-    /// Waits for a key that means something.
+    /// Waits for a key that is an answer.
     pub(super) async fn answer(&mut self) -> Answer {
         loop {
             match pressed() {
-                Pressed::Nothing => tokio::time::sleep(LOOK).await,
+                Pressed::Nothing => tokio::time::sleep(POLL).await,
                 Pressed::End => return Answer::Given(Decision::Deny),
                 Pressed::Keys(mut keys) => {
                     loop {
@@ -91,12 +91,12 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // A terminal that is gone needs no care.
+        // If the terminal is gone, there is nothing to restore.
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before);
     }
 }
 
-/// What keys that came together mean; none where that is unclear.
+/// The answer of keys that arrived together. None if they are no single answer key.
 fn meaning(keys: &[u8]) -> Option<Answer> {
     if keys.contains(&CTRL_C) {
         return Some(Answer::Stop);
@@ -118,7 +118,7 @@ enum Pressed {
     End,
 }
 
-/// What waits to be read.
+/// Reads the keys that were pressed since the last call.
 fn pressed() -> Pressed {
     let stdin = io::stdin();
     let mut waiting = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];

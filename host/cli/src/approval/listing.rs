@@ -1,4 +1,4 @@
-//! `hermes plugins approvals`: what the user approved for good, and how it is taken back.
+//! `hermes plugins approvals`: lists and forgets the actions that the user approved with `always`.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Con
     if as_json {
         print(&format!("{:#}\n", json!(approvals)))?;
     } else if approvals.is_empty() {
-        console.note("nothing was approved for good");
+        console.note("no action is approved permanently");
     } else {
         print(&approvals.iter().map(line).collect::<String>())?;
     }

@@ -1,20 +1,21 @@
-//! What a question says: everything that others wrote is shown as it is, with what cannot be seen made visible and
-//! what is left out counted.
+//! The text of a question. Foreign text is shown exactly: invisible characters are made visible, and omitted text is
+//! counted.
 
 use hermes_agent::approval::{Decision, ProgramRun, Question, Subject};
 
 use crate::text::{counted, grouped};
 
-/// What may be answered, shown as soon as an answer counts.
+/// The possible answers, shown when a key counts.
 pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [d]eny (enter)? ";
 
-/// Characters of one text that are shown; the end of a longer one is shown too.
+/// Most characters of a text. Of a longer text, the beginning and the end are shown.
 const MOST: usize = 2_000;
+/// Characters shown of the end of a longer text.
 const END: usize = 400;
-/// Characters of a command line that are shown.
+/// Most characters of a command line.
 const MOST_OF_A_LINE: usize = 6_000;
 
-/// The question, line by line; none of them has anything in it that moves a cursor.
+/// The lines of the question, without control characters.
 pub(super) fn lines(question: &Question) -> Vec<String> {
     let plugin = match question.version.as_str() {
         "" => format!("`{}`", visible(&question.plugin)),
@@ -24,7 +25,7 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
         Subject::Program(run) => (
             format!("approval: {plugin} wants to run a program"),
             program(run),
-            format!("every run of {} by this plugin, whatever its arguments", bounded(&run.program, word)),
+            format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
         ),
         Subject::Tool { name, arguments, dangerous, objections } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
@@ -36,32 +37,32 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
                 fields.push(("because", format!("the hook `{}` asks: {why}", visible(&objection.plugin))));
             }
             let reason = if objections.is_empty() { "" } else { ", for the same reason" };
-            let scope = format!("every call of this tool, whatever its arguments{reason}");
+            let scope = format!("every call of this tool, with any arguments{reason}");
             (format!("approval: the model wants to call a tool of {plugin}"), fields, scope)
         }
     };
     let width = fields.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     let fields = fields.into_iter().map(|(label, text)| format!("  {label:width$}  {text}"));
-    // A yes that is larger than the question must say so.
-    std::iter::once(title).chain(fields).chain([format!("  session and always: {scope}")]).collect()
+    // Two of the answers allow more than the action that is shown.
+    std::iter::once(title).chain(fields).chain([format!("  session and always allow {scope}")]).collect()
 }
 
 fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {
     let path = |path: &str| word(path);
     let mut program = path(&run.path);
     if run.real != run.path {
-        program.push_str(&format!(", which leads to {}", path(&run.real)));
+        program.push_str(&format!(", a link to {}", path(&run.real)));
     }
     let mut fields = vec![("command", command(run)), ("program", program), ("folder", path(&run.folder))];
     if run.input_bytes > 0 {
         let size = counted(run.input_bytes as u64, "byte");
-        let text = run.input.as_ref().map_or_else(|| "no text".to_owned(), |text| bounded(text, quoted));
+        let text = run.input.as_ref().map_or_else(|| "binary data".to_owned(), |text| bounded(text, quoted));
         fields.push(("input", format!("{size}: {text}")));
     }
     fields
 }
 
-/// The program and its arguments, each a word of its own whatever is in it.
+/// The program and its arguments, each clearly separated from the others.
 fn command(run: &ProgramRun) -> String {
     let mut line = bounded(&run.program, word);
     for (at, argument) in run.arguments.iter().enumerate() {
@@ -79,7 +80,7 @@ fn command(run: &ProgramRun) -> String {
     line
 }
 
-/// As it is where nothing in it could be taken for anything else, else in quotes.
+/// A word, in quotes if it contains anything but plain characters.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }
@@ -97,7 +98,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A text on one line in which controls, invisible characters and turns of direction can be seen.
+/// A text on one line, with control characters, invisible characters and changes of direction escaped.
 fn visible(text: &str) -> String {
     let mut shown = String::new();
     text.chars().for_each(|character| push_visible(character, &mut shown));
@@ -111,7 +112,7 @@ fn push_visible(character: char, shown: &mut String) {
     }
 }
 
-/// Beginning and end of a long text, with its length.
+/// The beginning and the end of a long text, with its length.
 fn bounded(text: &str, show: impl Fn(&str) -> String) -> String {
     let count = text.chars().count();
     if count <= MOST {
@@ -123,12 +124,14 @@ fn bounded(text: &str, show: impl Fn(&str) -> String) -> String {
     format!("{} [{left_out} of {count} characters are not shown] {}", show(&head), show(&tail))
 }
 
-/// What was answered.
-pub(super) fn said(decision: Decision) -> &'static str {
+/// The answer in words.
+pub(super) fn decided(decision: Decision) -> &'static str {
     match decision {
         Decision::Once => "allowed once",
         Decision::Session => "allowed for this session",
-        Decision::Always => "allowed until the plugin changes; `hermes plugins approvals` lists and forgets",
+        Decision::Always => {
+            "always allowed until the plugin changes; `hermes plugins approvals` lists and forgets approvals"
+        }
         Decision::Deny => "denied",
     }
 }
@@ -164,23 +167,23 @@ mod tests {
                 r#"  command  git push --force "a b" "" "x\ny" "$(rm)" "say \"hi\\\"" "it's" "ünï""#,
                 "  program  /usr/bin/git",
                 "  folder   /w",
-                "  session and always: every run of git by this plugin, whatever its arguments",
+                "  session and always allow every run of git by this plugin, with any arguments",
             ]
         );
     }
 
     #[test]
-    fn where_a_link_leads_and_what_is_piped_in_is_shown() {
+    fn the_target_of_a_link_and_piped_input_are_shown() {
         let mut question = run("ls", &[], b"rm -rf ~\n");
         let Subject::Program(run) = &mut question.subject else { panic!("a program") };
         run.real = "/bin/sh with blanks".into();
         let shown = lines(&question);
-        assert_eq!(shown[2], "  program  /usr/bin/ls, which leads to \"/bin/sh with blanks\"");
+        assert_eq!(shown[2], "  program  /usr/bin/ls, a link to \"/bin/sh with blanks\"");
         assert_eq!(shown[4], "  input    9 bytes: \"rm -rf ~\\n\"");
     }
 
     #[test]
-    fn nothing_steers_the_terminal_hides_or_turns_around() {
+    fn control_invisible_and_direction_characters_are_escaped() {
         let evil = "a\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f\u{e0041}g\u{7f}h\u{9b}i\u{2028}j\n[o]nce";
         let tool = Question {
             plugin: "p".to_owned(),
@@ -201,15 +204,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_be_shown_is_counted() {
+    fn omitted_text_is_counted() {
         let long = "x".repeat(50_000);
         let shown = &lines(&run("git", &[&long], b""))[1];
         assert!(shown.contains("[48,000 of 50,000 characters are not shown]") && shown.len() < 3_000, "{shown}");
         let many: Vec<&str> = vec!["argument"; 1_000];
         let shown = &lines(&run("git", &many, b""))[1];
-        let told = shown.matches("argument").count() - 1;
+        let arguments = shown.matches("argument").count() - 1;
         assert!(shown.len() < 7_000, "{}", shown.len());
-        let missing = 1_000 - told;
+        let missing = 1_000 - arguments;
         assert!(
             shown.ends_with(&format!("[and {missing} more arguments with {} characters]", grouped(missing as u64 * 8))),
             "{shown}"

@@ -1,4 +1,4 @@
-//! What the terminal shows of a plugin before it may do anything, and the questions that follow.
+//! The consent screen: what a plugin is and which permissions it requests, and the questions about it.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -28,13 +28,13 @@ pub(crate) struct Consent {
 /// Permissions granted on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Grant {
-    /// Grant no permission; the plugin may run
+    /// Grant no permission; the plugin can run all the same
     None,
     /// Grant all requested permissions
     All,
 }
 
-/// Says on standard error what it is, where it comes from and whose it is.
+/// Shows on standard error what the plugin is, where it comes from and who signed it.
 fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     let line = |label: &str, text: &str| {
         if !text.is_empty() {
@@ -42,54 +42,56 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
         }
     };
     console.line(&format!("{:>11} {}", text::line(&manifest.name), pin.version));
-    line("what", &manifest.description);
-    line("from", &pin.source);
+    line("description", &manifest.description);
+    line("source", &pin.source);
     line("resolved", pin.resolved.as_deref().unwrap_or_default());
     line("author", &manifest.author);
-    line("licence", &manifest.license);
+    line("license", &manifest.license);
     line("repository", &manifest.repository);
     line("digest", &pin.digest.to_string());
-    line(
-        "signed",
-        &pin.signer.as_ref().map_or_else(
-            || "not signed: nothing tells whose work this is".to_owned(),
-            |key| format!("with the key {key}"),
-        ),
-    );
+    line("signed by", &signer(pin.signer.as_deref()));
     if pin.native {
-        line("native", "it runs outside of the sandbox: whatever is listed below, it can do all that you can");
+        line("native", super::NATIVE);
     }
     for unknown in &manifest.unknown {
-        console
-            .warning(&format!("plugin.yaml has a field that this version does not know and leaves alone: {unknown}"));
+        console.warning(&format!("plugin.yaml has an unknown field, which is ignored: {unknown}"));
     }
 }
 
-/// Says what it wants to do, beyond what was granted before where there was such a thing.
-fn show_rights(asked: &Permissions, limits: &LimitSet, is_update: bool, console: Console) {
-    let (lines, more) = (asked.lines(), if is_update { "it now also wants to" } else { "it wants to" });
-    if lines.is_empty() && limits.is_empty() {
-        let told = if is_update { "asks for nothing that is not granted" } else { "asks for no rights" };
-        console.line(&format!("{} {told}", console.faint(&format!("{:>11}", "rights"))));
-        return;
-    }
-    console.line(&format!("{} {more}", console.faint(&format!("{:>11}", "rights"))));
+/// The key that signed a plugin, in words.
+pub(super) fn signer(key: Option<&str>) -> String {
+    key.map_or_else(
+        || "nobody: the plugin is not signed, so its publisher cannot be verified".to_owned(),
+        |key| format!("key {key}"),
+    )
+}
+
+/// Shows the permissions and limits to grant; for an update, only the new ones.
+fn show_permissions(requested: &Permissions, limits: &LimitSet, purpose: Purpose, console: Console) {
     let limits = limits.iter().map(|(limit, value)| {
         let (name, meaning) = (limit.name(), limit.definition().meaning);
-        format!("have the limit `{name}` at {} ({meaning})", limit.show(value))
+        format!("raise the limit `{name}` to {} ({meaning})", limit.show(value))
     });
-    for right in lines.into_iter().chain(limits) {
-        console.line(&format!("{:>11} {}", "-", console.warned(&text::line(&right))));
+    let lines: Vec<String> = requested.lines().into_iter().chain(limits).collect();
+    let title = match (purpose, lines.is_empty()) {
+        (Purpose::Update, true) => "no new ones",
+        (Purpose::Update, false) => "new in this version:",
+        (Purpose::Install | Purpose::Pinned | Purpose::Grant, true) => "none",
+        (Purpose::Install | Purpose::Pinned | Purpose::Grant, false) => "requested by the plugin:",
+    };
+    console.line(&format!("{} {title}", console.faint(&format!("{:>11}", "permissions"))));
+    for line in lines {
+        console.line(&format!("{:>11} {}", "-", console.warned(&text::line(&line))));
     }
 }
 
-/// Asks at the terminal, and answers from options without a question.
+/// Asks on the terminal, or answers from options without a question.
 pub(super) struct Terminal {
     pub(super) console: Console,
     pub(super) options: Consent,
     /// Whether a changed publisher's key is accepted without a question.
     pub(super) accept_key: bool,
-    /// Whether data is removed with its plugin; none to ask.
+    /// Whether to delete the data of a removed plugin. None asks the user.
     pub(super) purge: Option<bool>,
 }
 
@@ -106,7 +108,8 @@ impl operations::Consent for Terminal {
         show(manifest, pin, self.console);
         if leaves_native {
             self.console.warning(
-                "the version before runs as a native library, this one as a component; with --native it does not change",
+                "the installed version runs as a native library, and this version would run as a component in the \
+                 sandbox; add --native to run the native library again",
             );
         }
     }
@@ -115,9 +118,9 @@ impl operations::Consent for Terminal {
         if self.accept_key {
             return Ok(());
         }
-        let fix = "if you know why its publisher's key is another one, add --accept-key";
+        let fix = "add --accept-key if you know why the key changed";
         let why = changed.to_string();
-        match ask(&format!("{why}. Trust the new one from now on?"), "nothing was changed", fix) {
+        match ask(&format!("{why}. Accept this change?"), "nothing was changed", fix) {
             Ok(true) => Ok(()),
             Ok(false) => Err(changed.into()),
             Err(_) => Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix)),
@@ -126,18 +129,24 @@ impl operations::Consent for Terminal {
 
     fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
         let Consent { yes, grant } = self.options;
-        let is_update = offer.purpose == Purpose::Update;
-        show_rights(offer.rights, offer.limits, is_update, self.console);
+        show_permissions(offer.rights, offer.limits, offer.purpose, self.console);
         let on_yes = || offer.on_yes.clone();
-        let (question, what, fix) = match offer.purpose {
-            Purpose::Grant => ("let it do this?", "nothing was granted", "add --yes to grant what is shown"),
-            Purpose::Pinned => {
-                ("install it as it is pinned?", "nothing was changed", "add --yes to agree to what plugins.lock grants")
-            }
+        let grants_nothing = offer.rights.is_empty() && offer.limits.is_empty();
+        let question = match (offer.purpose, grants_nothing) {
+            (Purpose::Grant, false) => "allow the plugin to run with these permissions?",
+            (Purpose::Grant, true) => "allow the plugin to run without permissions?",
+            (Purpose::Pinned, _) => "install the plugin as pinned in plugins.lock?",
+            (Purpose::Install, false) => "install the plugin and grant these permissions?",
+            (Purpose::Install, true) => "install the plugin?",
+            (Purpose::Update, false) => "update the plugin and grant these permissions?",
+            (Purpose::Update, true) => "update the plugin?",
+        };
+        let (what, fix) = match offer.purpose {
+            Purpose::Grant => ("nothing was granted", "add --yes to grant the permissions that are shown"),
+            Purpose::Pinned => ("nothing was changed", "add --yes to grant the permissions in plugins.lock"),
             Purpose::Install | Purpose::Update => (
-                if is_update { "update it and grant this too?" } else { "install it and let it do this?" },
                 "nothing was changed",
-                "add --yes to agree to what is shown, or --grant none to install it without any right",
+                "add --yes to grant the permissions that are shown, or --grant none to grant no permissions",
             ),
         };
         match grant {
@@ -154,7 +163,7 @@ impl operations::Consent for Terminal {
             Some(purge) => Ok(purge),
             None if self.options.yes || !io::stdin().is_terminal() => Ok(false),
             None => {
-                let question = format!("it has kept data in {}; remove that for good too?", data.display());
+                let question = format!("the plugin has stored data in {}; delete the data too?", data.display());
                 ask(&question, "nothing was changed", "add --keep-data or --purge")
             }
         }
@@ -165,16 +174,16 @@ impl operations::Consent for Terminal {
     }
 }
 
-/// A question that only a yes answers with yes.
+/// Asks a question. Every answer but `y` or `yes` is a no. `what` and `fix` describe the failure without a terminal.
 fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
-        let why = "standard input is no terminal, so nobody can be asked";
+        let why = "cannot ask for consent: standard input is not a terminal";
         return Err(Failure::new(Kind::Usage, what, why, fix));
     }
-    // What was typed before the question was seen is no answer to it.
+    // Keys typed before the question was shown must not answer it.
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let mut err = io::stderr();
-    // Where nobody sees the question, nobody answers it.
+    // If the question cannot be shown, the operation fails instead of waiting for an answer.
     write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -184,7 +193,7 @@ fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
 impl Console {
     /// A line on standard error without a label.
     fn line(self, text: &str) {
-        // Nobody is left to be told when standard error is closed.
+        // A closed standard error cannot be reported anywhere.
         let _ = writeln!(io::stderr(), "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! `hermes plugins dev`: builds a plugin's project at every change and puts it where running sessions take it over.
+//! `hermes plugins dev`: rebuilds a plugin project at every change and hands the result to running sessions.
 
 mod log;
 mod project;
@@ -24,10 +24,10 @@ use crate::progress::Terminal;
 use crate::text;
 use hermes_app::{ModelChoice, Reporter as _};
 
-/// Files are saved in pieces, and often several at once.
-const QUIET: Duration = Duration::from_millis(200);
-/// How often the plugin's log is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// The wait after a change: editors often save several files, and each in several steps.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// How often the plugin's log is read.
+const POLL: Duration = Duration::from_millis(200);
 
 /// The project, and the command that builds it.
 #[derive(Debug, Clone, Args)]
@@ -42,13 +42,13 @@ pub(crate) struct DevArguments {
     cargo: Vec<String>,
 }
 
-/// Develops until ctrl-c.
+/// Builds and watches until Ctrl-C.
 pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
     let project = Project::open(&arguments.path, arguments.build.as_deref(), &arguments.cargo)?;
     let name = project.manifest()?.name;
     let slot = Slot::hold(&setup.home.plugins(), &name)?;
-    let bench = Bench {
+    let development = Development {
         tail: Tail::at_end(setup.home.logs().join(format!("{name}.jsonl"))),
         runtime: Arc::new(setup.runtime()),
         project,
@@ -56,19 +56,19 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
         name,
         console,
     };
-    bench
-        .say(Tone::Faint, &format!("developing `{}` in {}; ctrl-c ends", bench.name, bench.project.folder().display()));
-    if let Some(hint) = unselected(&bench.name, &setup.selection(&ModelChoice::default())) {
-        bench.say(Tone::Warning, &hint);
+    let folder = development.project.folder().display();
+    development.say(Tone::Faint, &format!("developing `{}` in {folder}; ctrl-c ends", development.name));
+    if let Some(hint) = unselected(&development.name, &setup.selection(&ModelChoice::default())) {
+        development.say(Tone::Warning, &hint);
     }
-    // Whatever is under way is dropped: a build with its process, and the slot with what lies in it.
+    // Ctrl-C drops everything: a running build is killed, and the slot is emptied.
     tokio::select! {
-        ended = bench.develop() => ended,
+        ended = development.run() => ended,
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// A plugin that nothing selects runs nowhere.
+/// A hint if the configuration does not select the plugin, so that no session would use it.
 fn unselected(name: &str, selection: &Selection) -> Option<String> {
     let named = |names: &[String]| names.iter().any(|other| other == name);
     let selected = selection.engine == name
@@ -77,13 +77,13 @@ fn unselected(name: &str, selection: &Selection) -> Option<String> {
             && (named(&selection.enabled) || name == Selection::MEMORY || Selection::ON.contains(&name)));
     (!selected).then(|| {
         format!(
-            "no session has `{name}` yet: name it in plugins.enabled, context.engine or memory.provider of config.yaml, \
-             by what it is"
+            "`{name}` is disabled, so no session uses it; depending on its kind, add it to plugins.enabled, or set \
+             context.engine or memory.provider in config.yaml"
         )
     })
 }
 
-struct Bench {
+struct Development {
     project: Project,
     slot: Slot,
     name: String,
@@ -92,33 +92,33 @@ struct Bench {
     console: Console,
 }
 
-impl Bench {
-    async fn develop(mut self) -> Result<ExitCode, Failure> {
-        let stirred = Arc::new(tokio::sync::Notify::new());
-        let _watcher = self.watch(&stirred)?;
+impl Development {
+    async fn run(mut self) -> Result<ExitCode, Failure> {
+        let changes = Arc::new(tokio::sync::Notify::new());
+        let _watcher = self.watch(&changes)?;
         loop {
             let built_from = self.project.state();
-            if let Err(failure) = self.round().await {
+            if let Err(failure) = self.rebuild().await {
                 self.console.report(&failure);
-                self.say(Tone::Faint, "what was built before stays in use; waiting for the next change");
+                self.say(Tone::Faint, "sessions keep the last successful build; waiting for the next change");
             }
             while self.project.state() == built_from {
-                self.follow(&stirred).await?;
+                self.follow(&changes).await?;
             }
         }
     }
 
-    /// Passes on what the plugin says until something has changed.
-    async fn follow(&mut self, stirred: &tokio::sync::Notify) -> Result<(), Failure> {
-        let stirs = stirred.notified();
-        tokio::pin!(stirs);
+    /// Prints new lines of the plugin's log until a file changes.
+    async fn follow(&mut self, changes: &tokio::sync::Notify) -> Result<(), Failure> {
+        let changed = changes.notified();
+        tokio::pin!(changed);
         loop {
             tokio::select! {
-                () = &mut stirs => {
-                    tokio::time::sleep(QUIET).await;
+                () = &mut changed => {
+                    tokio::time::sleep(DEBOUNCE).await;
                     return Ok(());
                 }
-                () = tokio::time::sleep(LOOK) => {
+                () = tokio::time::sleep(POLL) => {
                     for line in self.tail.lines() {
                         print(&format!("{}\n", text::line(&line)))?;
                     }
@@ -127,26 +127,26 @@ impl Bench {
         }
     }
 
-    /// Builds, checks, and puts it into its slot.
-    async fn round(&self) -> Result<(), Failure> {
+    /// Builds and checks the plugin, and puts it into its slot.
+    async fn rebuild(&self) -> Result<(), Failure> {
         let begun = Instant::now();
         let manifest = self.project.manifest()?;
         if manifest.name != self.name {
-            let why = format!("it is named `{}` now, and was `{}`", manifest.name, self.name);
-            let fix = "end this with ctrl-c and begin anew";
-            return Err(Failure::new(Kind::Plugin, "the plugin cannot be taken over", why, fix));
+            let why = format!("its name changed from `{}` to `{}`", self.name, manifest.name);
+            let fix = "stop with ctrl-c and start `hermes plugins dev` again";
+            return Err(Failure::new(Kind::Plugin, "the plugin cannot be reloaded", why, fix));
         }
         let Built { component, bytes } = self.project.build(&manifest).await?;
         let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
         let size = bytes.len();
-        // Compiled here, it only has to be mapped in the sessions.
+        // Sessions use the compiled code from the cache, so they need not compile it.
         let checked = tokio::task::spawn_blocking(move || {
             let shown = Terminal::new(console);
             let loaded = runtime.load_watched(&bytes, &|elapsed| shown.compiling(&name, elapsed))?;
             Ok((loaded.exports().names(), bytes))
         });
         let refused = |why: String| {
-            let fix = "correct the plugin; `docs/plugins.md` says what a component may import and has to export";
+            let fix = "correct the plugin; docs/plugins.md lists the allowed imports and the required exports";
             Failure::new(Kind::Plugin, format!("{} cannot be used", component.display()), why, fix)
         };
         let checked: Result<_, hermes_runtime::LoadError> =
@@ -156,7 +156,7 @@ impl Bench {
         self.say(
             Tone::Good,
             &format!(
-                "`{}` {} ({}, {} KiB) is ready after {:.1} s; running sessions have it from their next turn on",
+                "built `{}` {} ({}, {} KiB) in {:.1} s; running sessions use it from their next turn",
                 self.name,
                 manifest.version,
                 kinds.join(", "),
@@ -167,13 +167,14 @@ impl Bench {
         Ok(())
     }
 
-    fn watch(&self, stirred: &Arc<tokio::sync::Notify>) -> Result<notify::RecommendedWatcher, Failure> {
+    fn watch(&self, changes: &Arc<tokio::sync::Notify>) -> Result<notify::RecommendedWatcher, Failure> {
         let failed = |error: notify::Error| {
-            let fix = "raise the limit of watches (fs.inotify.max_user_watches), or move the project to a local disk";
-            Failure::new(Kind::General, "the project cannot be watched", error.to_string(), fix)
+            let fix =
+                "raise the limit of file watches (fs.inotify.max_user_watches), or move the project to a local disk";
+            Failure::new(Kind::General, "the project cannot be watched for changes", error.to_string(), fix)
         };
-        let told = Arc::clone(stirred);
-        let mut watcher = notify::recommended_watcher(move |_| told.notify_one()).map_err(failed)?;
+        let changes = Arc::clone(changes);
+        let mut watcher = notify::recommended_watcher(move |_| changes.notify_one()).map_err(failed)?;
         for (folder, mode) in self.project.watched() {
             watcher.watch(&folder, mode).map_err(failed)?;
         }
@@ -181,7 +182,7 @@ impl Bench {
     }
 
     fn say(&self, tone: Tone, line: &str) {
-        // Nobody is left to be told when standard output is closed.
+        // A closed standard output cannot be reported anywhere.
         let _ = print(&format!("{}\n", self.console.paint(tone, &text::line(line))));
     }
 }

@@ -1,19 +1,19 @@
-//! `hermes plugins doctor`: every plugin and tool that is missing or would not run, why, and what to do.
+//! `hermes plugins doctor`: explains missing or failing plugins and tools, and suggests fixes.
 
 use std::process::ExitCode;
 
 use hermes_app::doctor::{ExaminedPlugin, Finding, Severity, examine_plugins};
 use serde_json::{Value, json};
 
-use super::Known;
+use super::Inventory;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::{text, wording};
 
-/// Prints what was found. A problem gives the exit code.
+/// Prints the findings. With a problem, the exit code is 1.
 pub(super) async fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    let examined = examine_plugins(&known.setup, &known.catalog, &known.selection, &known.runtime).await;
+    let Inventory { setup, catalog, selection, runtime, .. } = &Inventory::read(console)?;
+    let examined = examine_plugins(setup, catalog, selection, runtime).await;
     let count = |severity: Severity| {
         let findings = examined.iter().flat_map(|examined| &examined.findings);
         findings.filter(|finding| finding.severity == severity).count()
@@ -31,7 +31,7 @@ pub(super) async fn run(json: bool, console: Console) -> Result<ExitCode, Failur
     Ok(if problems > 0 { Kind::General.into() } else { ExitCode::SUCCESS })
 }
 
-/// A plugin as scripts read it.
+/// A plugin for `--json`.
 fn plugin(examined: &ExaminedPlugin) -> Value {
     let ExaminedPlugin { name, source, is_on, tools, findings } = examined;
     let findings: Vec<Value> = findings.iter().map(finding).collect();
@@ -50,14 +50,14 @@ fn finding(finding: &Finding) -> Value {
     value
 }
 
-/// A line for the plugin, and three for each finding.
+/// One line for the plugin, and three for each finding.
 fn block(examined: &ExaminedPlugin, console: Console) -> String {
     let name = examined.name.as_deref().unwrap_or("all plugins");
-    let state = examined.name.as_ref().map(|_| if examined.is_on { "on" } else { "off" });
+    let state = examined.name.as_ref().map(|_| if examined.is_on { "enabled" } else { "disabled" });
     let about: Vec<&str> = state.into_iter().chain(examined.source.as_deref()).collect();
     let about = if about.is_empty() { String::new() } else { format!(" ({})", text::line(&about.join(", "))) };
-    let well = if examined.findings.is_empty() { ": nothing wrong" } else { "" };
-    let mut block = format!("{}{}{well}\n", text::line(name), console.paint(Tone::Faint, &about));
+    let verdict = if examined.findings.is_empty() { ": ok" } else { "" };
+    let mut block = format!("{}{}{verdict}\n", text::line(name), console.paint(Tone::Faint, &about));
     for finding in &examined.findings {
         let (label, tone) = match finding.severity {
             Severity::Problem => ("problem", Tone::Bad),
@@ -65,8 +65,8 @@ fn block(examined: &ExaminedPlugin, console: Console) -> String {
         };
         let fix = wording::fix(&finding.fix);
         let lines = [(label, tone, &finding.what), ("why", Tone::Faint, &finding.why), ("fix", Tone::Faint, &fix)];
-        for (label, tone, said) in lines {
-            block.push_str(&format!("  {} {}\n", console.paint(tone, &format!("{label:>8}:")), text::line(said)));
+        for (label, tone, line) in lines {
+            block.push_str(&format!("  {} {}\n", console.paint(tone, &format!("{label:>8}:")), text::line(line)));
         }
     }
     block

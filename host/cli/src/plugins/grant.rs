@@ -1,4 +1,4 @@
-//! `hermes plugins grant` and `revoke`: what an installed plugin may do.
+//! `hermes plugins grant` and `revoke`: the permissions of an installed plugin.
 
 use std::process::ExitCode;
 
@@ -17,9 +17,9 @@ pub(crate) struct GrantArguments {
     name: String,
     /// Requested permissions to grant, such as http or process [default: all requested]
     #[arg(value_name = "PERMISSION")]
-    rights: Vec<String>,
+    permissions: Vec<String>,
     /// Allow it to run without any permission
-    #[arg(long, conflicts_with = "rights")]
+    #[arg(long, conflicts_with = "permissions")]
     none: bool,
     /// Allow its native library, which runs outside the sandbox and can do everything that you can
     #[arg(long)]
@@ -31,11 +31,11 @@ pub(crate) struct GrantArguments {
 
 pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let GrantArguments { name, rights, none, native, yes } = arguments;
-    let wanted = match rights.as_slice() {
+    let GrantArguments { name, permissions, none, native, yes } = arguments;
+    let wanted = match permissions.as_slice() {
         _ if *none => RightsRequest::None,
         [] => RightsRequest::All,
-        rights => RightsRequest::Named(rights.to_vec()),
+        named => RightsRequest::Named(named.to_vec()),
     };
     let request = GrantRequest { name: name.clone(), rights: wanted, native: *native };
     let consent = Terminal::new(console, Consent { yes: *yes, grant: None });
@@ -45,24 +45,26 @@ pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCo
             Ok(Kind::General.into())
         }
         GrantReport::Granted { version } => {
-            console.note(&format!("`{name}` {version} may run"));
+            console.note(&format!("granted: `{name}` {version} can run now"));
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-pub(super) fn revoke(name: &str, rights: &[String], console: Console) -> Result<ExitCode, Failure> {
+pub(super) fn revoke(name: &str, permissions: &[String], console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let told = match operations::revoke(name, rights, &setup)? {
+    let note = match operations::revoke(name, permissions, &setup)? {
         RevokeReport::NotNative => {
-            format!("`{name}` does not run as a native library any more; its other rights are as they were")
+            format!("revoked: `{name}` no longer runs as a native library; its other permissions are unchanged")
         }
-        RevokeReport::MayNotRun => format!("`{name}` may not run until it is granted again"),
+        RevokeReport::MayNotRun => format!("revoked: `{name}` cannot run until you grant it again"),
         RevokeReport::Left(left) if left.is_empty() => {
-            format!("`{name}` runs without any right from its next session on")
+            format!("revoked: new sessions run `{name}` without permissions")
         }
-        RevokeReport::Left(left) => format!("from its next session on `{name}` may {}", left.lines().join(", ")),
+        RevokeReport::Left(left) => {
+            format!("revoked: in new sessions, `{name}` can only {}", left.lines().join(", "))
+        }
     };
-    console.note(&told);
+    console.note(&note);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `hermes plugins info` and `stats`: what a plugin is, what it may do, and how it fared so far.
+//! `hermes plugins info` and `stats`: the details, permissions and usage of plugins.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,40 +10,40 @@ use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, PluginsError, 
 use hermes_runtime::Tier;
 use serde_json::{Value, json};
 
-use super::{Known, Listed, look_at};
+use super::{Inventory, Listed, NATIVE, consent, inspect};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::table::{Align, Table};
 use crate::text;
 
 pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    let found = known.found(name)?;
-    let record = record(&known, name)?;
-    // Before anything else loads it, so that the time is that of a session.
-    let trial = try_out(&known.runtime, &known.catalog, &known.selection, found).await;
-    let listed = look_at(found, &known.runtime, &known.selection);
-    let about = About { found, record, trial, listed };
+    let inventory = Inventory::read(console)?;
+    let found = inventory.found(name)?;
+    let record = record(&inventory, name)?;
+    // The trial comes first: it measures the load time that a session would see.
+    let trial = try_out(&inventory.runtime, &inventory.catalog, &inventory.selection, found).await;
+    let listed = inspect(found, &inventory.runtime, &inventory.selection);
+    let details = Details { found, record, trial, listed };
     if json {
-        print(&format!("{:#}\n", about.json()))?;
+        print(&format!("{:#}\n", details.json()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let shown = |(label, line): &(&str, String)| {
-        format!("{} {}\n", console.paint(Tone::Faint, &format!("{label:<10}")), text::line(line))
+        format!("{} {}\n", console.paint(Tone::Faint, &format!("{label:<11}")), text::line(line))
     };
-    print(&about.lines().iter().map(shown).collect::<String>())?;
+    print(&details.lines().iter().map(shown).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that is known of a plugin.
-struct About<'a> {
+/// Everything that `info` shows about a plugin.
+struct Details<'a> {
     found: &'a Found,
     record: Record,
     trial: Result<Trial, PluginsError>,
     listed: Listed,
 }
 
-impl About<'_> {
+impl Details<'_> {
     fn shown(&self) -> Option<&Shown> {
         self.trial.as_ref().ok()?.shown.as_ref().ok()
     }
@@ -52,7 +52,7 @@ impl About<'_> {
         self.shown().into_iter().flat_map(|shown| &shown.tools).map(|tool| tool.schema.name.as_str()).collect()
     }
 
-    /// Why no session can have it, or why it does not start.
+    /// Why the plugin does not load or start.
     fn broken(&self) -> Option<String> {
         match &self.trial {
             Err(error) => Some(self.listed.why.clone().unwrap_or_else(|| error.to_string())),
@@ -61,7 +61,7 @@ impl About<'_> {
         }
     }
 
-    /// What of it runs, its size and its digest; none where it may not run.
+    /// The form, size and digest of the code that runs; none if the plugin cannot run.
     fn code(&self) -> Option<(&'static str, u64, String)> {
         let code = self.found.code().ok()?;
         let form = if matches!(code, Code::Native(_)) { "library" } else { "component" };
@@ -83,7 +83,7 @@ impl About<'_> {
             "native": code.as_ref().map(|(form, ..)| *form == "library"), "exports": listed.kinds, "tools": self.tools(),
             "skills": self.shown().map(|shown| &shown.skills), "events": self.shown().map(|shown| &shown.events),
             "permissions": { "asked": found.manifest.permissions, "granted": found.permissions() },
-            "limits": found.limits(), "standing": standing(found), "broken": self.broken(), "load": load,
+            "limits": found.limits(), "standing": grant_state(found), "broken": self.broken(), "load": load,
             "memory": { "peak": record.figures.memory_peak, "limit": limit }, "errors": record.errors, "record": record,
         })
     }
@@ -92,23 +92,28 @@ impl About<'_> {
         let Self { found, record, listed, .. } = self;
         let or_none = |names: &[&str]| if names.is_empty() { "-".to_owned() } else { names.join(", ") };
         let mut lines = vec![
-            ("name", format!("{} {}", listed.name, listed.version)),
-            ("about", listed.description.clone()),
+            ("name", listed.name.clone()),
+            ("version", listed.version.clone()),
+            ("description", listed.description.clone()),
             ("exports", or_none(&listed.kinds)),
             ("state", listed.state.word().to_owned()),
-            ("source", listed.source.clone()),
-            ("standing", standing(found)),
+            ("location", listed.source.clone()),
         ];
-        let about = [
+        if let GrantStatus::Granted(entry) = &found.status {
+            lines.push(("source", entry.pin.source.clone()));
+            lines.push(("signed by", consent::signer(entry.pin.signer.as_deref())));
+        }
+        let credits = [
             ("author", &found.manifest.author),
-            ("licence", &found.manifest.license),
+            ("license", &found.manifest.license),
             ("repository", &found.manifest.repository),
         ];
-        lines.extend(about.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| (label, text.clone())));
+        let named = credits.into_iter().filter(|(_, text)| !text.is_empty());
+        lines.extend(named.map(|(label, text)| (label, text.clone())));
         if let Some((form, size, digest)) = self.code() {
             lines.push((form, format!("{}, {digest}", text::bytes(size))));
             if form == "library" {
-                lines.push(("native", "runs outside of the sandbox: it can do all that you can".to_owned()));
+                lines.push(("native", NATIVE.to_owned()));
             }
         }
         if listed.kinds.contains(&"tools") {
@@ -116,52 +121,51 @@ impl About<'_> {
         }
         let (skills, events) =
             self.shown().map_or((&[][..], &[][..]), |shown| (shown.skills.as_slice(), shown.events.as_slice()));
-        let named = [("skills", skills), ("watches", events)];
+        let named = [("skills", skills), ("events", events)];
         lines.extend(
             named.into_iter().filter(|(_, names)| !names.is_empty()).map(|(label, names)| (label, names.join(", "))),
         );
-        lines.extend(self.rights());
-        lines.extend(self.broken().map(|why| ("broken", why)));
+        lines.extend(self.permissions());
+        lines.extend(self.broken().map(|why| ("error", why)));
         if let Ok(trial) = &self.trial {
-            let how = if trial.was_compiled { "with compiling it" } else { "compiled before" };
+            let how = if trial.was_compiled { "including compilation" } else { "from compiled code" };
             let (loading, starting) = (took(trial.loading), took(trial.starting));
-            lines.push(("load time", format!("{loading}, {how}; from there {starting} to its first answers")));
+            lines.push(("load time", format!("{loading} {how}, then {starting} to the first response")));
             let (peak, most) = (record.figures.memory_peak, Limit::Memory.show(trial.limits.get(Limit::Memory)));
             let peak = match peak {
                 0 => "not measured yet".to_owned(),
-                peak => format!("{} at its peak", text::bytes(peak)),
+                peak => format!("peak {}", text::bytes(peak)),
             };
-            lines.push(("memory", format!("{peak}; an instance may have {most}")));
+            lines.push(("memory", format!("{peak}; limit {most} per instance")));
         }
-        lines.push(("fared", fared(record)));
+        lines.push(("usage", usage(record)));
         if let Some(suspended) = &record.suspended {
-            let why = format!("after {} failures in a row, the last: {}", suspended.failures, mishap(&suspended.last));
-            lines.push(("suspended", format!("{why}; it gets another chance in the next session")));
+            let (failures, last) = (suspended.failures, mishap(&suspended.last));
+            let why = format!("it failed {failures} times in a row; last failure: {last}");
+            lines.push(("suspended", format!("{why}; the next session tries it again")));
         }
-        lines.extend(record.errors.iter().rev().take(5).map(|error| ("failed", mishap(error))));
+        lines.extend(record.errors.iter().rev().take(5).map(|error| ("failure", mishap(error))));
         lines
     }
 
-    /// What it asks for, and whether it was granted.
-    fn rights(&self) -> Vec<(&'static str, String)> {
+    /// The requested permissions and limits, granted ones first.
+    fn permissions(&self) -> Vec<(&'static str, String)> {
         let manifest = &self.found.manifest;
         let (granted, limits) = (self.found.permissions(), self.found.limits());
         let missing = manifest.permissions.widening(&granted);
         let tier = self.trial.as_ref().map_or(Tier::Tools, |trial| trial.exports.tier());
-        let limit = |line: String| format!("have {line}");
-        let not = |line: String| format!("{line} (asked for, not granted)");
-        let may = granted.lines().into_iter().chain(limits.lines(tier).into_iter().map(limit));
-        let denied = manifest.limits.widening(&limits).lines(tier).into_iter().map(limit);
-        let may_not = missing.lines().into_iter().chain(denied).map(not);
-        let mut lines: Vec<_> = may.map(|line| ("may", line)).chain(may_not.map(|line| ("may not", line))).collect();
+        let granted = granted.lines().into_iter().chain(limits.lines(tier));
+        let missing = missing.lines().into_iter().chain(manifest.limits.widening(&limits).lines(tier));
+        let granted = granted.map(|line| ("permission", line));
+        let mut lines: Vec<_> = granted.chain(missing.map(|line| ("not granted", line))).collect();
         if lines.is_empty() {
-            lines.push(("may", "nothing beyond the conversation's own calls".to_owned()));
+            lines.push(("permissions", "none requested".to_owned()));
         }
         lines
     }
 }
 
-/// A time as people read it.
+/// A duration for people.
 fn took(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
@@ -170,10 +174,10 @@ fn took(time: Duration) -> String {
 }
 
 pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    let names = known.catalog.all().iter().map(|found| found.manifest.name.clone());
+    let inventory = Inventory::read(console)?;
+    let names = inventory.catalog.all().iter().map(|found| found.manifest.name.clone());
     let records: Vec<(String, Record)> =
-        names.map(|name| record(&known, &name).map(|record| (name, record))).collect::<Result<_, _>>()?;
+        names.map(|name| record(&inventory, &name).map(|record| (name, record))).collect::<Result<_, _>>()?;
     if json {
         let all = records.iter().map(|(name, record)| (name.clone(), json!(record)));
         print(&format!("{:#}\n", Value::Object(all.collect())))?;
@@ -181,7 +185,7 @@ pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
     }
     use Align::{Left, Right};
     let mut table = Table::new(&[Left, Right, Right, Right, Right, Right, Right, Right]);
-    table.head(["plugin", "calls", "time", "peak", "host calls", "tokens in/out", "sent", "failures"]);
+    table.head(["plugin", "calls", "time", "peak memory", "host calls", "tokens in/out", "sent", "failures"]);
     for (name, record) in &records {
         let used = &record.figures;
         let cells = [
@@ -200,14 +204,15 @@ pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn record(known: &Known, name: &str) -> Result<Record, Failure> {
-    Record::read(known.setup.home.path(), name).map_err(|error| {
-        let fix = "see that the files below `data` in the home can be read";
-        Failure::new(Kind::General, format!("how `{name}` fared cannot be told"), error.to_string(), fix)
+fn record(inventory: &Inventory, name: &str) -> Result<Record, Failure> {
+    Record::read(inventory.setup.home.path(), name).map_err(|error| {
+        let fix = "check that the files below `data` in the home folder can be read";
+        Failure::new(Kind::General, format!("the statistics of `{name}` cannot be read"), error.to_string(), fix)
     })
 }
 
-fn standing(found: &Found) -> String {
+/// Whether the plugin can run, for `--json`.
+fn grant_state(found: &Found) -> String {
     match &found.status {
         GrantStatus::Trusted => "part of Hermes".to_owned(),
         GrantStatus::Granted(entry) => {
@@ -218,16 +223,16 @@ fn standing(found: &Found) -> String {
     }
 }
 
-fn fared(record: &Record) -> String {
+fn usage(record: &Record) -> String {
     let used = &record.figures;
     if used.calls == 0 && record.failures == 0 {
         return "not used yet".to_owned();
     }
     format!(
-        "{} in {:.1} s, {} to the host, {}",
+        "{} in {:.1} s, {}, {}",
         text::counted(used.calls, "call"),
         used.micros as f64 / 1e6,
-        text::counted(used.host_calls, "call"),
+        text::counted(used.host_calls, "host call"),
         text::counted(record.failures, "failure"),
     )
 }

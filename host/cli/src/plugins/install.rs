@@ -1,4 +1,4 @@
-//! `hermes plugins install`: from a source to a plugin that is there and may run.
+//! `hermes plugins install`: installs plugins from a source or from `plugins.lock`.
 
 use std::process::ExitCode;
 
@@ -68,38 +68,39 @@ async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: C
     let consent =
         consent::Terminal { accept_key: arguments.accept_key, ..consent::Terminal::new(console, arguments.consent) };
     let report = operations::install(&request, setup, &consent, &Terminal::new(console)).await?;
-    Ok(told(&report, console))
+    Ok(show_report(&report, console))
 }
 
-/// Says how an installation or an update ended.
-pub(super) fn told(report: &InstallReport, console: Console) -> ExitCode {
+/// Shows the result of an installation or an update.
+pub(super) fn show_report(report: &InstallReport, console: Console) -> ExitCode {
     match report {
         InstallReport::Unchanged { name, version } => {
-            console.note(&format!("`{name}` {version} is installed already, just as it is there"));
+            console.note(&format!("`{name}` {version} is already installed and up to date"));
         }
         InstallReport::Declined => {
             console.note("nothing was changed");
             return Kind::General.into();
         }
         InstallReport::Installed { name, version, is_update, shown } => {
-            let done = if *is_update { "updated" } else { "installed" };
-            console.note(&format!("`{name}` {version} is {done}: {}", what_it_is(shown)));
+            let (done, to) = if *is_update { ("updated", " to") } else { ("installed", "") };
+            console.note(&format!("{done} `{name}`{to} {version}: {}", contents(shown)));
             if let Some(complaint) = &shown.complaint {
                 console.warning(&format!(
-                    "as it is configured now, it does not start: {}; set plugins.entries.{name} in config.yaml",
+                    "`{name}` does not start with its current configuration: {}; set plugins.entries.{name} in config.yaml",
                     text::line(complaint)
                 ));
             }
             if !is_update {
-                console.note(&how_to_use(name, shown));
+                console.note(&how_to_enable(name, shown));
             }
         }
     }
     ExitCode::SUCCESS
 }
 
-fn what_it_is(shown: &Shown) -> String {
-    let mut parts = vec![shown.exports.join(", ")];
+/// The kinds, tools, skills and events of a plugin.
+fn contents(shown: &Shown) -> String {
+    let mut parts = vec![format!("exports {}", shown.exports.join(", "))];
     let named = |what: &str, names: &[String]| {
         let most = 8;
         let more = names.len().saturating_sub(most);
@@ -108,48 +109,50 @@ fn what_it_is(shown: &Shown) -> String {
         (!names.is_empty()).then(|| format!("{what} {shown}{rest}"))
     };
     let tools: Vec<String> = shown.tools.iter().map(|tool| tool.schema.name.clone()).collect();
-    parts.extend(named("tools", &tools));
-    parts.extend(named("skills", &shown.skills));
-    parts.extend(named("watches", &shown.events));
+    parts.extend(named("tools:", &tools));
+    parts.extend(named("skills:", &shown.skills));
+    parts.extend(named("events:", &shown.events));
     parts.join("; ")
 }
 
-fn how_to_use(name: &str, shown: &Shown) -> String {
+fn how_to_enable(name: &str, shown: &Shown) -> String {
     let key = match &shown.exports {
         exports if exports.contains(&"context-engine") => format!("context.engine: {name}"),
         exports if exports.contains(&"memory-provider") => format!("memory.provider: {name}"),
         _ => format!("plugins.enabled: [{name}]"),
     };
-    format!("it is not on yet; sessions use it with `{key}` in config.yaml, or `hermes plugins enable {name}`")
+    format!("`{name}` is disabled; enable it with `hermes plugins enable {name}`, or with `{key}` in config.yaml")
 }
 
-/// Installs what `plugins.lock` pins and what is missing or changed.
+/// Installs the plugins of `plugins.lock` that are missing or changed.
 async fn locked(arguments: &InstallArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let pinned = operations::pinned_plugins(setup)?;
     let consent = consent::Terminal::new(console, arguments.consent);
-    let mut left = 0;
+    let mut failed = 0;
     for (name, entry) in &pinned.wanted {
         let reporter = Terminal::new(console);
-        let got = operations::install_pinned(name, entry, arguments.insecure, setup, &consent, &reporter).await;
+        let installed = operations::install_pinned(name, entry, arguments.insecure, setup, &consent, &reporter).await;
         drop(reporter);
-        match got {
-            Ok(true) => console.note(&format!("`{name}` {} is installed", entry.pin.version)),
+        match installed {
+            Ok(true) => console.note(&format!("installed `{name}` {}", entry.pin.version)),
             Ok(false) => {
-                left += 1;
-                let fix = "add --yes to agree to what plugins.lock grants";
-                console.report(&Failure::new(Kind::General, format!("`{name}` was not installed"), "you said no", fix));
+                failed += 1;
+                let fix = "add --yes to grant the permissions in plugins.lock";
+                let what = format!("`{name}` was not installed");
+                console.report(&Failure::new(Kind::General, what, "you declined it", fix));
             }
             Err(failure) => {
-                left += 1;
+                failed += 1;
                 console.report(&failure);
             }
         }
     }
-    if left > 0 {
-        let why = format!("{} of plugins.lock could not be installed as pinned", text::counted(left, "plugin"));
-        let fix = "see above; `hermes plugins verify` shows all";
+    if failed > 0 {
+        let why = format!("{} of plugins.lock could not be installed as pinned", text::counted(failed, "plugin"));
+        let fix = "see the errors above; `hermes plugins verify` lists all plugins";
         return Err(Failure::new(Kind::Plugin, "not every plugin is installed", why, fix));
     }
-    console.note(&format!("all of plugins.lock is there: {}", text::counted(pinned.count as u64, "plugin")));
+    let count = text::counted(pinned.count as u64, "plugin");
+    console.note(&format!("everything in plugins.lock is installed: {count}"));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `hermes plugins logs`: what a plugin said about itself.
+//! `hermes plugins logs`: shows and follows a plugin's log.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,23 +15,23 @@ use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::text;
 
-/// How often a log that is followed is looked at.
-const PAUSE: Duration = Duration::from_millis(250);
+/// How often `--follow` looks for new lines.
+const POLL: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let home = launch::read()?.home;
     // The name becomes part of a path.
-    let is_name = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-_".contains(sign);
-    if name.is_empty() || !name.chars().all(is_name) {
-        let fix = "`hermes plugins list` shows their names";
-        return Err(Failure::new(Kind::Usage, format!("`{name}` has no log"), "it is not the name of a plugin", fix));
+    let is_allowed = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-_".contains(sign);
+    if name.is_empty() || !name.chars().all(is_allowed) {
+        let fix = "`hermes plugins list` shows the names";
+        return Err(Failure::new(Kind::Usage, format!("`{name}` has no log"), "it is not a plugin name", fix));
     }
     let path = home.logs().join(format!("{name}.jsonl"));
     let mut newest: VecDeque<String> = VecDeque::new();
     let older = read(&older_log(&path), lines, &mut newest)?;
     let current = read(&path, lines, &mut newest)?;
     if older.is_none() && current.is_none() && !follow {
-        console.note(&format!("`{name}` has logged nothing yet: there is no {}", path.display()));
+        console.note(&format!("`{name}` has logged nothing yet ({} does not exist)", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
     for line in newest {
@@ -44,13 +44,13 @@ pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: C
     loop {
         match next(&mut file).map_err(|error| unreadable(&path, &error))? {
             Some(line) => print(&shown(&line, json, console))?,
-            None if was_put_aside(&mut file, &path) => file = wait_for(&path)?,
-            None => std::thread::sleep(PAUSE),
+            None if was_rotated(&mut file, &path) => file = wait_for(&path)?,
+            None => std::thread::sleep(POLL),
         }
     }
 }
 
-/// Puts the newest lines of a log behind those that there are; none where there is no log.
+/// Appends the lines of a log, and keeps the newest `most` lines. None if the file does not exist.
 fn read(path: &Path, most: usize, newest: &mut VecDeque<String>) -> Result<Option<BufReader<File>>, Failure> {
     let mut file = match File::open(path) {
         Ok(file) => BufReader::new(file),
@@ -66,17 +66,17 @@ fn read(path: &Path, most: usize, newest: &mut VecDeque<String>) -> Result<Optio
     Ok(Some(file))
 }
 
-/// Whether another log lies there by now, and this one is read to its end.
-fn was_put_aside(file: &mut BufReader<File>, path: &Path) -> bool {
-    let Ok(there) = std::fs::metadata(path) else { return false };
+/// Whether a new log has replaced this one, which was read to its end.
+fn was_rotated(file: &mut BufReader<File>, path: &Path) -> bool {
+    let Ok(current) = std::fs::metadata(path) else { return false };
     let Ok(own) = file.get_ref().metadata() else { return false };
     #[cfg(unix)]
     let is_other = {
         use std::os::unix::fs::MetadataExt;
-        (there.dev(), there.ino()) != (own.dev(), own.ino())
+        (current.dev(), current.ino()) != (own.dev(), own.ino())
     };
     #[cfg(not(unix))]
-    let is_other = there.len() < own.len();
+    let is_other = current.len() < own.len();
     is_other && file.fill_buf().is_ok_and(<[u8]>::is_empty)
 }
 
@@ -84,18 +84,18 @@ fn wait_for(path: &Path) -> Result<BufReader<File>, Failure> {
     loop {
         match File::open(path) {
             Ok(file) => return Ok(BufReader::new(file)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => std::thread::sleep(PAUSE),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => std::thread::sleep(POLL),
             Err(error) => return Err(unreadable(path, &error)),
         }
     }
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let fix = "see that the file can be read";
-    Failure::new(Kind::General, format!("{} cannot be shown", path.display()), error.to_string(), fix)
+    let fix = "check the permissions of the file";
+    Failure::new(Kind::General, format!("{} cannot be read", path.display()), error.to_string(), fix)
 }
 
-/// The next whole line; one that is still being written is waited with.
+/// The next complete line. None if there is none, or its end is not written yet.
 fn next(file: &mut BufReader<File>) -> std::io::Result<Option<String>> {
     let mut line = Vec::new();
     let read = file.by_ref().take(1 << 20).read_until(b'\n', &mut line)?;
@@ -121,7 +121,7 @@ fn shown(line: &str, json: bool, console: Console) -> String {
         Some(other) => other.to_string(),
         None => String::new(),
     };
-    let (time, level, _, said) = (word("time"), word("level"), word("session"), word("text"));
+    let (time, level, _, message) = (word("time"), word("level"), word("session"), word("text"));
     let tone = match level.as_str() {
         "error" => Tone::Bad,
         "warn" => Tone::Warning,
@@ -129,9 +129,9 @@ fn shown(line: &str, json: bool, console: Console) -> String {
     };
     let time: String = time.chars().take(19).collect::<String>().replace('T', " ");
     let rest = rest(&fields);
-    let gap = if rest.is_empty() || said.is_empty() { "" } else { "  " };
-    let said = text::line(&format!("{said}{gap}{rest}"));
-    format!("{} {} {said}\n", text::line(&time), console.paint(tone, &format!("{:<5}", text::line(&level))))
+    let gap = if rest.is_empty() || message.is_empty() { "" } else { "  " };
+    let message = text::line(&format!("{message}{gap}{rest}"));
+    format!("{} {} {message}\n", text::line(&time), console.paint(tone, &format!("{:<5}", text::line(&level))))
 }
 
 fn rest(fields: &Map<String, Value>) -> String {
@@ -150,14 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_in_words_and_steers_no_terminal() {
+    fn a_line_is_shown_as_text_without_control_sequences() {
         let line = r#"{"time":"2026-11-22T10:00:00.5Z","level":"warn","session":"s","text":"odd \u001b[2J","n":3}"#;
         assert_eq!(shown(line, false, Console::plain(true)), "2026-11-22 10:00:00 warn  odd n=3\n");
         assert_eq!(shown("no json", false, Console::plain(true)), "no json\n");
     }
 
     #[test]
-    fn a_line_that_is_still_written_is_waited_with() {
+    fn an_incomplete_line_is_left_for_later() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"one\ntw").unwrap();
         let mut read = BufReader::new(File::open(file.path()).unwrap());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_aside_comes_first_and_a_new_log_is_taken_up() {
+    fn the_rotated_log_comes_first_and_a_new_log_is_followed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.jsonl");
         std::fs::write(older_log(&path), "one\ntwo\n").unwrap();
@@ -177,11 +177,11 @@ mod tests {
         read(&older_log(&path), 2, &mut newest).unwrap().unwrap();
         let mut file = read(&path, 2, &mut newest).unwrap().unwrap();
         assert_eq!(newest, ["two", "three"]);
-        assert!(!was_put_aside(&mut file, &path));
+        assert!(!was_rotated(&mut file, &path));
         std::fs::rename(&path, older_log(&path)).unwrap();
-        assert!(!was_put_aside(&mut file, &path), "there is no other one yet");
+        assert!(!was_rotated(&mut file, &path), "there is no new log yet");
         std::fs::write(&path, "four\n").unwrap();
-        assert!(was_put_aside(&mut file, &path));
+        assert!(was_rotated(&mut file, &path));
         assert_eq!(next(&mut wait_for(&path).unwrap()).unwrap().as_deref(), Some("four"));
     }
 }

@@ -1,4 +1,4 @@
-//! `hermes plugins`: which there are, what they are by their exports, and whether they are on.
+//! `hermes plugins`: lists plugins with their kinds and states, and dispatches to the commands on plugins.
 
 mod consent;
 pub(crate) mod dev;
@@ -37,18 +37,21 @@ use crate::text;
 use crate::wording;
 use hermes_app::Home;
 
+/// What a native library can do, for every screen that shows one.
+const NATIVE: &str = "it runs outside the sandbox: whatever its permissions, it can do everything that you can do";
+
 /// A plugin in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Listed {
     name: String,
     version: String,
     description: String,
-    /// What it exports.
+    /// The exported kinds.
     kinds: Vec<&'static str>,
-    /// `bundled`, or its folder.
+    /// `bundled`, or the plugin's folder.
     source: String,
     state: State,
-    /// Why it is broken.
+    /// Why the plugin cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
@@ -56,17 +59,17 @@ struct Listed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// It is the context engine.
+    /// The selected context engine.
     Engine,
-    /// It is a memory of every session.
+    /// A memory provider of every session.
     Memory,
-    /// It is on.
+    /// Enabled for tools, skills or hooks.
     Enabled,
-    /// It is not.
+    /// Disabled.
     Off,
-    /// It may not run.
+    /// Not granted, so it cannot run.
     Ungranted,
-    /// It cannot be used.
+    /// It does not load.
     Broken,
 }
 
@@ -76,15 +79,15 @@ impl State {
             State::Engine => "engine",
             State::Memory => "memory",
             State::Enabled => "enabled",
-            State::Off => "off",
-            State::Ungranted => "ungranted",
+            State::Off => "disabled",
+            State::Ungranted => "not granted",
             State::Broken => "broken",
         }
     }
 }
 
-/// The plugins that there are, and which of them sessions have.
-pub(crate) struct Known {
+/// The plugins of this home, and the selection of sessions.
+pub(crate) struct Inventory {
     setup: Setup,
     catalog: Catalog,
     selection: Selection,
@@ -92,7 +95,7 @@ pub(crate) struct Known {
     _code: CodeStorage,
 }
 
-impl Known {
+impl Inventory {
     fn read(console: Console) -> Result<Self, Failure> {
         let setup = launch::setup(console)?;
         let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
@@ -100,8 +103,8 @@ impl Known {
         Ok(Self { runtime: code.runtime(&setup.home, setup.compiler.clone()), setup, catalog, selection, _code: code })
     }
 
-    fn look(&self) -> Vec<Listed> {
-        self.catalog.all().iter().map(|found| look_at(found, &self.runtime, &self.selection)).collect()
+    fn list(&self) -> Vec<Listed> {
+        self.catalog.all().iter().map(|found| inspect(found, &self.runtime, &self.selection)).collect()
     }
 
     fn found(&self, name: &str) -> Result<&Found, Failure> {
@@ -111,35 +114,36 @@ impl Known {
                 return Diagnostic { what, ..problem.error.diagnose() }.into();
             }
             let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
-            let why = format!("there are: {}", names.join(", "));
-            let fix = "`hermes plugins install SOURCE` brings others";
+            let why = format!("the plugins are: {}", names.join(", "));
+            let fix = "check the name, or install the plugin with `hermes plugins install SOURCE`";
             Failure::new(Kind::Usage, format!("there is no plugin `{name}`"), why, fix)
         })
     }
 
-    /// What a plugin exports.
+    /// The kinds that a plugin exports.
     fn kinds(&self, name: &str) -> Result<Vec<&'static str>, Failure> {
         let found = self.found(name)?;
-        let listed = look_at(found, &self.runtime, &self.selection);
+        let listed = inspect(found, &self.runtime, &self.selection);
         match listed.why {
             None => Ok(listed.kinds),
             Some(why) => {
-                let fix =
-                    "`hermes plugins info NAME` shows what is known of it, `hermes plugins grant NAME` lets it run";
+                let fix = format!(
+                    "`hermes plugins info {name}` shows its details; `hermes plugins grant {name}` allows it to run"
+                );
                 Err(Failure::new(Kind::Plugin, format!("the plugin `{name}` cannot be used"), why, fix))
             }
         }
     }
 
-    fn is_on(&self, name: &str) -> bool {
+    fn is_enabled(&self, name: &str) -> bool {
         state(name, &self.selection) != State::Off
     }
 }
 
 pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<ExitCode, Failure> {
     let Some(command) = command else {
-        let can_choose = console.screen && std::io::stdin().is_terminal();
-        return if can_choose { pick::run(console) } else { list(false, console) };
+        let has_terminal = console.screen && std::io::stdin().is_terminal();
+        return if has_terminal { pick::run(console) } else { list(false, console) };
     };
     match command {
         PluginsCommand::List { json } => list(*json, console),
@@ -154,7 +158,7 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::Rollback { name } => update::roll_back(name, console),
         PluginsCommand::Remove(arguments) => remove::run(arguments, console),
         PluginsCommand::Grant(arguments) => grant::run(arguments, console),
-        PluginsCommand::Revoke { name, rights } => grant::revoke(name, rights, console),
+        PluginsCommand::Revoke { name, permissions } => grant::revoke(name, permissions, console),
         PluginsCommand::Approvals { forget, json } => listing::run(&Home::locate()?, forget.as_deref(), *json, console),
         PluginsCommand::Verify { json } => verify::run(*json, console),
         PluginsCommand::Dev(arguments) => crate::wait(dev::run(arguments, console)),
@@ -164,21 +168,21 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
 }
 
 fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    for problem in known.catalog.problems() {
-        console.warning(&told(&problem.error));
+    let inventory = Inventory::read(console)?;
+    for problem in inventory.catalog.problems() {
+        console.warning(&problem_line(&problem.error));
     }
-    for found in known.catalog.all() {
+    for found in inventory.catalog.all() {
         for field in &found.manifest.unknown {
             let name = &found.manifest.name;
-            console.warning(&format!("plugin.yaml of `{name}` has a field that nobody knows: {field}"));
+            console.warning(&format!("plugin.yaml of `{name}` has an unknown field: {field}"));
         }
     }
-    for missing in missing_plugins(&known.selection, &known.catalog) {
-        let text = format!("{} names `{}`, which does not exist", missing.key, missing.name);
+    for missing in missing_plugins(&inventory.selection, &inventory.catalog) {
+        let text = format!("{} names the plugin `{}`, which does not exist", missing.key, missing.name);
         console.warning(&wording::with_fix(&text, &missing.fix()));
     }
-    let listed = known.look();
+    let listed = inventory.list();
     if json {
         let value = serde_json::json!(listed);
         print(&format!("{value:#}\n"))?;
@@ -189,11 +193,12 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
 }
 
 /// A problem and its remedy in one line.
-pub(crate) fn told(error: &PluginsError) -> String {
+pub(crate) fn problem_line(error: &PluginsError) -> String {
     format!("{error}; {}", wording::fix(&error.diagnose().fix))
 }
 
-fn look_at(found: &Found, runtime: &Runtime, selection: &Selection) -> Listed {
+/// Loads a plugin, which compiles it if necessary, and describes it.
+fn inspect(found: &Found, runtime: &Runtime, selection: &Selection) -> Listed {
     let manifest = &found.manifest;
     let (kinds, state, why) = match found.load(runtime, &|_| ControlFlow::Continue(())) {
         Ok(loaded) => (loaded.exports().names(), state(&manifest.name, selection), None),
@@ -201,7 +206,7 @@ fn look_at(found: &Found, runtime: &Runtime, selection: &Selection) -> Listed {
             (Vec::new(), State::Ungranted, Some(format!("{why}; {}", wording::fix(&why.diagnose().fix))))
         }
         Err(PluginsError::Load { source, .. }) => (Vec::new(), State::Broken, Some(source.to_string())),
-        Err(error) => (Vec::new(), State::Broken, Some(told(&error))),
+        Err(error) => (Vec::new(), State::Broken, Some(problem_line(&error))),
     };
     Listed {
         name: manifest.name.clone(),

@@ -1,4 +1,4 @@
-//! `hermes plugins new`: a small project that builds, tests itself and works, with SDK and contract beside it.
+//! `hermes plugins new`: creates a small working project with tests, the SDK and the contract.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::console::{Console, print};
 use crate::failure::{Failure, Kind as Failed};
 
 const TARGET: &str = "wasm32-wasip2";
-/// Keeps cargo and git from taking a template for what it will be.
+/// The ending of template files, so that cargo and git ignore them in this repository.
 const TEMPLATE: &str = ".template";
 
 #[derive(Debug, Args)]
@@ -66,8 +66,9 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
     write(&folder, &files(name, *kind))?;
     let shown = folder.display();
     print(&format!(
-        "{shown} is a new plugin, of the kind {}\n\n  cd {shown}\n  cargo test\n  cargo build --release --target {TARGET}\n  \
-         hermes plugins test .\n  hermes plugins install .\n  {}\n\nbegin in {shown}/src/lib.rs; {shown}/README.md says more\n",
+        "created {shown}, a plugin of the kind {}\n\n  cd {shown}\n  cargo test\n  cargo build --release --target {TARGET}\n  \
+         hermes plugins test .\n  hermes plugins install .\n  {}\n\nthe code is in {shown}/src/lib.rs, the instructions in \
+         {shown}/README.md\n",
         kind.name(),
         kind.to_use(name)
     ))?;
@@ -77,8 +78,8 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names that cargo refuses or that mean something else to the compiler; a keyword would do so too.
-const TAKEN: [&str; 9] =
+/// Package names that cargo or the compiler reserves, or that the project itself uses.
+const RESERVED: [&str; 9] =
     ["hermes-plugin", "hermes_plugin", "hermes-plugin-derive", "test", "core", "std", "alloc", "build", "deps"];
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
@@ -90,21 +91,21 @@ const KEYWORDS: &[&str] = &[
 fn check_name(name: &str) -> Result<(), Failure> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     let why = if name.is_empty() || name.len() > 64 {
-        format!("a name has 1 to 64 characters, this one {}", name.chars().count())
+        format!("it has {} characters; a name must have 1 to 64", name.chars().count())
     } else if let Some(other) = name.chars().find(|character| !u8::try_from(*character).is_ok_and(allowed)) {
-        format!("`{}` is none of lower-case letters, digits, `-` and `_`", other.escape_default())
+        format!("the character `{}` is not allowed", other.escape_default())
     } else if !name.as_bytes()[0].is_ascii_lowercase() {
-        "a Rust package begins with a letter".to_owned()
-    } else if TAKEN.contains(&name) || KEYWORDS.contains(&name) {
-        "it means something else to Rust already".to_owned()
+        "a name must begin with a letter".to_owned()
+    } else if RESERVED.contains(&name) || KEYWORDS.contains(&name) {
+        "the name is reserved in Rust or in the project".to_owned()
     } else {
         return Ok(());
     };
-    let fix = "take a name such as `my-engine`: lower-case letters, digits, `-` and `_`, beginning with a letter";
-    Err(Failure::new(Failed::Usage, format!("`{}` cannot be the plugin's name", name.escape_debug()), why, fix))
+    let fix = "use lower-case letters, digits, `-` and `_`, beginning with a letter, as in `my-engine`";
+    Err(Failure::new(Failed::Usage, format!("`{}` is not a valid plugin name", name.escape_debug()), why, fix))
 }
 
-/// Every file of the project by its path in it.
+/// The files of the project, by path.
 fn files(name: &str, kind: Kind) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for (folder, path, text) in SCAFFOLD {
@@ -125,7 +126,7 @@ fn files(name: &str, kind: Kind) -> Vec<(String, String)> {
     files
 }
 
-/// The name that a template's file has in a project.
+/// The path of a template's file in the project.
 fn plain(path: &str) -> String {
     let path = path.strip_suffix(TEMPLATE).unwrap_or(path);
     if path == "gitignore" { ".gitignore".to_owned() } else { path.to_owned() }
@@ -135,14 +136,14 @@ fn filled(text: &str, name: &str, kind: Kind) -> String {
     text.replace("{{name}}", name).replace("{{kind}}", kind.name()).replace("{{use}}", &kind.to_use(name))
 }
 
-/// Writes them beside the folder and puts them in its place whole.
+/// Writes the files to a temporary folder beside the project's, and moves them into place in one step.
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
-    let what = format!("{} cannot be made", folder.display());
+    let what = format!("{} cannot be created", folder.display());
     if folder.symlink_metadata().is_ok() {
-        let fix = "choose another name, give --path, or remove what is there";
-        return Err(Failure::new(Failed::General, what, "it is there already, and nothing is overwritten", fix));
+        let fix = "choose another name, choose another folder with --path, or remove the existing one";
+        return Err(Failure::new(Failed::General, what, "it exists already, and nothing is overwritten", fix));
     }
-    let made = || -> std::io::Result<()> {
+    let create = || -> std::io::Result<()> {
         let parent = folder.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         fs::create_dir_all(parent)?;
         let stage = tempfile::Builder::new().prefix(".hermes-new-").tempdir_in(parent)?;
@@ -154,24 +155,26 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
         }
         fs::rename(&project, folder)
     };
-    made().map_err(|error| Failure::new(Failed::General, what, error.to_string(), "choose another place with --path"))
+    create()
+        .map_err(|error| Failure::new(Failed::General, what, error.to_string(), "choose another folder with --path"))
 }
 
-/// What is missing to build for plugins, with the line that puts it right.
+/// A warning if the Rust toolchain cannot build plugins, with the command that installs the missing part.
 fn missing_target() -> Option<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| OsStr::new("rustc").to_owned());
-    let mut asked = Command::new(rustc);
-    asked.args(["--print", "target-libdir", "--target", TARGET]).stdin(Stdio::null()).stderr(Stdio::null());
-    match asked.output() {
+    let mut command = Command::new(rustc);
+    command.args(["--print", "target-libdir", "--target", TARGET]).stdin(Stdio::null()).stderr(Stdio::null());
+    match command.output() {
         Err(_) => Some(
-            "there is no Rust compiler here; get one from https://rustup.rs, then: rustup target add wasm32-wasip2"
+            "no Rust compiler was found; install Rust from https://rustup.rs, then run `rustup target add \
+             wasm32-wasip2`"
                 .to_owned(),
         ),
         Ok(output) => {
             let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-            let is_there = output.status.success() && fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
-            (!is_there).then(|| {
-                format!("the compiler has no standard library for {TARGET}; add it: rustup target add {TARGET}")
+            let exists = output.status.success() && fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
+            (!exists).then(|| {
+                format!("the Rust target {TARGET} is not installed; install it with `rustup target add {TARGET}`")
             })
         }
     }
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn sdk_and_contract_of_a_project_are_those_of_the_repository() {
+    fn a_project_contains_the_sdk_and_the_contract_of_this_repository() {
         let files: BTreeMap<String, String> = files("mine", Kind::Tools).into_iter().collect();
         for (of, at) in [
             ("sdk/rust/src", "vendor/hermes-plugin/src/"),
@@ -225,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Requirements of a manifest by name, as text without blanks.
+    /// The requirements in a section of a Cargo.toml, by name, without spaces.
     fn requirements(manifest: &str, section: &str) -> BTreeMap<String, String> {
         let lines = manifest.lines().skip_while(|line| line.trim() != section).skip(1);
         let lines = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sdk_beside_a_project_needs_what_the_sdk_needs() {
+    fn the_vendored_sdk_has_the_dependencies_of_the_sdk() {
         let files: BTreeMap<String, String> = files("mine", Kind::Tools).into_iter().collect();
         let written = requirements(&files["vendor/hermes-plugin/Cargo.toml"], "[dependencies]");
         let workspace = fs::read_to_string(repository().join("plugins/Cargo.toml")).unwrap();
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_manifest_of_its_name_and_nothing_left_to_fill_in() {
+    fn the_templates_of_every_kind_are_filled_in_completely() {
         for kind in Kind::value_variants() {
             let files: BTreeMap<String, String> = files("my-plugin", *kind).into_iter().collect();
             let manifest = Manifest::parse(&files["plugin.yaml"]).unwrap();
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_there_stays_as_it_is() {
+    fn an_existing_folder_is_not_changed() {
         let place = tempfile::tempdir().unwrap();
         let taken = place.path().join("taken");
         fs::create_dir(&taken).unwrap();
@@ -281,16 +284,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_name_is_refused_with_the_reason() {
+    fn an_invalid_name_is_refused_with_the_reason() {
         for (name, part) in [
             ("", "1 to 64"),
             ("My", "`M`"),
             ("a b", "` `"),
             ("../up", "`.`"),
-            ("9lives", "begins with a letter"),
-            ("-x", "begins with a letter"),
-            ("fn", "means something else"),
-            ("hermes-plugin", "means something else"),
+            ("9lives", "begin with a letter"),
+            ("-x", "begin with a letter"),
+            ("fn", "reserved"),
+            ("hermes-plugin", "reserved"),
             ("naïve", "u{ef}"),
         ] {
             let failure = check_name(name).unwrap_err();

@@ -1,4 +1,4 @@
-//! `hermes plugins` on a terminal: the context engine, the memory provider and the other plugins, to choose from.
+//! `hermes plugins` on a terminal: a menu of the context engine, the memory provider and the other plugins.
 
 use std::process::ExitCode;
 
@@ -7,29 +7,26 @@ use hermes_app::Role;
 use hermes_plugin_host::Selection;
 
 use super::switch::Changes;
-use super::{Known, Listed};
+use super::{Inventory, Listed};
 use crate::console::{Console, print};
 use crate::failure::Failure;
 use crate::text;
 use hermes_config::Edit;
 
-/// What stands in a list for no provider beside the built-in one.
-const NONE: &str = "none";
-
 pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    let listed = known.look();
+    let inventory = Inventory::read(console)?;
+    let listed = inventory.list();
     let of = |role: Role| -> Vec<&Listed> {
         listed.iter().filter(|plugin| plugin.why.is_none() && Role::of(&plugin.kinds) == role).collect()
     };
-    let selection = &known.selection;
-    print("Arrows move, space ticks, Enter goes on, Esc leaves everything as it is.\n")?;
-    let mut changes = Changes::new(selection, Edit::of(&known.setup.home.config())?);
+    let selection = &inventory.selection;
+    print("Arrow keys move, Space selects, Enter confirms, Esc cancels.\n")?;
+    let mut changes = Changes::new(selection, Edit::of(&inventory.setup.home.config())?);
 
     let engines = of(Role::Engine);
     let current = engines.iter().position(|plugin| plugin.name == selection.engine);
     let items: Vec<String> = engines.iter().map(|plugin| item(plugin)).collect();
-    let Some(chosen) = one("Context engine", &items, current)? else { return left() };
+    let Some(chosen) = select("Context engine", &items, current)? else { return cancelled() };
     changes.enable(&engines[chosen].name, Role::Engine)?;
 
     let memories: Vec<&Listed> =
@@ -37,9 +34,10 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
     if !memories.is_empty() {
         let current =
             selection.memory.as_ref().and_then(|name| memories.iter().position(|plugin| plugin.name == *name));
-        let mut items = vec![format!("{NONE}  beside the built-in one")];
+        let mut items = vec![format!("{:<14} only the built-in memory", "none")];
         items.extend(memories.iter().map(|plugin| item(plugin)));
-        let Some(chosen) = one("Memory provider", &items, Some(current.map_or(0, |at| at + 1)))? else { return left() };
+        let current = Some(current.map_or(0, |at| at + 1));
+        let Some(chosen) = select("Memory provider", &items, current)? else { return cancelled() };
         match (chosen.checked_sub(1), &selection.memory) {
             (Some(at), _) => changes.enable(&memories[at].name, Role::Memory)?,
             (None, Some(name)) => changes.disable(name, Role::Memory)?,
@@ -52,17 +50,17 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
         .filter(|plugin| plugin.why.is_none())
         .filter(|plugin| Role::of(&plugin.kinds) == Role::Other || plugin.name == Selection::MEMORY)
         .collect();
-    let ticked: Vec<bool> = others.iter().map(|plugin| known.is_on(&plugin.name)).collect();
+    let enabled: Vec<bool> = others.iter().map(|plugin| inventory.is_enabled(&plugin.name)).collect();
     let items: Vec<String> = others.iter().map(|plugin| item(plugin)).collect();
     let chosen = MultiSelect::new()
         .with_prompt("Plugins")
         .items(&items)
-        .defaults(&ticked)
+        .defaults(&enabled)
         .interact_opt()
         .map_err(|error| Failure::from(std::io::Error::other(error)))?;
-    let Some(chosen) = chosen else { return left() };
+    let Some(chosen) = chosen else { return cancelled() };
     for (at, plugin) in others.iter().enumerate() {
-        match (ticked[at], chosen.contains(&at)) {
+        match (enabled[at], chosen.contains(&at)) {
             (false, true) => changes.enable(&plugin.name, Role::of(&plugin.kinds))?,
             (true, false) => changes.disable(&plugin.name, Role::of(&plugin.kinds))?,
             _ => {}
@@ -75,12 +73,13 @@ fn item(plugin: &Listed) -> String {
     format!("{:<14} {}", plugin.name, text::line(&plugin.description))
 }
 
-fn one(title: &str, items: &[String], current: Option<usize>) -> Result<Option<usize>, Failure> {
-    let asked = Select::new().with_prompt(title).items(items).default(current.unwrap_or_default()).interact_opt();
-    asked.map_err(|error| Failure::from(std::io::Error::other(error)))
+/// Asks for one item. None if the user pressed Esc.
+fn select(title: &str, items: &[String], current: Option<usize>) -> Result<Option<usize>, Failure> {
+    let chosen = Select::new().with_prompt(title).items(items).default(current.unwrap_or_default()).interact_opt();
+    chosen.map_err(|error| Failure::from(std::io::Error::other(error)))
 }
 
-fn left() -> Result<ExitCode, Failure> {
-    print("Everything was left as it is.\n")?;
+fn cancelled() -> Result<ExitCode, Failure> {
+    print("Cancelled: nothing was changed.\n")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `hermes plugins remove`: the plugin, what config.yaml says of it and, when you say so, what it kept.
+//! `hermes plugins remove`: removes a plugin, its entries in config.yaml and, on request, its data.
 
 use std::process::ExitCode;
 
@@ -36,10 +36,10 @@ pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitC
     };
     let consent = Terminal { purge, ..Terminal::new(console, Consent { yes: *yes, grant: None }) };
     let report = operations::remove(name, &setup, &consent)?;
-    let config = if report.was_configured { ", and config.yaml does not speak of it any more" } else { "" };
-    console.note(&format!("`{name}` is removed{config}"));
+    let config = if report.was_configured { " and its entries in config.yaml" } else { "" };
+    console.note(&format!("removed `{name}`{config}"));
     if let Some(data) = report.data {
-        console.note(&format!("its data stays in {}", data.display()));
+        console.note(&format!("kept its data in {}", data.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `hermes plugins enable` and `disable`: which plugins sessions have, written into `config.yaml`.
+//! `hermes plugins enable` and `disable`: changes the selection of plugins in `config.yaml`.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use hermes_app::Role;
 use hermes_plugin_host::Selection;
 use serde_json::json;
 
-use super::Known;
+use super::Inventory;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use hermes_config::Edit;
@@ -16,97 +16,98 @@ const MEMORY: &str = "memory.provider";
 const ENABLED: &str = "plugins.enabled";
 const DISABLED: &str = "plugins.disabled";
 
-/// Changes of the configuration, as the user is told of them.
+/// Changes to `config.yaml`, with a line for the user about each.
 pub(crate) struct Changes<'a> {
     selection: &'a Selection,
     edit: Edit,
-    told: Vec<String>,
+    lines: Vec<String>,
 }
 
 impl<'a> Changes<'a> {
     pub(crate) fn new(selection: &'a Selection, edit: Edit) -> Self {
-        Self { selection, edit, told: Vec::new() }
+        Self { selection, edit, lines: Vec::new() }
     }
 
-    /// Sessions have this plugin from now on.
+    /// Enables a plugin in new sessions.
     pub(crate) fn enable(&mut self, name: &str, role: Role) -> Result<(), Failure> {
         self.edit.take(DISABLED, name)?;
         match role {
             Role::Engine => self.choose(ENGINE, &self.selection.engine, name, Selection::ENGINE)?,
-            // This one serves beside any other.
+            // The built-in memory works alongside any other provider.
             Role::Memory if name == Selection::MEMORY => {}
             Role::Memory => {
-                let known = self.selection.memory.clone().unwrap_or_else(|| "none".to_owned());
-                self.choose(MEMORY, &known, name, "")?;
+                let current = self.selection.memory.clone().unwrap_or_else(|| "none".to_owned());
+                self.choose(MEMORY, &current, name, "")?;
             }
             Role::Other if Selection::ON.contains(&name) => {}
             Role::Other => self.edit.add(ENABLED, name)?,
         }
         if role == Role::Other || name == Selection::MEMORY {
-            self.told.push(format!("`{name}` is enabled"));
+            self.lines.push(format!("`{name}` is enabled"));
         }
         Ok(())
     }
 
-    /// Sessions do without it from now on.
+    /// Disables a plugin in new sessions.
     pub(crate) fn disable(&mut self, name: &str, role: Role) -> Result<(), Failure> {
         self.edit.take(ENABLED, name)?;
         if self.selection.engine == name {
             if name == Selection::ENGINE {
-                let why = format!("`{name}` is the engine that serves where no other one is chosen");
-                let fix = "choose another one with `hermes plugins enable NAME`";
-                return Err(Failure::new(Kind::Usage, format!("`{name}` stays on"), why, fix));
+                let why = format!("a session needs a context engine, and `{name}` is the default");
+                let fix = "choose another engine with `hermes plugins enable NAME`";
+                return Err(Failure::new(Kind::Usage, format!("`{name}` cannot be disabled"), why, fix));
             }
             self.choose(ENGINE, name, Selection::ENGINE, Selection::ENGINE)?;
         } else if self.selection.memory.as_deref() == Some(name) {
             self.edit.remove(MEMORY)?;
-            self.told.push(format!("{MEMORY}: none (was {name})"));
+            self.lines.push(format!("{MEMORY}: none (was {name})"));
         } else if role != Role::Engine {
             if Selection::ON.contains(&name) || name == Selection::MEMORY {
                 self.edit.add(DISABLED, name)?;
             }
-            self.told.push(format!("`{name}` is disabled"));
+            self.lines.push(format!("`{name}` is disabled"));
         }
         Ok(())
     }
 
-    fn choose(&mut self, key: &str, known: &str, name: &str, default: &str) -> Result<(), Failure> {
-        if known == name {
+    /// Sets a key, or removes it if the name is its default.
+    fn choose(&mut self, key: &str, current: &str, name: &str, default: &str) -> Result<(), Failure> {
+        if current == name {
             return Ok(());
         }
         match name == default {
             true => self.edit.remove(key)?,
             false => self.edit.set(key, &json!(name))?,
         }
-        self.told.push(format!("{key}: {name} (was {known})"));
+        self.lines.push(format!("{key}: {name} (was {current})"));
         Ok(())
     }
 
-    /// Writes the file and says what is new.
+    /// Writes the file and shows the changes.
     pub(crate) fn save(self) -> Result<ExitCode, Failure> {
         let changed = self.edit.is_changed();
         self.edit.save()?;
         match changed {
-            true => print(&format!("{}\nSessions that begin from now on have it so.\n", self.told.join("\n")))?,
-            false => print("Nothing changes: it is so already.\n")?,
+            true => print(&format!("{}\nThe change applies to new sessions.\n", self.lines.join("\n")))?,
+            false => print("Nothing changed: config.yaml already has this selection.\n")?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 pub(crate) fn enable(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    let kinds = known.kinds(name)?;
-    let mut changes = Changes::new(&known.selection, Edit::of(&known.setup.home.config())?);
+    let inventory = Inventory::read(console)?;
+    let kinds = inventory.kinds(name)?;
+    let mut changes = Changes::new(&inventory.selection, Edit::of(&inventory.setup.home.config())?);
     changes.enable(name, Role::of(&kinds))?;
     changes.save()
 }
 
 pub(crate) fn disable(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    let known = Known::read(console)?;
-    // One that is broken or gone can be turned off too.
-    let kinds = known.kinds(name).unwrap_or_default();
-    let mut changes = Changes::new(&known.selection, Edit::of(&known.setup.home.config())?);
+    let inventory = Inventory::read(console)?;
+    // A broken or missing plugin can be disabled too.
+    let kinds = inventory.kinds(name).unwrap_or_default();
+    let mut changes = Changes::new(&inventory.selection, Edit::of(&inventory.setup.home.config())?);
     changes.disable(name, Role::of(&kinds))?;
     changes.save()
 }

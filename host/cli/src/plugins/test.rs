@@ -1,4 +1,4 @@
-//! `hermes plugins test`: a plugin is put through the contract of its kinds, in the real runtime.
+//! `hermes plugins test`: checks a plugin against the contract of its kinds, in the real runtime.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,16 +59,16 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
     let report = examine(&subject, &code.runtime(&home, compile::compiler()), &settings, &progress)?;
     if arguments.json {
         let value = serde_json::to_value(&report).map_err(|error| {
-            Failure::new(Kind::General, "the report cannot be written", error.to_string(), "leave out --json")
+            Failure::new(Kind::General, "the report cannot be written", error.to_string(), "remove --json")
         })?;
         print(&format!("{value:#}\n"))?;
     } else {
-        print(&told(&report, arguments, console))?;
+        print(&render(&report, arguments, console))?;
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { Kind::General.into() })
 }
 
-fn told(report: &Report, arguments: &TestArguments, console: Console) -> String {
+fn render(report: &Report, arguments: &TestArguments, console: Console) -> String {
     let mut out = format!("{} {}: {}\n", text::line(&report.plugin), report.version, report.kinds.join(", "));
     let mut group = "";
     for check in &report.checks {
@@ -90,7 +90,7 @@ fn told(report: &Report, arguments: &TestArguments, console: Console) -> String 
     }
     if let Some(memory) = report.memory {
         let (enough, limit) = (memory.enough_mib, memory.limit_mib);
-        out.push_str(&format!("memory: {enough} MiB are enough, of {limit} MiB that it may have\n"));
+        out.push_str(&format!("memory: {enough} MiB needed, limit {limit} MiB\n"));
     }
     let failures = report.failures().count();
     let all = report.checks.len();
@@ -118,7 +118,7 @@ fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
         let config = arguments.config.as_ref().map_or_else(String::new, |config| format!(" --config '{config}'"));
         let native = if arguments.native { " --native" } else { "" };
         line.push_str(&format!(
-            "      again: hermes plugins test {path}{native} --seed {seed} --conversations 1{config}\n"
+            "      repeat: hermes plugins test {path}{native} --seed {seed} --conversations 1{config}\n"
         ));
     }
     line
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_check_is_told_with_why_how_to_put_it_right_and_how_to_see_it_again() {
+    fn a_failed_check_shows_cause_fix_and_the_command_that_repeats_it() {
         let arguments = TestArguments {
             path: "./mine".into(),
             native: false,
@@ -157,14 +157,14 @@ mod tests {
         };
         let console = Console::plain(true);
         let failed = line(&check(false), &arguments, console);
-        let expected = "  ✗ keep the rules\n      why: message 3 is lost\n      fix: cover it\n      again: hermes \
+        let expected = "  ✗ keep the rules\n      why: message 3 is lost\n      fix: cover it\n      repeat: hermes \
                         plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}'\n";
         assert_eq!(failed.replace('\u{fffd}', ""), expected);
         assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3"));
     }
 
     #[test]
-    fn times_are_told_in_units_that_suit_them() {
+    fn times_have_a_suitable_unit() {
         assert_eq!([999, 1_500, 2_100_000].map(time), ["999 µs", "1.5 ms", "2.1 s"]);
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitC
     let setup = launch::setup(console)?;
     let names = operations::installed_names(arguments.name.as_deref(), &setup)?;
     if names.is_empty() {
-        console.note("no plugin is installed");
+        console.note("no plugins are installed");
     }
     crate::wait(async {
         let (mut checked, mut failed, mut code) = (Vec::new(), 0, ExitCode::SUCCESS);
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitC
             0 => Ok(code),
             failed => {
                 let why = format!("{} could not be updated", text::counted(failed, "plugin"));
-                Err(Failure::new(Kind::Plugin, "not everything was updated", why, "see above"))
+                Err(Failure::new(Kind::Plugin, "not every plugin was updated", why, "see the errors above"))
             }
         }
     })
@@ -81,39 +81,41 @@ async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Co
     let prepared = operations::prepare_update(name, arguments.insecure, setup, &reporter).await?;
     if arguments.check {
         if !arguments.json {
-            print(&told(name, &prepared))?;
+            print(&summary(name, &prepared))?;
         }
         return Ok(Done::Checked(change(name, &prepared)));
     }
     if !prepared.is_installed() {
-        console.note(told(name, &prepared).trim_end());
+        console.note(summary(name, &prepared).trim_end());
     }
     let consent =
         consent::Terminal { accept_key: arguments.accept_key, ..consent::Terminal::new(console, arguments.consent) };
     let report = operations::update(prepared, arguments.native, setup, &consent, &reporter).await?;
-    Ok(Done::Updated(install::told(&report, console)))
+    Ok(Done::Updated(install::show_report(&report, console)))
 }
 
-fn told(name: &str, prepared: &Prepared) -> String {
+/// The differences between the installed version and the one of the source, on one line.
+fn summary(name: &str, prepared: &Prepared) -> String {
     let Some(before) = &prepared.before else { return String::new() };
     if prepared.is_installed() {
-        return format!("{name} {}: nothing new\n", before.pin.version);
+        return format!("{name} {}: up to date\n", before.pin.version);
     }
     let mut parts = vec![match before.pin.version == prepared.pin.version {
-        true => format!("{name} {}: same version", before.pin.version),
+        true => format!("{name} {}: same version, other content", before.pin.version),
         false => format!("{name} {} -> {}", before.pin.version, prepared.pin.version),
     }];
     parts.push(format!("digest {} -> {}", before.pin.digest.short(), prepared.pin.digest.short()));
     if before.pin.signer != prepared.pin.signer {
-        parts.push("another key".to_owned());
+        parts.push("signed by another key".to_owned());
     }
     let lines = prepared.widening().lines();
-    parts.extend((!lines.is_empty()).then(|| format!("also wants to {}", lines.join(", "))));
+    parts.extend((!lines.is_empty()).then(|| format!("new permissions: {}", lines.join(", "))));
     let limits: Vec<&str> = prepared.wider_limits().iter().map(|(limit, _)| limit.name()).collect();
-    parts.extend((!limits.is_empty()).then(|| format!("wants limits raised: {}", limits.join(", "))));
+    parts.extend((!limits.is_empty()).then(|| format!("higher limits: {}", limits.join(", "))));
     format!("{}\n", text::line(&parts.join("; ")))
 }
 
+/// The same for `--json`.
 fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
     let before = prepared.before.as_ref().map(|before| &before.pin);
     json!({
@@ -132,7 +134,7 @@ pub(super) fn roll_back(name: &str, console: Console) -> Result<ExitCode, Failur
     let entry = operations::roll_back(name, &setup)?;
     let next = entry
         .previous
-        .map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` goes forth to {}", next.version));
-    console.note(&format!("`{name}` is back at {}{next}", entry.pin.version));
+        .map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` returns to {}", next.version));
+    console.note(&format!("rolled back `{name}` to {}{next}", entry.pin.version));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Variables that a plugin cannot do without, asked for on a terminal.
+//! Asks on a terminal for the values of variables that a plugin requires.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -8,14 +8,16 @@ use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::text;
 
-/// Asks for the values of variables on a terminal; elsewhere it names them.
+/// Asks for the values of unset variables. Warns about a variable without a value, and about all of them without a
+/// terminal.
 pub(super) fn ask_for(unset: &[&RequiredVariable], console: Console) -> Result<Vec<(String, String)>, Failure> {
     let mut typed = Vec::new();
     for wanted in unset {
         let value = if io::stdin().is_terminal() { read(wanted)? } else { String::new() };
         if value.is_empty() {
             let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
-            console.warning(&format!("{} is not set, and it needs it{place}; set it in .env", wanted.name.as_str()));
+            let name = wanted.name.as_str();
+            console.warning(&format!("the plugin requires {name}, which is not set{place}; set it in .env"));
         } else {
             typed.push((wanted.name.as_str().to_owned(), value));
         }
@@ -28,43 +30,43 @@ fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
     let prompt = if wanted.prompt.is_empty() { wanted.name.as_str() } else { &wanted.prompt };
     let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
     let hidden = if wanted.secret { ", hidden" } else { "" };
-    let question = text::line(&format!("{prompt}{place} [{}{hidden}; Enter to leave it out]:", wanted.name.as_str()));
+    let question = text::line(&format!("{prompt}{place} [{}{hidden}; Enter to skip]:", wanted.name.as_str()));
     write!(err, "{question} ").and_then(|()| err.flush())?;
-    let quiet = wanted.secret.then(Quiet::begin).transpose()?;
+    let echo_off = wanted.secret.then(EchoOff::new).transpose()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    if quiet.is_some() {
+    if echo_off.is_some() {
         writeln!(err)?;
     }
-    drop(quiet);
+    drop(echo_off);
     if line.contains('\u{3}') {
         return Err(Failure::new(Kind::Interrupted, "nothing was changed", "you pressed ctrl-c", "try again"));
     }
     let value = line.trim().to_owned();
     if value.chars().any(char::is_control) {
-        let why = format!("the value of {} has a control character in it", wanted.name.as_str());
+        let why = format!("the value of {} contains a control character", wanted.name.as_str());
         return Err(Failure::new(Kind::Usage, "nothing was changed", why, "try again, or set it in .env by hand"));
     }
     Ok(value)
 }
 
-/// A terminal that does not show what is typed, until it is dropped. Ctrl-C is a key meanwhile, or it would leave the
-/// terminal mute.
-struct Quiet(rustix::termios::Termios);
+/// Turns the echo of the terminal off until it is dropped. Signals are off too: Ctrl-C would end the process and leave
+/// the echo off.
+struct EchoOff(rustix::termios::Termios);
 
-impl Quiet {
-    fn begin() -> Result<Self, Failure> {
+impl EchoOff {
+    fn new() -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let failed = |error: rustix::io::Errno| Failure::from(io::Error::from(error));
         let before = tcgetattr(io::stdin()).map_err(failed)?;
-        let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
-        tcsetattr(io::stdin(), OptionalActions::Flush, &quiet).map_err(failed)?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &silent).map_err(failed)?;
         Ok(Self(before))
     }
 }
 
-impl Drop for Quiet {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
     }

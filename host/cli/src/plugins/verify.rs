@@ -1,4 +1,4 @@
-//! `hermes plugins verify`: the disk against `plugins.lock`.
+//! `hermes plugins verify`: compares the installed plugins with `plugins.lock`.
 
 use std::process::ExitCode;
 
@@ -17,37 +17,33 @@ pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let catalog = setup.catalog();
     let findings = setup.installer().verify(&catalog)?;
     for problem in catalog.problems() {
-        console.warning(&super::told(&problem.error));
+        console.warning(&super::problem_line(&problem.error));
     }
     if json {
         print(&format!("{:#}\n", json!(findings)))?;
     } else if findings.is_empty() {
-        console.note("no plugin is installed");
+        console.note("no plugins are installed");
     } else {
         let mut table = Table::new(&[Align::Left; 4]);
         for found in &findings {
             let (word, tone) = word(found.state);
             let plain = |text: &dyn std::fmt::Display| (Tone::Plain, text::line(&text.to_string()));
-            table.row([(tone, word.to_owned()), plain(&found.name), plain(&found.version), plain(&told(found))]);
+            let about = wording::with_fix(&found.detail, &found.fix);
+            table.row([(tone, word.to_owned()), plain(&found.name), plain(&found.version), plain(&about)]);
         }
         print(&table.text(console))?;
     }
-    let well =
+    let is_intact =
         findings.iter().all(|found| matches!(found.state, State::Ok | State::Revoked)) && catalog.problems().is_empty();
-    Ok(if well { ExitCode::SUCCESS } else { Kind::General.into() })
-}
-
-/// What was found and what to do.
-fn told(found: &hermes_install::Finding) -> String {
-    if found.fix.is_empty() { found.detail.clone() } else { format!("{}; {}", found.detail, wording::fix(&found.fix)) }
+    Ok(if is_intact { ExitCode::SUCCESS } else { Kind::General.into() })
 }
 
 fn word(state: State) -> (&'static str, Tone) {
     match state {
         State::Ok => ("ok", Tone::Good),
         State::Revoked => ("revoked", Tone::Warning),
-        State::Ungranted => ("ungranted", Tone::Bad),
-        State::Altered => ("altered", Tone::Bad),
+        State::Ungranted => ("not granted", Tone::Bad),
+        State::Altered => ("changed", Tone::Bad),
         State::Missing => ("missing", Tone::Bad),
         State::Unfinished => ("unfinished", Tone::Warning),
     }

@@ -1,4 +1,4 @@
-//! `hermes sessions rename`, `branch`, `delete` and `prune`: nothing goes without a yes.
+//! `hermes sessions rename`, `branch`, `delete` and `prune`. Sessions are deleted only after confirmation.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -71,8 +71,8 @@ pub(super) fn rename(id: &str, title: &str, setup: &Setup, console: Console) -> 
     let store = with_session(to_change(setup)?, id)?;
     let id = store.resolve_session(id).map_err(failed)?;
     match store.set_title(&id, title).map_err(failed)? {
-        Some(title) => console.note(&format!("session {id} is called `{title}`")),
-        None => console.note(&format!("session {id} has no title")),
+        Some(title) => console.note(&format!("session {id} now has the title `{title}`")),
+        None => console.note(&format!("session {id} now has no title")),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,18 +99,19 @@ pub(super) fn delete(
     if !consent.json {
         print(&listed(&store, &planned.sessions, console)?)?;
         for session in &planned.detached {
-            console.note(&format!("session {session} began from one of them and has nothing of it: it stays"));
+            console
+                .note(&format!("session {session} started from one of them, but does not depend on it, so it is kept"));
         }
     }
     let count = text::counted(planned.sessions.len() as u64, "session");
-    if !consent.dry_run && !agreed(consent, &format!("delete {count} for good?"))? {
+    if !consent.dry_run && !agreed(consent, &format!("permanently delete {count}?"))? {
         return Ok(refused(console));
     }
     let done = if consent.dry_run { planned } else { store.delete_planned(&planned).map_err(failed)? };
-    told(&done, consent, console)
+    deleted(&done, consent, console)
 }
 
-fn told(done: &Deletion, consent: &Consent, console: Console) -> Result<ExitCode, Failure> {
+fn deleted(done: &Deletion, consent: &Consent, console: Console) -> Result<ExitCode, Failure> {
     if consent.json {
         return printed_json(
             &json!({"dry_run": consent.dry_run, "sessions": done.sessions, "detached": done.detached}),
@@ -135,8 +136,7 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
         print(&listed(&store, &ids, console)?)?;
     }
     let count = text::counted(planned.sessions.len() as u64, "session");
-    if !consent.dry_run && !agreed(consent, &format!("delete {count} for good, with the tasks that they handed out?"))?
-    {
+    if !consent.dry_run && !agreed(consent, &format!("permanently delete {count} with their delegated tasks?"))? {
         return Ok(refused(console));
     }
     let done = if consent.dry_run { planned } else { store.prune(&filter, &ids).map_err(failed)? };
@@ -150,9 +150,9 @@ fn pruned(done: &Pruning, consent: &Consent, console: Console) -> Result<ExitCod
     }
     for (session, why) in &done.kept {
         let why = match why {
-            Kept::InUse => "another process is working on it".to_owned(),
-            Kept::Newest => "`--continue` would go on with it in its folder".to_owned(),
-            Kept::Needed { by } => format!("session {by} goes on from it"),
+            Kept::InUse => "another process is using it".to_owned(),
+            Kept::Newest => "it is the session that `--continue` resumes in its folder".to_owned(),
+            Kept::Needed { by } => format!("session {by} continues it"),
         };
         console.note(&format!("session {session} stays: {why}"));
     }
@@ -167,7 +167,7 @@ fn filter(arguments: &PruneArguments) -> Result<PruneFilter, Failure> {
         let Some(date) = date else { return Ok(None) };
         let zoned = date.to_zoned(TimeZone::system()).map_err(|error| {
             let fix = "give another day, such as 2026-01-31";
-            Failure::new(Kind::Usage, "the command line cannot be understood", error.to_string(), fix)
+            Failure::new(Kind::Usage, "the command line is invalid", error.to_string(), fix)
         })?;
         Ok(Some(u64::try_from(zoned.timestamp().as_millisecond()).unwrap_or(0)))
     };
@@ -201,16 +201,16 @@ fn agreed(consent: &Consent, question: &str) -> Result<bool, Failure> {
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        let why = "standard input is not a terminal, so nobody can be asked";
+        let why = "cannot ask for confirmation: standard input is not a terminal";
         return Err(Failure::new(
             Kind::Usage,
             "nothing was deleted",
             why,
-            "add --yes, or --dry-run to see what would go",
+            "add --yes, or --dry-run to see what would be deleted",
         ));
     }
     let mut err = io::stderr();
-    // Where nobody sees the question, nobody answers it.
+    // If the question cannot be shown, the command fails instead of waiting for an answer.
     write!(err, "{question} [y/N] ").and_then(|()| err.flush())?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_after_a_yes_on_the_command_line() {
+    fn the_option_yes_answers_the_question() {
         assert!(agreed(&Consent { yes: true, dry_run: false, json: false }, "?").unwrap());
     }
 }

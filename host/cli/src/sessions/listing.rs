@@ -1,4 +1,4 @@
-//! `hermes sessions list` and `show`. Nothing is created or changed.
+//! `hermes sessions list` and `show`. They create and change nothing.
 
 use std::process::ExitCode;
 
@@ -39,8 +39,8 @@ pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -
     };
     if arguments.here {
         let here = std::env::current_dir().map_err(|error| {
-            let fix = "go to a folder that exists";
-            Failure::new(Kind::General, "the current folder cannot be found", error.to_string(), fix)
+            let fix = "change to a folder that exists";
+            Failure::new(Kind::General, "the current folder is not available", error.to_string(), fix)
         })?;
         sessions.retain(|session| session.workspace == here);
     }
@@ -49,7 +49,7 @@ pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -
         return printed_json(&sessions);
     }
     if sessions.is_empty() {
-        console.note("there are no conversations yet");
+        console.note("no sessions found");
     }
     printed(&table(&sessions, console))
 }
@@ -65,13 +65,13 @@ pub(super) fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Res
     }
     let later = store.chain(&id).map_err(failed)?.pop().filter(|last| *last != id);
     if let Some(last) = later {
-        console.note(&format!("it goes on in session {last}"));
+        console.note(&format!("this session continues in session {last}"));
     }
     let earlier = earlier_engines(&store.views(&id).map_err(failed)?, &session.engine);
-    printed(&told(&session, &messages, &earlier, console))
+    printed(&render(&session, &messages, &earlier, console))
 }
 
-/// As it was typed and streamed; `sent` is added if the model was sent a different text.
+/// A message as it was typed or streamed. `sent` is added if the model got a different text.
 fn message_json(message: &Message) -> Value {
     let mut value = json!(message);
     if let Value::Object(fields) = &mut value {
@@ -88,9 +88,9 @@ fn table(sessions: &[SessionSummary], console: Console) -> String {
     let mut table = Table::new(COLUMNS);
     for session in sessions {
         let title = session.title.as_deref().unwrap_or(&session.preview);
-        let title = if title.is_empty() { "(nothing said yet)" } else { title };
+        let title = if title.is_empty() { "(empty)" } else { title };
         let from = session.parent.as_ref().map(|parent| match parent.kind {
-            ParentKind::Delegate => format!("task of {} · ", parent.id),
+            ParentKind::Delegate => format!("delegated by {} · ", parent.id),
             ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
         });
         let title = format!("{}{}", from.unwrap_or_default(), text::line(title));
@@ -111,7 +111,7 @@ pub(super) fn row(session: &SessionSummary, tone: Tone, title: String) -> [(Tone
     ]
 }
 
-/// Engines that made a view before the one that is at work now, each once; the host's own rule is none.
+/// The engines that made views before the current one, each once. The host itself does not count.
 fn earlier_engines(views: &[ViewRecord], now: &str) -> Vec<String> {
     let mut earlier: Vec<String> = Vec::new();
     for view in views.iter().filter(|view| view.engine != now && view.engine != "host") {
@@ -122,14 +122,14 @@ fn earlier_engines(views: &[ViewRecord], now: &str) -> Vec<String> {
     earlier
 }
 
-fn told(session: &Session, messages: &[Message], earlier: &[String], console: Console) -> String {
-    let mut told = String::new();
-    let mut head = |name: &str, value: &str| told.push_str(&format!("{name:<10} {}\n", text::line(value)));
+fn render(session: &Session, messages: &[Message], earlier: &[String], console: Console) -> String {
+    let mut out = String::new();
+    let mut head = |name: &str, value: &str| out.push_str(&format!("{name:<10} {}\n", text::line(value)));
     head("session", session.id.as_str());
     if let Some(title) = &session.title {
         head("title", title);
     }
-    head("begun", &local(session.started_at));
+    head("started", &local(session.started_at));
     head("folder", &session.workspace.display().to_string());
     head("model", &format!("{} · {}", session.model.provider, session.model.name));
     match earlier {
@@ -137,7 +137,7 @@ fn told(session: &Session, messages: &[Message], earlier: &[String], console: Co
         earlier => head("engine", &format!("{} (before: {})", session.engine, earlier.join(", "))),
     }
     if let Some(parent) = &session.parent {
-        head("from", parent.id.as_str());
+        head("parent", parent.id.as_str());
     }
     for message in messages {
         let who = match (message.role, message.origin) {
@@ -146,19 +146,19 @@ fn told(session: &Session, messages: &[Message], earlier: &[String], console: Co
             (role, _) => role.as_str(),
         };
         let heading = format!("[{}] {} · {}", message.id, text::line(who), local(message.created_at));
-        told.push_str(&format!("\n{}\n", console.paint(Tone::Faint, &heading)));
-        let words = console.shown(&message.content);
-        if !words.is_empty() {
-            told.push_str(words.trim_end_matches('\n'));
-            told.push('\n');
+        out.push_str(&format!("\n{}\n", console.paint(Tone::Faint, &heading)));
+        let content = console.shown(&message.content);
+        if !content.is_empty() {
+            out.push_str(content.trim_end_matches('\n'));
+            out.push('\n');
         }
         for call in &message.tool_calls {
             let line = format!("· {} {}", text::line(&call.name), text::line(&call.arguments));
-            told.push_str(&console.paint(Tone::Faint, &text::shortened(&line, 200)));
-            told.push('\n');
+            out.push_str(&console.paint(Tone::Faint, &text::shortened(&line, 200)));
+            out.push('\n');
         }
     }
-    told
+    out
 }
 
 #[cfg(test)]

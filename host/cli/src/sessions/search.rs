@@ -1,4 +1,4 @@
-//! `hermes sessions search`: messages by what they say, for people and for scripts.
+//! `hermes sessions search`: searches the text of messages.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -53,8 +53,8 @@ impl SearchArguments {
     fn query(&self, session: Option<SessionId>) -> Result<SearchQuery, Failure> {
         let roles: Vec<Role> = self.role.iter().filter_map(|role| Role::parse(role)).collect();
         let workspace = self.here.then(std::env::current_dir).transpose().map_err(|error| {
-            let fix = "go to a folder that exists";
-            Failure::new(Kind::General, "the current folder cannot be found", error.to_string(), fix)
+            let fix = "change to a folder that exists";
+            Failure::new(Kind::General, "the current folder is not available", error.to_string(), fix)
         })?;
         Ok(SearchQuery {
             roles: (!roles.is_empty()).then_some(roles),
@@ -85,9 +85,9 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
         print(&format!("{:#}\n", json!(hits)))?;
     } else {
         if hits.is_empty() {
-            console.note("nothing was found");
+            console.note("no messages found");
         }
-        print(&told(&hits, console))?;
+        print(&render(&hits, console))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,23 +99,22 @@ fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
     if missing == 0 {
         return Ok(Some(store));
     }
-    let messages = if missing == 1 { "1 message".to_owned() } else { format!("{missing} messages") };
+    let messages = text::counted(missing, "message");
     if missing >= MANY {
-        console
-            .note(&format!("{messages} must be taken into the search first; this is done once and may take minutes"));
+        console.note(&format!("indexing {messages} first; this happens only once and can take minutes"));
     }
     match Store::open(home) {
         Ok(store) => Ok(Some(store)),
-        // What the others have to say is still worth reading.
+        // The search still covers the other messages.
         Err(error) => {
-            console.warning(&format!("{messages} cannot be found, since they are not in the search yet: {error}"));
+            console.warning(&format!("the search does not cover {messages} that cannot be indexed: {error}"));
             Ok(Some(store))
         }
     }
 }
 
 /// Groups hits by session, in the order of each session's first hit.
-fn told(hits: &[Hit], console: Console) -> String {
+fn render(hits: &[Hit], console: Console) -> String {
     let mut groups: Vec<Vec<&Hit>> = Vec::new();
     for hit in hits {
         match groups.iter_mut().find(|group| group[0].session == hit.session) {
@@ -123,26 +122,26 @@ fn told(hits: &[Hit], console: Console) -> String {
             None => groups.push(vec![hit]),
         }
     }
-    groups.iter().map(|group| told_of_session(group, console)).collect::<Vec<_>>().join("\n")
+    groups.iter().map(|group| render_session(group, console)).collect::<Vec<_>>().join("\n")
 }
 
-fn told_of_session(hits: &[&Hit], console: Console) -> String {
+fn render_session(hits: &[&Hit], console: Console) -> String {
     let Some(first) = hits.first() else { return String::new() };
     let title = first.title.as_deref().map(|title| format!("  {}", text::line(title))).unwrap_or_default();
-    let mut told = format!("{}{title}\n", console.paint(Tone::Good, first.session.as_str()));
+    let mut out = format!("{}{title}\n", console.paint(Tone::Good, first.session.as_str()));
     for hit in hits {
         let who = match hit.role {
             Role::Tool => hit.tool_name.as_deref().unwrap_or("tool"),
             role => role.as_str(),
         };
         let heading = format!("[{}] {} · {}", hit.message, text::line(who), local(hit.created_at));
-        told.push_str(&format!("  {}\n", console.paint(Tone::Faint, &heading)));
-        told.push_str(&format!("    {}\n", shown(&hit.snippet, console)));
+        out.push_str(&format!("  {}\n", console.paint(Tone::Faint, &heading)));
+        out.push_str(&format!("    {}\n", shown(&hit.snippet, console)));
     }
-    told
+    out
 }
 
-/// On one line, with the matches highlighted.
+/// A snippet on one line, with the matches highlighted.
 fn shown(snippet: &[Fragment], console: Console) -> String {
     let mut shown = String::new();
     for fragment in snippet {
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_told_by_session_on_a_line_each() {
+    fn hits_are_grouped_by_session() {
         let hits = [
             hit("a", 3, &[("…two\nlines of ", false), ("match", true), ("es \u{1b}]0;x\u{7}and", false)]),
             hit("b", 1, &[("match", true), (" ", false), ("again", true)]),
@@ -228,7 +227,7 @@ mod tests {
         ];
         let time = local(0);
         assert_eq!(
-            told(&hits, Console::plain(false)),
+            render(&hits, Console::plain(false)),
             format!(
                 "a  A title\n  [3] user · {time}\n    …two lines of matches and\n  [2] user · {time}\n    plain\n\n\
                  b\n  [1] user · {time}\n    match again\n"

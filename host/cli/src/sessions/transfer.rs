@@ -50,8 +50,8 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
             return Err(Failure::new(
                 Kind::General,
                 "there is nothing to export",
-                "no conversation was stored yet",
-                "start a conversation first",
+                "no session is stored yet",
+                "start a session with `hermes`",
             ));
         }
         store => with_session(store, first)?,
@@ -72,21 +72,22 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
     Ok(ExitCode::SUCCESS)
 }
 
-/// Never overwrites a file, and leaves no incomplete one.
+/// Exports to a new file. An existing file is not overwritten, and an incomplete file is removed.
 fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Path) -> Result<Exported, Failure> {
-    let told = |error: io::Error| {
+    let unwritable = |error: io::Error| {
         let fix = "choose another name or another folder";
         Failure::new(Kind::General, "the export cannot be written", format!("{}: {error}", path.display()), fix)
     };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    // It holds whole conversations.
+    // The file contains whole conversations, so only its owner may read it.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(told)?;
+    let file = options.open(path).map_err(unwritable)?;
     let mut out = BufWriter::new(&file);
     let written = store.export(which, layout, &mut out).map_err(failed);
-    let written = written.and_then(|done| out.flush().and_then(|()| file.sync_all()).map(|()| done).map_err(told));
+    let written =
+        written.and_then(|done| out.flush().and_then(|()| file.sync_all()).map(|()| done).map_err(unwritable));
     if written.is_err() {
         let _ = std::fs::remove_file(path);
     }
@@ -100,20 +101,21 @@ pub(super) fn import(
     setup: &Setup,
     console: Console,
 ) -> Result<ExitCode, Failure> {
-    let told = |error: io::Error| {
+    let unreadable = |error: io::Error| {
         let fix = "check that the file exists and can be read";
         Failure::new(Kind::General, "the file cannot be imported", format!("{}: {error}", path.display()), fix)
     };
-    let file = if path == Path::new("-") { spooled().map_err(told)? } else { File::open(path).map_err(told)? };
-    if file.metadata().map_err(told)?.is_dir() {
-        return Err(told(io::ErrorKind::IsADirectory.into()));
+    let file =
+        if path == Path::new("-") { spooled().map_err(unreadable)? } else { File::open(path).map_err(unreadable)? };
+    if file.metadata().map_err(unreadable)?.is_dir() {
+        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
     }
     let mut file = BufReader::new(file);
-    // A trial makes neither a home nor a store: where there is none yet, it is tried on one that goes away again.
-    let (_trial, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {
+    // A dry run creates neither a home nor a store: without a store it uses a temporary one.
+    let (_temporary, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {
         (true, Some(store)) => (None, store),
         (true, None) => {
-            let folder = tempfile::tempdir().map_err(told)?;
+            let folder = tempfile::tempdir().map_err(unreadable)?;
             let store = Store::open(folder.path()).map_err(failed)?;
             (Some(folder), store)
         }
@@ -137,7 +139,7 @@ pub(super) fn import(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A seekable copy of standard input: an import reads its input twice.
+/// A seekable copy of standard input, because an import reads its input twice.
 fn spooled() -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     io::copy(&mut io::stdin().lock(), &mut file)?;
@@ -147,19 +149,19 @@ fn spooled() -> io::Result<File> {
 fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
     let mut notes = Vec::new();
     for (session, title) in &done.renamed {
-        notes.push(format!("session {session} is called `{title}`, since another one has its title"));
+        notes.push(format!("session {session} gets the title `{title}`, because another session has its title"));
     }
     for session in &done.detached {
-        notes.push(format!("session {session} is independent now: its parent does not exist here"));
+        notes.push(format!("session {session} loses its parent, which is neither in the file nor stored"));
     }
     for (session, parent) in &done.left_out {
         notes.push(format!(
-            "session {session} is left out: session {parent}, which it goes on from, is another one here"
+            "session {session} skipped: it continues session {parent}, and the stored session {parent} is another one"
         ));
     }
     if !done.skipped.is_empty() {
         let count = text::counted(done.skipped.len() as u64, "session");
-        notes.push(format!("{count} skipped: stored already"));
+        notes.push(format!("{count} skipped: already stored"));
     }
     let sessions = text::counted(done.sessions.len() as u64, "session");
     let messages = text::counted(done.messages, "message");
@@ -172,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_import_is_told_in_full() {
+    fn an_import_reports_every_change() {
         let id = |id: &str| SessionId(id.into());
         let done = Imported {
             sessions: vec![id("a"), id("b")],
@@ -185,10 +187,10 @@ mod tests {
         assert_eq!(
             notes(&done, false),
             [
-                "session a is called `Engine #2`, since another one has its title",
-                "session b is independent now: its parent does not exist here",
-                "session d is left out: session c, which it goes on from, is another one here",
-                "1 session skipped: stored already",
+                "session a gets the title `Engine #2`, because another session has its title",
+                "session b loses its parent, which is neither in the file nor stored",
+                "session d skipped: it continues session c, and the stored session c is another one",
+                "1 session skipped: already stored",
                 "2 sessions with 1,234 messages imported",
             ]
         );

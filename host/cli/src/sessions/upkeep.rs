@@ -1,4 +1,4 @@
-//! `hermes sessions stats`, `check` and `repair`: the store as a whole.
+//! `hermes sessions stats`, `check` and `repair`: commands on the whole store.
 
 use std::process::ExitCode;
 
@@ -16,15 +16,15 @@ pub(super) fn stats(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
     if json {
         return printed_json(&stats);
     }
-    printed(&stats.map_or_else(|| "sessions   0\n".to_owned(), |stats| told(&stats)))
+    printed(&stats.map_or_else(|| "sessions   0\n".to_owned(), |stats| render(&stats)))
 }
 
-fn told(stats: &Stats) -> String {
-    let mut told = String::new();
-    let mut line = |name: &str, value: String| told.push_str(&format!("{name:<10} {value}\n"));
+fn render(stats: &Stats) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| out.push_str(&format!("{name:<10} {value}\n"));
     let tasks = match stats.delegates {
         0 => String::new(),
-        tasks => format!(", {} of them tasks that another one handed out", text::grouped(tasks)),
+        tasks => format!(", {} of them delegated tasks", text::grouped(tasks)),
     };
     line("sessions", format!("{}{tasks}", text::grouped(stats.sessions)));
     let messages = &stats.messages;
@@ -51,22 +51,22 @@ fn told(stats: &Stats) -> String {
         ),
     );
     if totals.cost > 0.0 {
-        line("cost", format!("${:.2} of the requests whose price is known", totals.cost));
+        line("cost", format!("${:.2} for the requests with a known price", totals.cost));
     } else {
-        line("cost", "of no request is the price known".to_owned());
+        line("cost", "unknown: no request has a known price".to_owned());
     }
     let sizes = &stats.sizes;
-    line("file", format!("{}, of which {} free", size(sizes.file), size(sizes.free)));
+    line("file", format!("{}, {} of it free", size(sizes.file), size(sizes.free)));
     line("log", size(sizes.log));
     const MOST: usize = 8;
     for (name, bytes) in sizes.parts.iter().take(MOST) {
         line("", format!("{:>9}  {name}", size(*bytes)));
     }
-    told
+    out
 }
 
 /// `512 B`, `4.0 kB`, `1.2 GB`.
-#[allow(clippy::cast_precision_loss, reason = "told with one digit")]
+#[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1_000 {
@@ -83,9 +83,9 @@ fn size(bytes: u64) -> String {
 
 pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
     let Some(reader) = to_read(setup)? else {
-        return if json { printed_json(&json!(null)) } else { printed("no conversation was stored yet\n") };
+        return if json { printed_json(&json!(null)) } else { printed("no session is stored yet\n") };
     };
-    // Where it can be written, that is tried as well.
+    // Open the store for writing if possible, so that problems with that are found too.
     let store = match Store::open(setup.home.path()) {
         Err(StoreError::ReadOnly { .. }) => reader,
         store => store.map_err(failed)?,
@@ -98,7 +98,7 @@ pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, 
         if !json {
             let (sessions, messages) =
                 (text::counted(health.sessions, "session"), text::counted(health.messages, "message"));
-            print(&format!("sound: {sessions}, {messages}, schema {}\n", health.schema))?;
+            print(&format!("no damage found: {sessions}, {messages}, schema {}\n", health.schema))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -106,8 +106,8 @@ pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, 
         print(&health.problems.iter().map(|problem| format!("{}\n", text::line(problem))).collect::<String>())?;
     }
     let why = format!("{} in {}", text::counted(health.problems.len() as u64, "problem"), store.path().display());
-    let fix = "run `hermes sessions repair`, which first makes a copy of it";
-    Err(Failure::new(Kind::Store, "the conversations are damaged", why, fix))
+    let fix = "run `hermes sessions repair`, which makes a backup first";
+    Err(Failure::new(Kind::Store, "the store is damaged", why, fix))
 }
 
 pub(super) fn repair(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
@@ -116,29 +116,29 @@ pub(super) fn repair(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
 }
 
 fn repaired(done: &Repair) -> String {
-    let mut told = String::new();
+    let mut out = String::new();
     for problem in &done.problems {
-        told.push_str(&format!("found      {}\n", text::line(problem)));
+        out.push_str(&format!("problem    {}\n", text::line(problem)));
     }
-    told.push_str(match done.outcome {
-        Outcome::Sound => "result     nothing is wrong, and nothing was changed\n",
-        Outcome::Rebuilt if done.lost.is_empty() => "result     indexes and counts were made anew; nothing is lost\n",
-        Outcome::Rebuilt => "result     indexes and counts were made anew; all messages are there\n",
-        Outcome::Salvaged => "result     what could be read is in a new database\n",
+    out.push_str(match done.outcome {
+        Outcome::Sound => "result     no damage found; nothing was changed\n",
+        Outcome::Rebuilt if done.lost.is_empty() => "result     indexes and counts were rebuilt; nothing was lost\n",
+        Outcome::Rebuilt => "result     indexes and counts were rebuilt; all messages were kept\n",
+        Outcome::Salvaged => "result     all readable data was copied to a new database\n",
     });
     for (table, rows) in &done.saved {
-        told.push_str(&format!("saved      {:>10} {table}\n", text::grouped(*rows)));
+        out.push_str(&format!("saved      {:>10} {table}\n", text::grouped(*rows)));
     }
     for lost in &done.lost {
-        told.push_str(&format!("lost       {lost}\n"));
+        out.push_str(&format!("lost       {lost}\n"));
     }
     if let Some(backup) = &done.backup {
-        told.push_str(&format!("copy       {}\n", backup.display()));
+        out.push_str(&format!("backup     {}\n", backup.display()));
     }
     for older in &done.older_backups {
-        told.push_str(&format!("older copy {}\n", older.display()));
+        out.push_str(&format!("old backup {}\n", older.display()));
     }
-    told
+    out
 }
 
 #[cfg(test)]
@@ -148,13 +148,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_with_one_digit() {
-        let told = [0, 999, 1_000, 4_096, 999_949, 999_950, 1_234_567_890].map(size);
-        assert_eq!(told, ["0 B", "999 B", "1.0 kB", "4.1 kB", "999.9 kB", "1.0 MB", "1.2 GB"]);
+    fn sizes_have_one_digit() {
+        let shown = [0, 999, 1_000, 4_096, 999_949, 999_950, 1_234_567_890].map(size);
+        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "4.1 kB", "999.9 kB", "1.0 MB", "1.2 GB"]);
     }
 
     #[test]
-    fn numbers_stand_under_one_another() {
+    fn the_statistics_are_aligned() {
         let stats = Stats {
             sessions: 12,
             delegates: 2,
@@ -165,21 +165,21 @@ mod tests {
             sizes: Sizes { file: 40_960, log: 0, free: 4_096, parts: vec![("messages".into(), 20_480)] },
         };
         assert_eq!(
-            told(&stats),
-            "sessions   12, 2 of them tasks that another one handed out\n\
+            render(&stats),
+            "sessions   12, 2 of them delegated tasks\n\
              messages   1,950 (user 1,000, assistant 900, tool 50)\n\
              rewound    3\n\
              requests   9\n\
              tokens     5,000 in (4,000 read from caches), 70 out\n\
-             cost       $1.50 of the requests whose price is known\n\
-             file       41.0 kB, of which 4.1 kB free\n\
+             cost       $1.50 for the requests with a known price\n\
+             file       41.0 kB, 4.1 kB of it free\n\
              log        0 B\n\
              \x20            20.5 kB  messages\n"
         );
     }
 
     #[test]
-    fn a_repair_tells_what_was_lost_and_where_the_copy_is() {
+    fn a_repair_reports_losses_and_backups() {
         let done = Repair {
             outcome: Outcome::Salvaged,
             problems: vec!["damaged".into()],
@@ -190,8 +190,8 @@ mod tests {
         };
         assert_eq!(
             repaired(&done),
-            "found      damaged\nresult     what could be read is in a new database\nsaved           1,000 messages\n\
-             lost       rows of `messages`\ncopy       /h/state.db.backup-1\nolder copy /h/state.db.backup-0\n"
+            "problem    damaged\nresult     all readable data was copied to a new database\nsaved           1,000 messages\n\
+             lost       rows of `messages`\nbackup     /h/state.db.backup-1\nold backup /h/state.db.backup-0\n"
         );
     }
 }

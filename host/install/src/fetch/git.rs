@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use super::{Fetched, Fetching, made};
 use crate::archive::unpack_tar;
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::source::Repository;
 
 /// Longest time of a fetch.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// Most bytes of a repository at one commit, packed.
 const MOST_PACKED: u64 = 512 << 20;
-const LOOK: Duration = Duration::from_millis(100);
+/// How often size and time of a fetch are checked.
+const POLL: Duration = Duration::from_millis(100);
 
 pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     if repository.url.starts_with("http://") && !how.insecure {
@@ -26,20 +27,21 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
     let from = repository.to_string();
     let bare = made(work, "repository")?;
     let folder = made(work, "unpacked")?;
-    let failed = |why: String| InstallError::Fetch { from: from.clone(), why };
+    let failed = |reason: Reason| InstallError::Fetch { from: from.clone(), reason };
     let git = Git { bare: &bare, insecure: how.insecure };
 
     git.run(&["init", "--quiet", "--bare", "--template=", "."]).await.map_err(failed)?;
     let reference = repository.reference.as_deref().unwrap_or("HEAD");
     let arguments =
         ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &repository.url, reference];
-    git.run(&arguments).await.map_err(|why| {
-        failed(match &repository.reference {
+    git.run(&arguments).await.map_err(|reason| {
+        let usual = match &repository.reference {
             Some(reference) => {
-                format!("{why}; check the address and that there is a branch, tag or whole commit id `{reference}`")
+                format!("check the address, and that `{reference}` is a branch, a tag or a whole commit id")
             }
-            None => format!("{why}; check the address"),
-        })
+            None => "check the address".to_owned(),
+        };
+        failed(Reason { fix: reason.fix_or(usual.into()), ..reason })
     })?;
     let commit = git.run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"]).await.map_err(failed)?.trim().to_owned();
     how.progress.step("unpacking");
@@ -49,8 +51,8 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
     };
     let packed = size_of(&bare);
     git.unpack(&tree, packed, &folder, how).map_err(|error| match error {
-        InstallError::Fetch { why, .. } if repository.subfolder.is_some() => {
-            failed(format!("{why}; check the folder behind `#`"))
+        InstallError::Fetch { reason, .. } if repository.subfolder.is_some() => {
+            failed(Reason::new(reason.why, "check the folder behind `#`"))
         }
         other => other,
     })?;
@@ -102,14 +104,14 @@ impl Git<'_> {
     }
 
     /// Runs a command to its end. Returns its standard output, or the end of its standard error as the reason.
-    async fn run(&self, arguments: &[&str]) -> Result<String, String> {
+    async fn run(&self, arguments: &[&str]) -> Result<String, Reason> {
         let mut command = tokio::process::Command::from(self.command(arguments));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let child = command.spawn().map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
-                "there is no `git` on the PATH; install it, or give an archive instead".to_owned()
+                Reason::new("`git` is not on the PATH", "install git, or install from an archive")
             } else {
-                format!("git cannot be started: {error}")
+                format!("git cannot be started: {error}").into()
             }
         })?;
         let output = child.wait_with_output();
@@ -118,12 +120,12 @@ impl Git<'_> {
         let output = loop {
             tokio::select! {
                 output = &mut output => break output.map_err(|error| error.to_string())?,
-                () = tokio::time::sleep(LOOK) => {
+                () = tokio::time::sleep(POLL) => {
                     if size_of(self.bare) > MOST_PACKED {
-                        return Err(format!("it is larger than {} MiB", MOST_PACKED >> 20));
+                        return Err(format!("it is larger than {} MiB", MOST_PACKED >> 20).into());
                     }
-                    if begun.elapsed() > PATIENCE {
-                        return Err(format!("it took longer than {} s", PATIENCE.as_secs()));
+                    if begun.elapsed() > TIMEOUT {
+                        return Err(format!("it took longer than {} s", TIMEOUT.as_secs()).into());
                     }
                 }
             }
@@ -131,7 +133,7 @@ impl Git<'_> {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        Err(last_words(&output.stderr))
+        Err(first_error(&output.stderr).into())
     }
 
     /// Passes a tree as a tar stream to the rules for archives.
@@ -147,25 +149,26 @@ impl Git<'_> {
             // It would wait for a reader forever.
             let _ = child.kill();
         }
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         if let Some(stderr) = child.stderr.take() {
-            let _ = stderr.take(16 << 10).read_to_end(&mut said);
+            let _ = stderr.take(16 << 10).read_to_end(&mut messages);
         }
         let status = child.wait().at(self.bare)?;
         unpacked?;
         if status.success() {
             return Ok(());
         }
-        Err(InstallError::Fetch { from: tree.to_owned(), why: last_words(&said) })
+        Err(InstallError::Fetch { from: tree.to_owned(), reason: first_error(&messages).into() })
     }
 }
 
-fn last_words(stderr: &[u8]) -> String {
+/// The first error message of git, without its label.
+fn first_error(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let told: Vec<&str> = lines.filter(|line| line.starts_with("fatal:") || line.starts_with("error:")).collect();
-    let last = told.first().copied().unwrap_or("git ended without a reason");
-    last.trim_start_matches("fatal: ").trim_start_matches("error: ").chars().take(300).collect()
+    let mut lines = text.lines().map(str::trim);
+    let error = lines.find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
+    let error = error.unwrap_or("git failed without a message");
+    error.trim_start_matches("fatal: ").trim_start_matches("error: ").chars().take(300).collect()
 }
 
 fn size_of(folder: &Path) -> u64 {

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::web::{Web, failed, save};
 use super::{Fetched, Fetching, made, unpacked};
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::source::Image;
 
 const INDEX: &[&str] =
@@ -24,6 +24,8 @@ const TITLE: &str = "org.opencontainers.image.title";
 /// Most bytes of a manifest or of the answer with a token.
 const MOST_JSON: usize = 4 << 20;
 const MOST_LAYERS: usize = 64;
+/// The remedy for a registry that requires a login.
+const BY_HAND: &str = "download the image by other means, and install its folder";
 
 #[derive(Debug, Deserialize)]
 struct Manifest {
@@ -54,20 +56,18 @@ struct Registry<'a> {
 
 pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     how.progress.step(&format!("fetching {image}"));
-    let wrong = |why: String| InstallError::Fetch { from: image.to_string(), why };
+    let wrong = |reason: Reason| InstallError::Fetch { from: image.to_string(), reason };
     // A registry speaks one of the two at its port. A user who allows unencrypted connections means `http`.
     let scheme = if how.insecure { "http" } else { "https" };
     let base = Url::parse(&format!("{scheme}://{}/v2/{}/", image.registry, image.repository));
-    let base = base.map_err(|error| wrong(error.to_string()))?;
+    let base = base.map_err(|error| wrong(error.to_string().into()))?;
     let mut registry = Registry { web: Web::new(how.insecure)?, base, image, token: None };
 
     let (mut manifest, mut digest) = registry.manifest(&image.reference).await?;
     if manifest.layers.is_empty() && !manifest.manifests.is_empty() {
         let inner = only(&manifest.manifests).ok_or_else(|| {
-            wrong(
-                "it is an index of several images, and none of them is for WebAssembly; name one by its digest"
-                    .to_owned(),
-            )
+            let why = "it is an index of several images, and none of them is for WebAssembly";
+            wrong(Reason::new(why, "name one of them by its digest"))
         })?;
         (manifest, digest) = registry.manifest(&inner.digest.clone()).await?;
     }
@@ -75,7 +75,7 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
         || manifest.layers.is_empty()
         || manifest.layers.len() > MOST_LAYERS
     {
-        return Err(wrong("the image does not contain a plugin".to_owned()));
+        return Err(wrong("the image does not contain a plugin".into()));
     }
     if let [layer] = manifest.layers.as_slice()
         && layer.media_type.contains("tar")
@@ -96,10 +96,12 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
     let mut room = how.caps.total;
     for layer in &manifest.layers {
         let Some(name) = file_name(layer) else { continue };
-        room = room.checked_sub(layer.size).ok_or_else(|| wrong("it is larger than any plugin".to_owned()))?;
+        room = room.checked_sub(layer.size).ok_or_else(|| {
+            wrong(format!("it is larger than {} MiB, the most for a plugin", how.caps.total >> 20).into())
+        })?;
         let file = folder.join(&name);
         if file.exists() {
-            return Err(wrong(format!("`{name}` is in it twice")));
+            return Err(wrong(format!("it contains `{name}` twice").into()));
         }
         registry.blob(layer, &file, how).await?;
     }
@@ -129,8 +131,8 @@ fn file_name(layer: &Descriptor) -> Option<String> {
 }
 
 impl Registry<'_> {
-    fn wrong(&self, why: impl Into<String>) -> InstallError {
-        InstallError::Fetch { from: self.image.to_string(), why: why.into() }
+    fn wrong(&self, reason: impl Into<Reason>) -> InstallError {
+        InstallError::Fetch { from: self.image.to_string(), reason: reason.into() }
     }
 
     async fn manifest(&mut self, reference: &str) -> Result<(Manifest, String), InstallError> {
@@ -141,7 +143,8 @@ impl Registry<'_> {
         let bytes = limited(response, &url).await?;
         let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
         if reference.starts_with("sha256:") && reference != digest {
-            return Err(self.wrong(format!("the registry answers {digest} for {reference}; do not trust it")));
+            let why = format!("the registry sent an image with the digest {digest} instead of {reference}");
+            return Err(self.wrong(Reason::new(why, "do not trust this registry")));
         }
         let manifest =
             serde_json::from_slice(&bytes).map_err(|error| self.wrong(format!("its manifest is damaged: {error}")))?;
@@ -154,7 +157,7 @@ impl Registry<'_> {
             .strip_prefix("sha256:")
             .filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
         let Some(wanted) = wanted else {
-            return Err(self.wrong(format!("`{}` is not a digest that can be checked", layer.digest)));
+            return Err(self.wrong(format!("`{}` is not a valid sha256 digest", layer.digest)));
         };
         let url = self.base.join(&format!("blobs/sha256%3A{wanted}")).map_err(|error| self.wrong(error.to_string()))?;
         let response = self.get(&url, "*/*").await?;
@@ -170,10 +173,8 @@ impl Registry<'_> {
         }
         let found = hex(&hasher.finalize());
         if found != wanted.to_lowercase() {
-            return Err(self.wrong(format!(
-                "a layer is sha256:{found} and should be {}; try again, or do not trust it",
-                layer.digest
-            )));
+            let why = format!("a layer has the digest sha256:{found}, but should be {}", layer.digest);
+            return Err(self.wrong(Reason::new(why, "try again; if it fails again, do not trust this registry")));
         }
         Ok(())
     }
@@ -191,10 +192,12 @@ impl Registry<'_> {
         match response.status() {
             StatusCode::OK => Ok(response),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(self.wrong("the registry wants a login; pull the files by another tool and install the folder"))
+                Err(self.wrong(Reason::new("the registry requires a login", BY_HAND)))
             }
-            StatusCode::NOT_FOUND => Err(self.wrong("the registry has no such image; check name and tag")),
-            other => Err(self.wrong(format!("the registry answers {other}; try again later"))),
+            StatusCode::NOT_FOUND => {
+                Err(self.wrong(Reason::new("the registry has no such image", "check its name and tag")))
+            }
+            other => Err(self.wrong(Reason::new(format!("the registry answers {other}"), "try again later"))),
         }
     }
 
@@ -215,8 +218,8 @@ impl Registry<'_> {
             access_token: String,
         }
         let realm = parameter(challenge, "realm").filter(|_| challenge.to_lowercase().starts_with("bearer "));
-        let realm = realm.ok_or_else(|| self.wrong("the registry wants a login; pull the files by another tool"))?;
-        let mut url = Url::parse(&realm).map_err(|_| self.wrong("the registry names no address for a token"))?;
+        let realm = realm.ok_or_else(|| self.wrong(Reason::new("the registry requires a login", BY_HAND)))?;
+        let mut url = Url::parse(&realm).map_err(|_| self.wrong("the registry gives no valid address for a token"))?;
         self.web.allow(&url)?;
         {
             let mut query = url.query_pairs_mut();
@@ -227,7 +230,7 @@ impl Registry<'_> {
         }
         let response = self.web.client.get(url.clone()).send().await.map_err(|error| failed(&url, &error))?;
         if response.status() != StatusCode::OK {
-            return Err(self.wrong("the registry gives no token to strangers; pull the files by another tool"));
+            return Err(self.wrong(Reason::new("the registry gives no anonymous token", BY_HAND)));
         }
         let answer: Answer = serde_json::from_slice(&limited(response, &url).await?)
             .map_err(|_| self.wrong("the registry's token cannot be read"))?;
@@ -246,7 +249,7 @@ async fn limited(mut response: Response, url: &Url) -> Result<Vec<u8>, InstallEr
     while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, &error))? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > MOST_JSON {
-            return Err(InstallError::Fetch { from: url.to_string(), why: "its answer is far too long".to_owned() });
+            return Err(InstallError::Fetch { from: url.to_string(), reason: "its answer is too long".into() });
         }
     }
     Ok(bytes)

@@ -11,7 +11,7 @@ use reqwest::{Client, Response, StatusCode, redirect};
 use url::Url;
 
 use super::{Fetched, Fetching, SIGNATURE, made, unpacked};
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::project;
 
 const CONNECT: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ impl Web {
             if attempt.previous().len() > REDIRECTS {
                 attempt.error("there are too many redirects")
             } else if attempt.url().scheme() != "https" && !insecure {
-                attempt.error("it redirects to an address that is not encrypted")
+                attempt.error("it redirects to an address without encryption")
             } else {
                 attempt.follow()
             }
@@ -43,7 +43,7 @@ impl Web {
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE)
             .build()
-            .map_err(|error| InstallError::Fetch { from: "the network".to_owned(), why: innermost(&error) })?;
+            .map_err(|error| InstallError::Fetch { from: "the source".to_owned(), reason: innermost(&error).into() })?;
         Ok(Self { client, insecure })
     }
 
@@ -77,7 +77,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> InstallError {
     if url.scheme() == "https" && why.contains("InvalidContentType") {
         return InstallError::WithoutTls(url.to_string());
     }
-    InstallError::Fetch { from: url.to_string(), why }
+    InstallError::Fetch { from: url.to_string(), reason: why.into() }
 }
 
 /// Writes a body of at most `most` bytes to a file.
@@ -90,7 +90,10 @@ pub(super) async fn save(
 ) -> Result<(), InstallError> {
     let too_large = || InstallError::Fetch {
         from: url.to_string(),
-        why: format!("it is larger than {} MiB, and no plugin is", most >> 20),
+        reason: Reason::new(
+            format!("the file is larger than {} MiB, the most for a plugin", most >> 20),
+            "check that the address is that of a plugin",
+        ),
     };
     let all = response.content_length();
     if all.is_some_and(|all| all > most) {
@@ -116,12 +119,13 @@ pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<
     let response = web.get(url).await?;
     let status = response.status();
     if status != StatusCode::OK {
-        let why = match status.as_u16() {
-            401 | 403 => format!("the server answers {status}; files behind a login are to be downloaded by hand"),
-            404 => format!("the server answers {status}; check the address"),
-            _ => format!("the server answers {status}; try again later"),
+        let fix = match status.as_u16() {
+            401 | 403 => "download the file by other means, and install the downloaded file",
+            404 => "check the address",
+            _ => "try again later",
         };
-        return Err(InstallError::Fetch { from: url.to_string(), why });
+        let reason = Reason::new(format!("the server answers {status}"), fix);
+        return Err(InstallError::Fetch { from: url.to_string(), reason });
     }
     let archive = work.join("archive");
     save(response, url, &archive, how.caps.total, how).await?;

@@ -36,7 +36,11 @@ pub enum ResolveError {
         place: String,
     },
     /// A model without a place.
-    #[error("the model `{model}` ({layer}) has no provider")]
+    // Beside a model that the user just chose, its origin would only confuse.
+    #[error(
+        "no provider is set for the model `{model}`{}",
+        if *layer == Source::Flags { String::new() } else { format!(" (from {layer})") }
+    )]
     NoPlace {
         /// The model.
         model: String,

@@ -149,7 +149,7 @@ fn errors_name_what_to_set() {
         (&[("base_url", "https://openrouter.ai/api/v1"), ("model", "m")], "set OPENROUTER_API_KEY"),
         (&[("base_url", "http://127.0.0.1:8000/v1?key=s")], "no model is set for http://127.0.0.1:8000/v1;"),
         (&[("provider", "ollama")], "no model is set for ollama"),
-        (&[("model", "gpt-4.1")], "`gpt-4.1` (config.yaml) has no provider"),
+        (&[("model", "gpt-4.1")], "no provider is set for the model `gpt-4.1` (from config.yaml)"),
         (&[("api_key", "k")], "model.api_key holds a key"),
         (&[("provider", "nope")], "no provider `nope` (config.yaml); choose one of openai, openrouter"),
         (&[("provider", "custom")], "set the address of the API"),

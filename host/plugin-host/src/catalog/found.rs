@@ -53,7 +53,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// Whether a plugin may run, and with which rights.
+/// Whether a plugin can run, and with which permissions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrantStatus {
     /// It is part of the program, or the caller vouches for it: it has every permission that it requests.
@@ -74,10 +74,10 @@ pub enum Ungranted {
     #[error("its grant was revoked")]
     Revoked(String),
     /// It is only a native library, and native code was not granted.
-    #[error("it is a native library, which the sandbox cannot contain: it can do everything that you can do")]
+    #[error("it is a native library, which runs outside the sandbox and can do everything that you can do")]
     Native(String),
     /// `plugins.lock` grants a plugin of this name in another folder.
-    #[error("plugins.lock grants `{name}` in the folder `{folder}`")]
+    #[error("plugins.lock grants `{name}` in another folder, `{folder}`")]
     Elsewhere {
         /// Its name.
         name: String,

@@ -56,7 +56,7 @@ fn any_change_in_the_folder_ends_the_grant() {
         fs::write(&path, content).unwrap();
         let error = found.code().unwrap_err();
         assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered(_), .. }), "{file}: {error}");
-        assert!(error.sentence().contains("grant the plugin `mine` its rights"), "{error}");
+        assert!(error.sentence().contains("grant the plugin `mine` its permissions"), "{error}");
         fs::remove_file(path).unwrap();
     }
 }
@@ -64,7 +64,7 @@ fn any_change_in_the_folder_ends_the_grant() {
 #[test]
 fn a_plugin_without_a_grant_does_not_run_and_gives_a_remedy() {
     for (place, granted, why) in
-        [("tools/mine", None, "grant the plugin `mine` its rights"), ("elsewhere", Some("{}"), "tools/mine")]
+        [("tools/mine", None, "grant the plugin `mine` its permissions"), ("elsewhere", Some("{}"), "tools/mine")]
     {
         let home = tempfile::tempdir().unwrap();
         let catalog = catalog(home.path(), place, granted);
@@ -107,7 +107,7 @@ fn a_folder_without_a_usable_plugin_is_reported_by_name_with_a_remedy() {
             &["a.wasm", "build it"],
         ),
         (&[("mine/plugin.yaml", "name: mine\n"), ("mine/a.wasm", ""), ("mine/b.wasm", "")], "mine", &["2 components"]),
-        (&[("mine/mine.wasm", ""), ("mine/src/lib.rs", "")], "mine", &["no plugin.yaml", "put one there"]),
+        (&[("mine/mine.wasm", ""), ("mine/src/lib.rs", "")], "mine", &["no plugin.yaml", "add a plugin.yaml"]),
         (&[("tools/mine/mine.wasm", "")], "mine", &["no plugin.yaml"]),
     ] {
         let home = tempfile::tempdir().unwrap();

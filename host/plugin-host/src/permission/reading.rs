@@ -46,7 +46,7 @@ pub(super) mod audience {
             return Ok(site);
         }
         Err(de::Error::custom(format!(
-            "a secret must not travel unencrypted to {site}: use https, or an address of your own network by its numbers"
+            "a secret must not be sent unencrypted to {site}: use https, or the IP address of a host in your own network"
         )))
     }
 }

@@ -129,7 +129,9 @@ impl Right {
     /// The error message for a plugin without it.
     pub fn denial(self, plugin: &str) -> String {
         let Definition { name, deed, .. } = self.definition();
-        format!("denied: the plugin may not {deed} (`{name}`); grant the plugin `{plugin}` its rights")
+        format!(
+            "denied: the plugin has no permission to {deed} (`{name}`); grant the plugin `{plugin}` its permissions"
+        )
     }
 
     /// Its lines in [`Permissions::lines`].
@@ -145,8 +147,8 @@ impl Right {
                 let line = |root: &super::Root| {
                     let deed = if root.access == Access::Write { "read and change" } else { "read" };
                     match root.root.as_str() {
-                        "workspace" => format!("{deed} the files of the folder that a session works in"),
-                        other => format!("{deed} the files of your folder {other}"),
+                        "workspace" => format!("{deed} files in the folder where a session is started"),
+                        other => format!("{deed} files in your folder {other}"),
                     }
                 };
                 of.files.iter().map(line).collect()
@@ -155,15 +157,13 @@ impl Right {
             Self::Process => {
                 of.process.iter().map(|program| format!("run the program {program}, after asking you")).collect()
             }
-            Self::Env => of
-                .env
-                .iter()
-                .map(|name| format!("read the variable {name} where your configuration names it"))
-                .collect(),
+            Self::Env => {
+                of.env.iter().map(|name| format!("read the variable {name} if your configuration uses it")).collect()
+            }
             Self::Secrets => {
                 let line = |secret: &super::Secret| {
                     let super::Secret { env, audience, .. } = secret;
-                    format!("have the value of {env} put into its requests to {audience} and below, without seeing it")
+                    format!("send the value of {env} in its requests to {audience} and below, without seeing it")
                 };
                 of.secrets.iter().map(line).collect()
             }

@@ -35,15 +35,15 @@ fn every_requested_permission_has_a_line() {
             "read and search your conversations",
             "keep a database of its own",
             "read and change your document NOTES.md",
-            "read and change the files of the folder that a session works in",
-            "read the files of your folder skills",
+            "read and change files in the folder where a session is started",
+            "read files in your folder skills",
             "send GET, POST and DELETE requests to https://api.example.org/v1/ and below",
             "send GET requests to http://localhost:8080/ and below, on this machine",
             "send PUT requests to http://192.168.0.7/hooks/ and below, in your own network",
             "run the program git, after asking you",
             "run the program /usr/bin/env, after asking you",
-            "read the variable EXAMPLE_REGION where your configuration names it",
-            "have the value of EXAMPLE_API_KEY put into its requests to https://api.example.org/ and below, without seeing it",
+            "read the variable EXAMPLE_REGION if your configuration uses it",
+            "send the value of EXAMPLE_API_KEY in its requests to https://api.example.org/ and below, without seeing it",
         ]
     );
     assert_eq!(Permissions::default().lines(), Vec::<String>::new());
@@ -148,7 +148,7 @@ fn parser_schema_and_table_know_the_same_rights() {
     }
     for right in Right::ALL {
         assert_eq!(Right::named(right.name()), Some(*right));
-        assert!(right.denial("mine").contains("grant the plugin `mine` its rights"));
+        assert!(right.denial("mine").contains("grant the plugin `mine` its permissions"));
         assert!(!right.lines(&permissions(ALL)).is_empty());
     }
 }

@@ -153,12 +153,13 @@ impl LimitSet {
         Self(self.iter().filter_map(both).collect())
     }
 
-    /// One line for each limit, for the question whether the user agrees.
+    /// One line for each limit. It follows "the plugin can", like the lines of permissions.
     pub fn lines(&self, tier: Tier) -> Vec<String> {
         let line = |(limit, value): (Limit, u64)| {
             let definition = limit.definition();
-            let default = limit.show(definition.default_for(tier));
-            format!("`{}` of {} instead of {default}: {}", definition.name, limit.show(value), definition.meaning)
+            let (name, meaning) = (definition.name, definition.meaning);
+            let (default, value) = (limit.show(definition.default_for(tier)), limit.show(value));
+            format!("raise the limit `{name}` from {default} to {value} ({meaning})")
         };
         self.iter().map(line).collect()
     }
@@ -279,7 +280,10 @@ mod tests {
         assert_eq!(asked.within(&granted), LimitSet::default().and(Limit::Memory, 256 << 20));
         assert!(asked.widening(&asked).is_empty());
         assert_eq!(asked.within(&asked), asked);
-        assert!(asked.lines(Tier::Tools)[0].starts_with("`memory` of 512MiB instead of 64MiB: "), "{asked:?}");
+        assert!(
+            asked.lines(Tier::Tools)[0].starts_with("raise the limit `memory` from 64MiB to 512MiB ("),
+            "{asked:?}"
+        );
     }
 
     proptest! {

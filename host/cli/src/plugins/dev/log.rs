@@ -1,4 +1,4 @@
-//! The end of a plugin's log, as it grows.
+//! Follows the end of a plugin's log.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Follows a file of JSON lines from its end on.
+/// Reads the lines that are appended to a file of JSON lines.
 pub(super) struct Tail {
     path: PathBuf,
     at: u64,
-    /// The beginning of a line whose end is not written yet.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 
-/// Bytes that are read at once.
+/// Most bytes to read at once.
 const MOST: u64 = 1 << 20;
 
 impl Tail {
@@ -23,11 +23,11 @@ impl Tail {
         Self { path, at, rest: Vec::new() }
     }
 
-    /// Lines that came since, for people.
+    /// The new lines, formatted for people.
     pub(super) fn lines(&mut self) -> Vec<String> {
         let Ok(mut file) = File::open(&self.path) else { return Vec::new() };
         if file.metadata().is_ok_and(|found| found.len() < self.at) {
-            // It was emptied, or another one lies in its place.
+            // The file was truncated or replaced.
             (self.at, self.rest) = (0, Vec::new());
         }
         let mut read = Vec::new();
@@ -40,7 +40,7 @@ impl Tail {
     }
 }
 
-/// Time of day, level and text; of a line that is none of the host's, the line.
+/// Time of day, level and text. A line in another format is returned unchanged.
 fn shown(line: &str) -> String {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return line.to_owned() };
     let mut take = |name: &str| match fields.remove(name) {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_is_passed_over_and_half_a_line_is_waited_for() {
+    fn old_lines_are_skipped_and_incomplete_lines_are_left_for_later() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.jsonl");
         std::fs::write(&path, "{\"text\":\"old\"}\n").unwrap();

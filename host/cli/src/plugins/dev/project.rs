@@ -1,4 +1,4 @@
-//! A plugin's project: what belongs to it, and how it becomes a component.
+//! A plugin project: its source files, and the build of its component.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,38 +18,39 @@ const TARGET: &str = "wasm32-wasip2";
 /// A folder with a `plugin.yaml`.
 pub(super) struct Project {
     folder: PathBuf,
-    /// In place of cargo.
+    /// The build command, if it is not cargo.
     command: Option<Vec<String>>,
+    /// Further arguments for cargo.
     cargo: Vec<String>,
 }
 
-/// What came of a build.
+/// The result of a build.
 pub(super) struct Built {
     pub(super) component: PathBuf,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Every file of the project with its size and time: what changes when somebody edits.
+/// Every source file of the project with its size and modification time. It changes with every edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct State(Vec<(PathBuf, u64, Option<SystemTime>)>);
 
 impl Project {
     pub(super) fn open(folder: &Path, command: Option<&str>, cargo: &[String]) -> Result<Self, Failure> {
-        let failed = |why: String, fix: &str| Failure::new(Kind::Usage, "there is nothing to develop", why, fix);
-        let folder = folder.canonicalize().map_err(|error| {
-            failed(format!("{}: {error}", folder.display()), "give the folder of a plugin's project")
-        })?;
+        let failed = |why: String, fix: &str| Failure::new(Kind::Usage, "the project cannot be opened", why, fix);
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| failed(format!("{}: {error}", folder.display()), "give the folder of a plugin project"))?;
         let command = command
             .map(|command| {
                 shlex::split(command)
                     .filter(|words| !words.is_empty())
-                    .ok_or_else(|| failed(format!("`{command}` is no command"), "close its quotes"))
+                    .ok_or_else(|| failed(format!("`{command}` is not a valid command"), "check its quotes"))
             })
             .transpose()?;
         if command.is_none() && !folder.join("Cargo.toml").is_file() {
             return Err(failed(
                 format!("{} has no Cargo.toml", folder.display()),
-                "give the folder of a Rust project, or say with --build what builds it",
+                "give the folder of a Rust project, or give the build command with --build",
             ));
         }
         let project = Self { folder, command, cargo: cargo.to_vec() };
@@ -61,23 +62,23 @@ impl Project {
         &self.folder
     }
 
-    /// `plugin.yaml` as it stands.
+    /// The current text of `plugin.yaml`.
     pub(super) fn manifest_text(&self) -> Result<String, Failure> {
         let path = self.folder.join("plugin.yaml");
         fs::read_to_string(&path).map_err(|error| {
-            let fix = "write one; docs/plugins.md says what belongs into it";
-            Failure::new(Kind::Plugin, "the project has no plugin", format!("{}: {error}", path.display()), fix)
+            let fix = "write a plugin.yaml; docs/plugins.md lists its fields";
+            Failure::new(Kind::Plugin, "the manifest cannot be read", format!("{}: {error}", path.display()), fix)
         })
     }
 
     pub(super) fn manifest(&self) -> Result<Manifest, Failure> {
         Manifest::parse(&self.manifest_text()?).map_err(|error| {
-            let what = format!("{} cannot be used", self.folder.join("plugin.yaml").display());
-            Failure::new(Kind::Plugin, what, error.to_string(), "correct it; docs/plugins.md says what belongs into it")
+            let what = format!("{} is invalid", self.folder.join("plugin.yaml").display());
+            Failure::new(Kind::Plugin, what, error.to_string(), "correct it; docs/plugins.md lists its fields")
         })
     }
 
-    /// What is watched: the project without what is hidden and what cargo makes.
+    /// The folders to watch: the project without hidden folders and the output of cargo.
     pub(super) fn watched(&self) -> Vec<(PathBuf, RecursiveMode)> {
         let mut watched = vec![(self.folder.clone(), RecursiveMode::NonRecursive)];
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -88,7 +89,7 @@ impl Project {
         watched
     }
 
-    /// What is there now. What a build itself writes is left out, or it would ask for the next one.
+    /// The current source files. Output of a build is left out: it would trigger the next build.
     pub(super) fn state(&self) -> State {
         let mut files = Vec::new();
         let mut folders = vec![self.folder.clone()];
@@ -110,7 +111,7 @@ impl Project {
         State(files)
     }
 
-    /// Builds it. What the compiler says goes to standard error.
+    /// Builds the component. The compiler writes to standard error.
     pub(super) async fn build(&self, manifest: &Manifest) -> Result<Built, Failure> {
         let component = match &self.command {
             Some(words) => {
@@ -122,44 +123,46 @@ impl Project {
                 let mut words: Vec<String> = fixed.map(str::to_owned).to_vec();
                 words.push("--message-format=json-render-diagnostics".to_owned());
                 words.extend(self.cargo.iter().cloned());
-                let said = self.run(&words, Stdio::piped()).await?;
-                made(&said, &self.folder.join("Cargo.toml")).ok_or_else(|| {
+                let messages = self.run(&words, Stdio::piped()).await?;
+                built_component(&messages, &self.folder.join("Cargo.toml")).ok_or_else(|| {
                     failed(
-                        "cargo made no component".to_owned(),
+                        "cargo built no component".to_owned(),
                         "set `crate-type = [\"cdylib\"]` in the section [lib] of Cargo.toml",
                     )
                 })?
             }
         };
         let bytes = fs::read(&component).map_err(|error| {
-            failed(format!("{} cannot be read: {error}", component.display()), "see what the build says above")
+            failed(format!("{} cannot be read: {error}", component.display()), "see the output of the build above")
         })?;
         Ok(Built { component, bytes })
     }
 
     async fn run(&self, words: &[String], stdout: Stdio) -> Result<String, Failure> {
-        let (program, arguments) = words.split_first().ok_or_else(|| failed("no command".to_owned(), "give one"))?;
+        let (program, arguments) =
+            words.split_first().ok_or_else(|| failed("the build command is empty".to_owned(), "give a command"))?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder).stdin(Stdio::null()).stdout(stdout).kill_on_drop(true);
         let running = command.spawn().map_err(|error| {
             failed(
                 format!("`{program}` cannot be run: {error}"),
-                "install it, or say with --build what builds the plugin",
+                "install it, or give another build command with --build",
             )
         })?;
         let output = running.wait_with_output().await.map_err(|error| failed(error.to_string(), "try again"))?;
         if !output.status.success() {
             let fix = if self.command.is_none() {
-                "see above; where the target is missing, `rustup target add wasm32-wasip2` installs it"
+                "see its output above; `rustup target add wasm32-wasip2` installs a missing target"
             } else {
-                "see above"
+                "see its output above"
             };
-            return Err(failed(format!("`{program}` ended with {}", output.status), fix));
+            return Err(failed(format!("`{program}` failed ({})", output.status), fix));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Where a build of one's own left the component: where the manifest says, else the only one there, else cargo's newest.
+    /// Finds the component after a custom build: the file in the manifest, else the only one in the folder, else the
+    /// newest one that cargo built.
     fn find(&self, manifest: &Manifest) -> Result<PathBuf, Failure> {
         let named = manifest.component.as_ref().map(|file| self.folder.join(file)).filter(|path| path.is_file());
         let beside =
@@ -171,8 +174,8 @@ impl Project {
         };
         named.or_else(beside).or_else(newest).ok_or_else(|| {
             failed(
-                format!("the build left no component in {}", self.folder.display()),
-                "have it write the file that `component:` in plugin.yaml names",
+                format!("the build wrote no component to {}", self.folder.display()),
+                "let it write the file that `component:` in plugin.yaml names",
             )
         })
     }
@@ -191,9 +194,10 @@ fn components(folder: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "wasm")).collect()
 }
 
-/// The component that cargo says it made of this package.
-fn made(said: &str, manifest: &Path) -> Option<PathBuf> {
-    said.lines()
+/// The component of this package in the messages of cargo.
+fn built_component(messages: &str, manifest: &Path) -> Option<PathBuf> {
+    messages
+        .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["reason"] == "compiler-artifact")
         .filter(|message| message["manifest_path"].as_str().map(Path::new) == Some(manifest))
@@ -208,20 +212,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_all_that_cargo_makes_the_projects_own_component_is_taken() {
-        let said = [
+    fn the_projects_own_component_is_found_in_the_messages_of_cargo() {
+        let messages = [
             r#"{"reason":"compiler-artifact","manifest_path":"/p/dep/Cargo.toml","filenames":["/p/target/dep.wasm"]}"#,
             r#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","filenames":["/p/target/m.rlib","/p/target/m.wasm"]}"#,
             r#"{"reason":"build-finished","success":true}"#,
             "not json",
         ]
         .join("\n");
-        assert_eq!(made(&said, Path::new("/p/Cargo.toml")), Some(PathBuf::from("/p/target/m.wasm")));
-        assert_eq!(made(&said, Path::new("/q/Cargo.toml")), None);
+        assert_eq!(built_component(&messages, Path::new("/p/Cargo.toml")), Some(PathBuf::from("/p/target/m.wasm")));
+        assert_eq!(built_component(&messages, Path::new("/q/Cargo.toml")), None);
     }
 
     #[test]
-    fn what_a_build_writes_is_no_change_and_what_a_person_writes_is() {
+    fn only_edits_change_the_state_and_not_the_output_of_a_build() {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = folder.path().join(path);
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_built_is_refused_with_the_way_out() {
+    fn a_folder_that_cannot_be_built_is_refused_with_a_fix() {
         let folder = tempfile::tempdir().unwrap();
         let error = |command: Option<&str>| Project::open(folder.path(), command, &[]).err().unwrap();
         assert!(error(None).why.contains("Cargo.toml"));

@@ -1,4 +1,4 @@
-//! The place below the folder of plugins where one under development lies, as long as somebody is at it.
+//! The slot of a plugin under development: a folder below the plugins, reserved by a lock while `dev` runs.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,12 +11,12 @@ use crate::failure::{Failure, Kind};
 use hermes_private_files::{create_folder, lock_within};
 
 /// How long `dev` waits for the lock. A session holds it for a moment when it checks whether the slot is in use.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Held by a lock that ends with the process, so that what a killed one leaves behind does not run.
+/// A reserved slot. The lock ends with the process, so sessions ignore the files of a killed `dev`.
 pub(super) struct Slot {
     folder: PathBuf,
-    _held: File,
+    _lock: File,
 }
 
 impl Slot {
@@ -27,21 +27,21 @@ impl Slot {
             Failure::new(Kind::General, format!("{} cannot be used", folder.display()), error.to_string(), fix)
         };
         create_folder(&folder).map_err(failed)?;
-        let held = File::options().create(true).append(true).open(folder.join(HELD)).map_err(failed)?;
-        if !lock_within(&held, PATIENCE).map_err(failed)? {
+        let lock = File::options().create(true).append(true).open(folder.join(HELD)).map_err(failed)?;
+        if !lock_within(&lock, LOCK_TIMEOUT).map_err(failed)? {
             return Err(Failure::new(
                 Kind::InUse,
-                format!("`{name}` is under development already"),
-                "another `hermes plugins dev` holds its place",
-                "end that one with ctrl-c first",
+                format!("`{name}` is already under development"),
+                "another `hermes plugins dev` runs for this plugin",
+                "stop it with ctrl-c first",
             ));
         }
-        let slot = Self { folder, _held: held };
+        let slot = Self { folder, _lock: lock };
         slot.clear();
         Ok(slot)
     }
 
-    /// Puts a component and its manifest there, each whole or not at all.
+    /// Writes the component and then the manifest. Each file is replaced in one step.
     pub(super) fn place(&self, manifest: &Manifest, text: &str, component: &[u8]) -> Result<(), Failure> {
         let file = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
         let put = |file: &str, bytes: &[u8]| {
@@ -55,7 +55,7 @@ impl Slot {
         })
     }
 
-    /// Takes away all but the lock.
+    /// Removes everything but the lock.
     fn clear(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.file_name() != HELD {
@@ -67,7 +67,6 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // The manifest goes first or last, it makes no difference: without the lock nothing there runs.
         self.clear();
         let _ = fs::remove_file(self.folder.join(HELD));
         let _ = fs::remove_dir(&self.folder);
