@@ -1,4 +1,4 @@
-//! What the build put into the program: the bundled plugins, and the files that a new plugin starts from.
+//! Files that the build embeds in the program: the bundled plugins, and the templates of new plugins.
 
 use hermes_runtime::{CodeFolder, Compiler, Runtime};
 

@@ -1,4 +1,4 @@
-//! Checks of a home and of its plugins: what is wrong, why, and what to do. A check changes nothing.
+//! Checks of a home and of its plugins, with causes and remedies. A check changes nothing.
 
 mod finding;
 mod logins;
@@ -45,9 +45,9 @@ pub enum Outcome {
 pub struct Check {
     /// The result.
     pub outcome: Outcome,
-    /// What was checked, in a word.
+    /// The subject in one word.
     pub subject: &'static str,
-    /// What was found.
+    /// The finding.
     pub found: String,
     /// What to do; empty if nothing is wrong.
     pub fix: Fix,

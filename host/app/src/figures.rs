@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 /// `12,345`.
 pub fn grouped(number: u64) -> String {

@@ -1,4 +1,4 @@
-//! `$HERMES_HOME`: where it is, and the places of its files.
+//! `$HERMES_HOME`: its location, and the paths of its files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use hermes_runtime::{CodeFolder, Compiler, Runtime};
 
 use crate::AppError;
 
-/// The folder that holds everything. A `Home` is only a name: making one creates nothing.
+/// The path of the home folder. Creating a `Home` creates no files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
@@ -59,7 +59,7 @@ impl Home {
         self.0.join("logs")
     }
 
-    /// The lines that the user typed at a terminal.
+    /// The history of the chat's lines.
     pub fn history(&self) -> PathBuf {
         self.0.join("history")
     }

@@ -15,7 +15,7 @@ use hermes_store::{SessionStore, SqliteSessions, Store};
 use crate::bundled::BUNDLED;
 use crate::{AppError, ModelChoice, Reporter, Setup};
 
-/// What a front end decides before it starts sessions.
+/// The settings of a front end for its sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     /// Model and engine.

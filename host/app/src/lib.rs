@@ -1,4 +1,4 @@
-//! The application below every front end: the home folder, sessions, and what is done with plugins.
+//! The application below every front end: the home folder, sessions, and operations on plugins.
 //!
 //! A front end (a terminal, an editor, a server) calls these functions and shows what they return. Nothing here prints,
 //! asks, or reads the current folder: the workspace is a parameter, and progress goes to a [`Reporter`].

@@ -1,7 +1,6 @@
 //! Changes of the installed plugins: install, update, roll back, remove, grant, revoke.
 //!
-//! Each operation is a function that returns a report. What it needs to know from the user it asks through [`Consent`];
-//! nothing is printed here.
+//! Each operation is a function that returns a report. It asks the user through [`Consent`], and prints nothing.
 
 mod grants;
 mod installation;
@@ -20,13 +19,13 @@ pub use removal::{RemovalReport, remove};
 pub use update::{installed_names, prepare_update, roll_back, update};
 pub use variables::keep_variables;
 
-/// Rights and limits of a plugin.
+/// Permissions and limits of a plugin.
 pub type Granted = (Permissions, LimitSet);
 
 /// Answers the questions of an operation. A front end asks its user, or answers from options.
 ///
-/// Consent covers only what was presented before the answer. A method fails if nobody can be asked; the operation then
-/// changes nothing.
+/// Consent covers only what was presented before the answer. A method fails if it cannot ask; the operation then changes
+/// nothing.
 pub trait Consent {
     /// The error of the front end.
     type Error: From<crate::AppError>;
@@ -58,24 +57,24 @@ pub enum Purpose {
     Update,
     /// An installation of what `plugins.lock` pins.
     Pinned,
-    /// Rights of an installed plugin.
+    /// A grant to an installed plugin.
     Grant,
 }
 
-/// Rights and limits that need consent.
+/// Permissions and limits that need consent.
 #[derive(Debug)]
 pub struct Offer<'a> {
     /// The operation.
     pub purpose: Purpose,
-    /// The rights to consent to: for an update, those beyond the granted ones.
+    /// The permissions to consent to: for an update, those beyond the granted ones.
     pub rights: &'a Permissions,
     /// The limits to consent to.
     pub limits: &'a LimitSet,
-    /// Everything that the plugin asks for.
+    /// The manifest, with everything that the plugin requests.
     pub manifest: &'a Manifest,
-    /// What the plugin gets if the user agrees.
+    /// The grant if the user agrees.
     pub on_yes: Granted,
-    /// Whether the user consented to all of it before, so that no question is needed.
+    /// Whether the user consented to everything before, so that no question is needed.
     pub is_covered: bool,
 }
 

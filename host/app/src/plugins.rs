@@ -88,7 +88,7 @@ pub fn mishap(error: &Failure) -> String {
     format!("{at}`{}` of version {}: {}", error.call, error.version, error.cause)
 }
 
-/// Where an operation that must not create anything in the home keeps compiled code.
+/// The storage of compiled code for an operation that must not create anything in the home.
 #[derive(Debug)]
 pub enum CodeStorage {
     /// In the home, whose folder for code exists.

@@ -1,4 +1,4 @@
-//! What a front end shows while an operation runs.
+//! Progress and notices of a running operation, for a front end to show.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,16 +10,16 @@ pub trait Reporter: Send + Sync {
     /// Something that the user may want to know.
     fn note(&self, text: &str);
 
-    /// Something that the user should put right.
+    /// Something that the user should correct.
     fn warning(&self, notice: &Notice);
 
-    /// A plugin is being compiled, for so long already. `Break` stops the compiler.
+    /// A plugin is being compiled; `elapsed` is the time so far. `Break` stops the compiler.
     fn compiling(&self, plugin: &str, elapsed: Duration) -> ControlFlow<()>;
 
-    /// Nothing is being compiled any more.
+    /// The compilation has ended.
     fn compiled(&self);
 
-    /// So many bytes of a download have arrived, of so many if that is known.
+    /// Bytes of a download that have arrived, and the number of all bytes if it is known.
     fn bytes(&self, done: u64, all: Option<u64>);
 }
 

@@ -31,7 +31,7 @@ pub struct Setup {
     pub logins: Logins,
 }
 
-/// The model and the engine that the caller prefers to those of the configuration.
+/// The model and the engine of the caller, which take precedence over the configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
     /// The model's provider.
@@ -182,7 +182,7 @@ impl Setup {
         })
     }
 
-    /// What plugins may do, or may not do, without a question.
+    /// The rules that allow or deny actions of plugins without asking.
     ///
     /// # Errors
     ///

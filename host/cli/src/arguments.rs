@@ -372,7 +372,7 @@ pub(crate) enum ConfigCommand {
 }
 
 impl SessionArguments {
-    /// Merges the options before the command with those after it; the latter win.
+    /// Merges the options before the command with those after it, which take precedence.
     pub(crate) fn or(self, before: Self) -> Self {
         let earlier = self.resume.is_some() || self.continue_newest;
         let (resume, continue_newest) = match earlier {
@@ -384,7 +384,7 @@ impl SessionArguments {
 }
 
 impl ModelArguments {
-    /// As [`SessionArguments::or`].
+    /// Merges two sets of options like [`SessionArguments::or`].
     pub(crate) fn or(self, before: Self) -> Self {
         Self {
             provider: self.provider.or(before.provider),

@@ -130,7 +130,7 @@ fn an_incompatible_library_is_not_installed() {
     let target = manifest.lines().last().unwrap().trim().split(':').next().unwrap().to_owned();
     fs::write(folder.join("plugin.yaml"), manifest.replace(&target, "sparc64-unknown-netbsd")).unwrap();
     let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
-    output.says(&["sparc64-unknown-netbsd", "no library for this machine"]);
+    output.says(&["sparc64-unknown-netbsd", "none for this machine"]);
     assert!(!home.path().join("plugins/hostile-native").exists());
 }
 

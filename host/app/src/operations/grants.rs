@@ -1,4 +1,4 @@
-//! Grants and revocations of rights.
+//! Grants and revocations of permissions.
 
 use hermes_install::only;
 use hermes_plugin_host::{LimitSet, Permissions};
@@ -11,20 +11,20 @@ use crate::{AppError, Setup};
 pub struct GrantRequest {
     /// The plugin.
     pub name: String,
-    /// The rights.
+    /// The permissions.
     pub rights: RightsRequest,
     /// Whether it may run as a native library.
     pub native: bool,
 }
 
-/// Which of the rights that a plugin asks for.
+/// A choice among the permissions that a plugin requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RightsRequest {
     /// All of them, and its limits.
     All,
-    /// None: it may run.
+    /// None of them. The plugin can run without permissions.
     None,
-    /// These, beside those that it has.
+    /// The named ones, in addition to those that it has.
     Named(Vec<String>),
 }
 
@@ -33,24 +33,24 @@ pub enum RightsRequest {
 pub enum GrantReport {
     /// The user declined.
     Declined,
-    /// The plugin may run.
+    /// The plugin can run.
     Granted {
         /// Its version.
         version: String,
     },
 }
 
-/// Grants an installed plugin rights.
+/// Grants permissions to an installed plugin.
 ///
 /// # Errors
 ///
-/// When the plugin cannot be granted the rights, or when nobody can be asked.
+/// When the plugin cannot be granted the permissions, or the front end cannot ask.
 pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> Result<GrantReport, C::Error> {
     let GrantRequest { name, rights, native } = request;
     let installer = setup.installer();
     let granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
     let manifest = &granting.manifest;
-    // A grant to other bytes was a grant to something else.
+    // An earlier grant counts only if the files are unchanged.
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
     let before = kept.and_then(|before| before.pin.granted.clone()).unwrap_or_default();
     let (granted, limits) = match rights {
@@ -76,22 +76,22 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     Ok(GrantReport::Granted { version: granting.pin.version.to_string() })
 }
 
-/// The rights of a plugin after a revocation.
+/// The permissions of a plugin after a revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevokeReport {
-    /// It may not run.
+    /// The plugin cannot run.
     MayNotRun,
-    /// It runs in the sandbox now; its other rights stay.
+    /// The plugin no longer runs as a native library. Its other permissions stay.
     NotNative,
-    /// It has these rights from its next session on.
+    /// New sessions give the plugin only these permissions.
     Left(Permissions),
 }
 
-/// Revokes rights of a plugin; all of them and the right to run if none is named.
+/// Revokes permissions of a plugin. Without names, the plugin cannot run until it is granted again.
 ///
 /// # Errors
 ///
-/// When the plugin is not installed or does not have the rights.
+/// When the plugin is not installed or does not have the permissions.
 pub fn revoke(name: &str, rights: &[String], setup: &Setup) -> Result<RevokeReport, AppError> {
     let left = setup.installer().revoke(name, rights)?;
     Ok(match left {

@@ -1,4 +1,4 @@
-//! Installation: from a source to a plugin that may run.
+//! Installation of plugins from a source or from `plugins.lock`.
 
 use hermes_install::{Installer, Prepared, Progress, Source, State, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
@@ -14,7 +14,7 @@ use crate::{AppError, ModelChoice, Reporter, Setup};
 pub struct InstallRequest {
     /// The source.
     pub wanted: Wanted,
-    /// Whether it may replace a plugin of its name from another source.
+    /// Whether it can replace a plugin of the same name from another source.
     pub replace: bool,
     /// Whether its native library runs instead of its component.
     pub native: bool,
@@ -23,7 +23,7 @@ pub struct InstallRequest {
 /// The end of an installation or an update.
 #[derive(Debug)]
 pub enum InstallReport {
-    /// Exactly this is installed already.
+    /// The same version is already installed, with the same files.
     Unchanged {
         /// The plugin.
         name: String,
@@ -32,7 +32,7 @@ pub enum InstallReport {
     },
     /// The user declined.
     Declined,
-    /// It is installed.
+    /// The plugin is installed.
     Installed {
         /// The plugin.
         name: String,
@@ -40,7 +40,7 @@ pub enum InstallReport {
         version: String,
         /// Whether an earlier version was installed.
         is_update: bool,
-        /// What it showed when it was started once.
+        /// What the trial start found.
         shown: Box<Shown>,
     },
 }
@@ -49,7 +49,7 @@ pub enum InstallReport {
 ///
 /// # Errors
 ///
-/// When the plugin cannot be fetched or does not work here, or when nobody can be asked.
+/// When the plugin cannot be fetched or does not work here, or the front end cannot ask.
 pub async fn install<C: Consent>(
     request: &InstallRequest,
     setup: &Setup,
@@ -75,7 +75,7 @@ pub(super) async fn prepare(
     Ok(prepared?)
 }
 
-/// Presents the plugin on the stage, asks, starts it once and commits. A first installation and an update end here.
+/// Presents the staged plugin, asks, starts it once and commits. First installations and updates end here.
 pub(super) async fn settle<C: Consent>(
     installer: &Installer,
     prepared: &mut Prepared,
@@ -165,7 +165,7 @@ pub fn pinned_plugins(setup: &Setup) -> Result<PinnedPlugins, AppError> {
 ///
 /// # Errors
 ///
-/// When the source does not have the pinned plugin any more, or when nobody can be asked.
+/// When the source no longer has the pinned plugin, or the front end cannot ask.
 pub async fn install_pinned<C: Consent>(
     name: &str,
     entry: &Entry,
@@ -177,7 +177,7 @@ pub async fn install_pinned<C: Consent>(
     let installer = setup.installer();
     let pin = &entry.pin;
     let mut source = Source::parse(&pin.source, setup.home.path()).map_err(AppError::from)?;
-    // The commit or digest that the source meant then, not what it means now.
+    // Use the recorded commit or digest, not the one that the reference has now.
     match (&mut source, &pin.resolved) {
         (Source::Git(repository), Some(commit)) => repository.reference = Some(commit.clone()),
         (Source::Oci(image), Some(digest)) => image.reference.clone_from(digest),
@@ -206,7 +206,7 @@ pub async fn install_pinned<C: Consent>(
     Ok(true)
 }
 
-/// Passes the progress of downloads on.
+/// Forwards the progress of downloads to a reporter.
 struct Downloads<'a>(&'a dyn Reporter);
 
 impl Progress for Downloads<'_> {

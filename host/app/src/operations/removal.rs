@@ -22,7 +22,7 @@ pub struct RemovalReport {
 ///
 /// # Errors
 ///
-/// When the plugin is not installed, when `config.yaml` cannot be edited, or when nobody can be asked.
+/// When the plugin is not installed, `config.yaml` cannot be edited, or the front end cannot ask.
 pub fn remove<C: Consent>(name: &str, setup: &Setup, consent: &C) -> Result<RemovalReport, C::Error> {
     let installer = setup.installer();
     installer.recover(&|_| ()).map_err(AppError::from)?;

@@ -28,7 +28,7 @@ pub fn installed_names(name: Option<&str>, setup: &Setup) -> Result<Vec<String>,
 ///
 /// # Errors
 ///
-/// When the plugin has no source, or the source does not have it any more.
+/// When the plugin has no source, or the source no longer has it.
 pub async fn prepare_update(
     name: &str,
     insecure: bool,
@@ -55,7 +55,7 @@ pub async fn prepare_update(
 ///
 /// # Errors
 ///
-/// When the new version does not work here, or when nobody can be asked.
+/// When the new version does not work here, or the front end cannot ask.
 pub async fn update<C: Consent>(
     mut prepared: Prepared,
     native: bool,
@@ -66,11 +66,11 @@ pub async fn update<C: Consent>(
     settle(&setup.installer(), &mut prepared, native, setup, consent, reporter).await
 }
 
-/// Goes back to the kept version of a plugin.
+/// Restores the previous version of a plugin.
 ///
 /// # Errors
 ///
-/// When no earlier version was kept.
+/// When no previous version is stored.
 pub fn roll_back(name: &str, setup: &Setup) -> Result<Entry, AppError> {
     Ok(setup.installer().roll_back(name, &|_| ())?)
 }

@@ -1,4 +1,4 @@
-//! Values of variables, kept in `.env`.
+//! Stores values of variables in `.env`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub fn keep_variables(dotenv: &Path, values: &[(String, String)]) -> Result<(), 
     })
 }
 
-/// As `.env` is read: single quotes keep everything but themselves.
+/// Quotes a value for `.env`. Single quotes protect every character except themselves.
 fn quoted(value: &str) -> String {
     if !value.contains('\'') {
         return format!("'{value}'");
