@@ -84,7 +84,7 @@ pub enum AppError {
     Dotenv {
         /// The file.
         file: PathBuf,
-        /// The variables whose values were not kept.
+        /// The variables whose values were not stored.
         names: Vec<String>,
         /// Why.
         source: io::Error,

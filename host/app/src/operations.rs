@@ -13,7 +13,7 @@ use std::path::Path;
 use hermes_install::InstallError;
 use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, RequiredVariable};
 
-pub use grants::{GrantReport, GrantRequest, RevokeReport, RightsRequest, grant, revoke};
+pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
 pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
 pub use removal::{RemovalReport, remove};
 pub use update::{installed_names, prepare_update, roll_back, update};
@@ -39,7 +39,7 @@ pub trait Consent {
     fn accept_key(&self, changed: InstallError) -> Result<(), Self::Error>;
 
     /// Decides what a plugin is granted; none if the user declines.
-    fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Self::Error>;
+    fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Self::Error>;
 
     /// Decides whether the data of a plugin is removed with it.
     fn purge(&self, data: &Path) -> Result<bool, Self::Error>;
@@ -67,7 +67,7 @@ pub struct Offer<'a> {
     /// The operation.
     pub purpose: Purpose,
     /// The permissions to consent to: for an update, those beyond the granted ones.
-    pub rights: &'a Permissions,
+    pub permissions: &'a Permissions,
     /// The limits to consent to.
     pub limits: &'a LimitSet,
     /// The manifest, with everything that the plugin requests.

@@ -127,7 +127,7 @@ mod tests {
             InstallError::Occupied { folder: "/p".into(), name: text() },
             InstallError::NoPrevious(text()),
             InstallError::NotPinned { name: text(), from: text(), why: text() },
-            InstallError::NotAsked { name: text(), right: text(), asked: Vec::new() },
+            InstallError::NotAsked { name: text(), permission: text(), asked: Vec::new() },
             InstallError::Raced(text()),
             InstallError::Journal { path: "/j".into(), why: text() },
             InstallError::Lock(LockError::Damaged { path: "/l".into(), why: text() }),

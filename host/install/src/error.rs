@@ -169,12 +169,12 @@ pub enum InstallError {
         why: String,
     },
     /// The plugin does not request this permission.
-    #[error("`{name}` does not request the permission `{right}` (it requests: {})", listed(asked))]
+    #[error("`{name}` does not request the permission `{permission}` (it requests: {})", listed(asked))]
     NotAsked {
         /// The plugin.
         name: String,
         /// The permission that was named.
-        right: String,
+        permission: String,
         /// The permissions that it requests.
         asked: Vec<String>,
     },

@@ -123,14 +123,15 @@ impl Installer {
 
     /// Revokes permissions; `native` is one of them. Without names, revokes all: the plugin cannot run until it is granted
     /// again.
-    pub fn revoke(&self, name: &str, rights: &[String]) -> Result<Option<Permissions>, InstallError> {
+    pub fn revoke(&self, name: &str, permissions: &[String]) -> Result<Option<Permissions>, InstallError> {
         let _turn = self.turn()?;
         self.entry(name)?;
         let mut lock = self.lock()?;
         let Some(entry) = lock.plugins.get_mut(name) else { return Err(InstallError::Raced(name.to_owned())) };
-        let (native, others): (Vec<String>, Vec<String>) = rights.iter().cloned().partition(|right| right == NATIVE);
+        let (native, others): (Vec<String>, Vec<String>) =
+            permissions.iter().cloned().partition(|permission| permission == NATIVE);
         let left = match &entry.pin.granted {
-            Some(granted) if !rights.is_empty() => Some(without(granted, &others, name)?),
+            Some(granted) if !permissions.is_empty() => Some(without(granted, &others, name)?),
             _ => None,
         };
         entry.pin.native &= native.is_empty() && left.is_some();
@@ -231,23 +232,23 @@ pub(crate) fn reason(error: &PluginsError) -> Reason {
 }
 
 /// The permissions with these names, out of all that the plugin requests.
-pub fn only(asked: &Permissions, rights: &[String], name: &str) -> Result<Permissions, InstallError> {
-    filtered(asked, rights, name, true)
+pub fn only(asked: &Permissions, permissions: &[String], name: &str) -> Result<Permissions, InstallError> {
+    filtered(asked, permissions, name, true)
 }
 
-fn without(granted: &Permissions, rights: &[String], name: &str) -> Result<Permissions, InstallError> {
-    filtered(granted, rights, name, false)
+fn without(granted: &Permissions, permissions: &[String], name: &str) -> Result<Permissions, InstallError> {
+    filtered(granted, permissions, name, false)
 }
 
 /// A permission has the name of its member in the manifest, so that a new permission needs no change here.
-fn filtered(of: &Permissions, rights: &[String], name: &str, keep: bool) -> Result<Permissions, InstallError> {
-    let value = serde_json::to_value(of).expect("rights are JSON");
+fn filtered(of: &Permissions, permissions: &[String], name: &str, keep: bool) -> Result<Permissions, InstallError> {
+    let value = serde_json::to_value(of).expect("permissions are JSON");
     let members = value.as_object().cloned().unwrap_or_default();
-    if let Some(right) = rights.iter().find(|right| !members.contains_key(*right)) {
+    if let Some(permission) = permissions.iter().find(|permission| !members.contains_key(*permission)) {
         let asked = members.keys().cloned().collect();
-        return Err(InstallError::NotAsked { name: name.to_owned(), right: right.clone(), asked });
+        return Err(InstallError::NotAsked { name: name.to_owned(), permission: permission.clone(), asked });
     }
-    let kept = members.into_iter().filter(|(right, _)| rights.contains(right) == keep).collect();
+    let kept = members.into_iter().filter(|(permission, _)| permissions.contains(permission) == keep).collect();
     Ok(serde_json::from_value(serde_json::Value::Object(kept)).expect("what was written is read"))
 }
 

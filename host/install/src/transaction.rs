@@ -56,7 +56,7 @@ pub(crate) fn commit(
     steps: Steps<'_>,
 ) -> Result<(), InstallError> {
     steps("note");
-    let note = serde_json::to_string(transaction).expect("names, digests and rights are JSON");
+    let note = serde_json::to_string(transaction).expect("names, digests and permissions are JSON");
     write_whole(&places.journal(), note.as_bytes()).at(&places.journal())?;
     carry_out(transaction, places, turn, steps)
 }

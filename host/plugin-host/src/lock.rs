@@ -148,7 +148,7 @@ impl Lock {
 
     /// The text of the file.
     pub fn text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("names, digests and rights are JSON");
+        let mut text = serde_json::to_string_pretty(self).expect("names, digests and permissions are JSON");
         text.push('\n');
         text
     }

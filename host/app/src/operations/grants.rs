@@ -12,14 +12,14 @@ pub struct GrantRequest {
     /// The plugin.
     pub name: String,
     /// The permissions.
-    pub rights: RightsRequest,
+    pub permissions: PermissionsRequest,
     /// Whether it may run as a native library.
     pub native: bool,
 }
 
 /// A choice among the permissions that a plugin requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RightsRequest {
+pub enum PermissionsRequest {
     /// All of them, and its limits.
     All,
     /// None of them. The plugin can run without permissions.
@@ -46,32 +46,32 @@ pub enum GrantReport {
 ///
 /// When the plugin cannot be granted the permissions, or the front end cannot ask.
 pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> Result<GrantReport, C::Error> {
-    let GrantRequest { name, rights, native } = request;
+    let GrantRequest { name, permissions, native } = request;
     let installer = setup.installer();
     let granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
     let manifest = &granting.manifest;
     // An earlier grant counts only if the files are unchanged.
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
     let before = kept.and_then(|before| before.pin.granted.clone()).unwrap_or_default();
-    let (granted, limits) = match rights {
-        RightsRequest::None => (Permissions::default(), LimitSet::default()),
-        RightsRequest::All => (manifest.permissions.clone(), manifest.limits.clone()),
-        RightsRequest::Named(rights) => {
+    let (granted, limits) = match permissions {
+        PermissionsRequest::None => (Permissions::default(), LimitSet::default()),
+        PermissionsRequest::All => (manifest.permissions.clone(), manifest.limits.clone()),
+        PermissionsRequest::Named(permissions) => {
             let limits = kept.map(|before| before.pin.limits.clone()).unwrap_or_default();
-            let named = only(&manifest.permissions, rights, name).map_err(AppError::from)?;
+            let named = only(&manifest.permissions, permissions, name).map_err(AppError::from)?;
             (before.and(&named), limits)
         }
     };
     consent.present(manifest, &granting.pin, false);
     let offer = Offer {
         purpose: Purpose::Grant,
-        rights: &granted,
+        permissions: &granted,
         limits: &limits,
         manifest,
         on_yes: (granted.clone(), limits.clone()),
         is_covered: false,
     };
-    let Some((granted, limits)) = consent.rights(&offer)? else { return Ok(GrantReport::Declined) };
+    let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(GrantReport::Declined) };
     installer.grant(&granting, granted, limits).map_err(AppError::from)?;
     Ok(GrantReport::Granted { version: granting.pin.version.to_string() })
 }
@@ -92,11 +92,11 @@ pub enum RevokeReport {
 /// # Errors
 ///
 /// When the plugin is not installed or does not have the permissions.
-pub fn revoke(name: &str, rights: &[String], setup: &Setup) -> Result<RevokeReport, AppError> {
-    let left = setup.installer().revoke(name, rights)?;
+pub fn revoke(name: &str, permissions: &[String], setup: &Setup) -> Result<RevokeReport, AppError> {
+    let left = setup.installer().revoke(name, permissions)?;
     Ok(match left {
         None => RevokeReport::MayNotRun,
-        Some(_) if rights.iter().all(|right| right == "native") => RevokeReport::NotNative,
+        Some(_) if permissions.iter().all(|permission| permission == "native") => RevokeReport::NotNative,
         Some(left) => RevokeReport::Left(left),
     })
 }

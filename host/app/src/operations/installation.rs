@@ -102,13 +102,13 @@ pub(super) async fn settle<C: Consent>(
     let is_covered = is_update && wider.is_empty() && limits.is_empty() && !prepared.pin.native;
     let offer = Offer {
         purpose: if is_update { Purpose::Update } else { Purpose::Install },
-        rights: &wider,
+        permissions: &wider,
         limits: &limits,
         manifest: &prepared.manifest,
         on_yes: prepared.granted(!is_covered),
         is_covered,
     };
-    let Some((granted, limits)) = consent.rights(&offer)? else { return Ok(InstallReport::Declined) };
+    let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(InstallReport::Declined) };
     let shown = rehearse(prepared, &limits, setup, reporter).await?;
     let unset: Vec<&RequiredVariable> = unset_variables(&prepared.manifest, &setup.environment).collect();
     let values = if unset.is_empty() { Vec::new() } else { consent.variables(&unset)? };
@@ -194,13 +194,13 @@ pub async fn install_pinned<C: Consent>(
     consent.present(&prepared.manifest, &prepared.pin, false);
     let offer = Offer {
         purpose: Purpose::Pinned,
-        rights: &prepared.manifest.permissions.within(&granted.0),
+        permissions: &prepared.manifest.permissions.within(&granted.0),
         limits: &pin.limits,
         manifest: &prepared.manifest,
         on_yes: granted,
         is_covered: false,
     };
-    let Some((granted, limits)) = consent.rights(&offer)? else { return Ok(false) };
+    let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(false) };
     rehearse(&prepared, &limits, setup, reporter).await?;
     installer.commit(&prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
     Ok(true)

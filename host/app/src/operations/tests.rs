@@ -32,8 +32,8 @@ impl Consent for Answers {
         Err(changed.into())
     }
 
-    fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, AppError> {
-        self.asked.borrow_mut().push(format!("{:?}: {}", offer.purpose, offer.rights.lines().join(", ")));
+    fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, AppError> {
+        self.asked.borrow_mut().push(format!("{:?}: {}", offer.purpose, offer.permissions.lines().join(", ")));
         Ok(self.yes.then(|| offer.on_yes.clone()))
     }
 
@@ -61,33 +61,33 @@ fn home() -> (TempDir, Setup) {
     (root, setup)
 }
 
-fn request(rights: RightsRequest) -> GrantRequest {
-    GrantRequest { name: "mine".to_owned(), rights, native: false }
+fn request(permissions: PermissionsRequest) -> GrantRequest {
+    GrantRequest { name: "mine".to_owned(), permissions, native: false }
 }
 
 #[test]
 fn a_plugin_gets_only_the_rights_that_were_presented_and_accepted() {
     let (_root, setup) = home();
     let no = Answers::new(false);
-    assert_eq!(grant(&request(RightsRequest::All), &setup, &no).unwrap(), GrantReport::Declined);
+    assert_eq!(grant(&request(PermissionsRequest::All), &setup, &no).unwrap(), GrantReport::Declined);
     assert!(setup.installer().entry("mine").is_err(), "a declined grant changes nothing");
 
     let yes = Answers::new(true);
-    let named = RightsRequest::Named(vec!["history".to_owned()]);
+    let named = PermissionsRequest::Named(vec!["history".to_owned()]);
     let granted = grant(&request(named), &setup, &yes).unwrap();
     assert_eq!(granted, GrantReport::Granted { version: "1.2.0".to_owned() });
     assert_eq!(*yes.asked.borrow(), ["present mine", "Grant: read and search your conversations"]);
-    let rights = setup.installer().entry("mine").unwrap().pin.granted.unwrap();
-    assert!(rights.history && !rights.sql);
+    let permissions = setup.installer().entry("mine").unwrap().pin.granted.unwrap();
+    assert!(permissions.history && !permissions.sql);
 
-    let unknown = grant(&request(RightsRequest::Named(vec!["http".to_owned()])), &setup, &yes).unwrap_err();
+    let unknown = grant(&request(PermissionsRequest::Named(vec!["http".to_owned()])), &setup, &yes).unwrap_err();
     assert!(matches!(unknown, AppError::Install(InstallError::NotAsked { .. })), "{unknown}");
 }
 
 #[test]
 fn a_revocation_reports_the_rights_that_are_left() {
     let (_root, setup) = home();
-    grant(&request(RightsRequest::All), &setup, &Answers::new(true)).unwrap();
+    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true)).unwrap();
     let left = revoke("mine", &["sql".to_owned()], &setup).unwrap();
     assert!(matches!(&left, RevokeReport::Left(left) if left.history && !left.sql), "{left:?}");
     assert_eq!(revoke("mine", &[], &setup).unwrap(), RevokeReport::MayNotRun);
@@ -96,7 +96,7 @@ fn a_revocation_reports_the_rights_that_are_left() {
 #[test]
 fn a_removal_takes_the_configuration_along_and_asks_about_data() {
     let (root, setup) = home();
-    grant(&request(RightsRequest::All), &setup, &Answers::new(true)).unwrap();
+    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true)).unwrap();
     let data = root.path().join("data/mine");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("notes"), "kept").unwrap();
@@ -112,7 +112,7 @@ fn a_removal_takes_the_configuration_along_and_asks_about_data() {
 #[tokio::test]
 async fn a_plugin_without_a_source_cannot_be_updated() {
     let (_root, setup) = home();
-    grant(&request(RightsRequest::All), &setup, &Answers::new(true)).unwrap();
+    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true)).unwrap();
     assert_eq!(installed_names(None, &setup).unwrap(), ["mine"]);
     let error = prepare_update("mine", false, &setup, &crate::Quiet).await.err().unwrap();
     assert!(matches!(error, AppError::NoSource { .. }), "{error}");

@@ -127,11 +127,11 @@ impl operations::Consent for Terminal {
         }
     }
 
-    fn rights(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
+    fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
         let Consent { yes, grant } = self.options;
-        show_permissions(offer.rights, offer.limits, offer.purpose, self.console);
+        show_permissions(offer.permissions, offer.limits, offer.purpose, self.console);
         let on_yes = || offer.on_yes.clone();
-        let grants_nothing = offer.rights.is_empty() && offer.limits.is_empty();
+        let grants_nothing = offer.permissions.is_empty() && offer.limits.is_empty();
         let question = match (offer.purpose, grants_nothing) {
             (Purpose::Grant, false) => "allow the plugin to run with these permissions?",
             (Purpose::Grant, true) => "allow the plugin to run without permissions?",

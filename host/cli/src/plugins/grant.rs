@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::operations::{self, GrantReport, GrantRequest, RevokeReport, RightsRequest};
+use hermes_app::operations::{self, GrantReport, GrantRequest, PermissionsRequest, RevokeReport};
 
 use super::consent::{Consent, Terminal};
 use crate::console::Console;
@@ -33,11 +33,11 @@ pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCo
     let setup = launch::setup(console)?;
     let GrantArguments { name, permissions, none, native, yes } = arguments;
     let wanted = match permissions.as_slice() {
-        _ if *none => RightsRequest::None,
-        [] => RightsRequest::All,
-        named => RightsRequest::Named(named.to_vec()),
+        _ if *none => PermissionsRequest::None,
+        [] => PermissionsRequest::All,
+        named => PermissionsRequest::Named(named.to_vec()),
     };
-    let request = GrantRequest { name: name.clone(), rights: wanted, native: *native };
+    let request = GrantRequest { name: name.clone(), permissions: wanted, native: *native };
     let consent = Terminal::new(console, Consent { yes: *yes, grant: None });
     match operations::grant(&request, &setup, &consent)? {
         GrantReport::Declined => {
