@@ -75,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-testkit",
             "hermes-runtime",
             "hermes-conversation",
+            "hermes-diagnostic",
         ],
     ),
     // Only its tests use the concrete store; the code knows the port.

@@ -7,6 +7,7 @@ mod chat;
 mod command_line;
 mod configuration;
 mod installations;
+mod lab;
 mod models;
 mod plugins;
 mod sessions;

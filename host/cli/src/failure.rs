@@ -11,6 +11,7 @@ use hermes_conformance::ConformanceError;
 use hermes_conversation::one_line;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
+use hermes_lab::LabError;
 use hermes_models::{ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
 use hermes_store::{PortError, StoreError};
@@ -169,6 +170,7 @@ diagnosed!(
     InstallError,
     AgentError,
     ConformanceError,
+    LabError,
     KeptError
 );
 
@@ -201,6 +203,7 @@ mod tests {
         hermes_config::codes::ALL,
         hermes_conformance::codes::ALL,
         hermes_install::codes::ALL,
+        hermes_lab::codes::ALL,
         hermes_models::codes::ALL,
         hermes_plugin_host::codes::ALL,
         hermes_store::session_codes::ALL,

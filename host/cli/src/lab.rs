@@ -13,7 +13,7 @@ use hermes_lab::external::External;
 use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
 use hermes_lab::report::{self, Compared};
 use hermes_lab::verify::{self, Proof, Trial};
-use hermes_lab::{Contestant, Engine, FaultMode, LabError, Prices, Recording, Report, StandIn, Terms, plot};
+use hermes_lab::{Contestant, Engine, FaultMode, Prices, Recording, Report, StandIn, Terms, plot};
 use hermes_plugin_host::{Plugins, Selection};
 use hermes_runtime::Runtime;
 
@@ -127,7 +127,7 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     let stand_in = StandIn::new(terms.bytes_per_token, fault_mode);
     let mut recordings = Vec::new();
     for file in &arguments.files {
-        recordings.extend(Recording::read(file).map_err(invalid)?);
+        recordings.extend(Recording::read(file)?);
     }
     let contenders = contenders(arguments, &setup, console)?;
     let scratch = scratch()?;
@@ -170,9 +170,9 @@ fn unplotted(path: &Path, error: &io::Error) -> Failure {
 }
 
 fn terms(arguments: &ReplayArguments) -> Result<Terms, Failure> {
-    let prices = arguments.prices.as_deref().map(Prices::read).transpose().map_err(invalid)?;
+    let prices = arguments.prices.as_deref().map(Prices::read).transpose()?;
     let terms = Terms { prices: prices.unwrap_or(Prices::STANDARD), ..Terms::STANDARD };
-    terms.with_window(arguments.window).map_err(invalid)
+    Ok(terms.with_window(arguments.window)?)
 }
 
 /// The columns in order: the names of --engine, then the commands of --external that are not among them.
@@ -197,8 +197,8 @@ fn contenders(
     }
     let unnamed = externals.iter().map(|(name, _)| *name).filter(|name| !arguments.engines.iter().any(|e| e == name));
     names.extend(unnamed.collect::<Vec<_>>());
-    report::check_names(names.iter().copied()).map_err(invalid)?;
-    report::check_names(externals.iter().map(|(name, _)| *name)).map_err(invalid)?;
+    report::check_names(names.iter().copied())?;
+    report::check_names(externals.iter().map(|(name, _)| *name))?;
     let runtime = setup.runtime();
     let contender = |name: &str| -> Result<Contender, Failure> {
         if let Some((_, command)) = externals.iter().find(|(external, _)| *external == name) {
@@ -241,7 +241,7 @@ fn column(
         Contender::Everything => Box::new(Everything::default()),
         Contender::External(command) => {
             let patience = Duration::from_secs(arguments.patience);
-            Box::new(External::start(name, command, &recording.name, terms, stand_in, patience).map_err(invalid)?)
+            Box::new(External::start(name, command, &recording.name, terms, stand_in, patience)?)
         }
         Contender::Engine(plugins) => {
             let recall = !arguments.no_recall;
@@ -334,15 +334,6 @@ fn scratch() -> Result<tempfile::TempDir, Failure> {
         let fix = "free some space, or set TMPDIR to another folder";
         Failure::new(Kind::General, "no temporary folder can be created", error.to_string(), fix)
     })
-}
-
-/// The failure for an invalid argument or input file.
-fn invalid(error: LabError) -> Failure {
-    let kind = match &error {
-        LabError::SameColumn { .. } | LabError::Command { .. } | LabError::Terms { .. } => Kind::Usage,
-        _ => Kind::General,
-    };
-    Failure::new(kind, "the lab cannot start", error.to_string(), "correct it; docs/lab.md describes the input")
 }
 
 fn panicked() -> Failure {

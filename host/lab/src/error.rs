@@ -1,4 +1,4 @@
-//! Errors in the input of the lab.
+//! Errors in the input of the lab. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// A file is larger than a recording may be.
-    #[error("{}: {bytes} bytes are more than the {most} that a recording may have; split it by session", path.display())]
+    #[error("{}: {bytes} bytes are more than the {most} that a recording may have", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -31,11 +31,11 @@ pub enum LabError {
         path: PathBuf,
         /// The line number, starting at 1.
         line: usize,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with it.
         why: String,
     },
     /// A recording without a reply.
-    #[error("{}: no reply of a model is in it, so there is nothing to replay", path.display())]
+    #[error("{}: it contains no reply of a model, so there is nothing to replay", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -45,21 +45,21 @@ pub enum LabError {
     Prices {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// What is wrong.
         why: String,
     },
-    /// A basic setting is out of range.
-    #[error("{what} of {given}: {remedy}")]
+    /// The window leaves too little room beside system prompt and tools.
+    #[error("a window of {window} tokens is too small: system prompt and tools take {fixed} of it")]
     Terms {
-        /// The name of the setting.
-        what: &'static str,
-        /// The value as given.
-        given: String,
-        /// The values that are allowed.
-        remedy: &'static str,
+        /// The window as given.
+        window: u32,
+        /// Tokens of system prompt and tools.
+        fixed: u32,
+        /// The smallest window that is allowed.
+        least: u32,
     },
     /// Two columns have the same name.
-    #[error("two columns are named `{name}`; name the engine once, or give the command another name")]
+    #[error("two columns are named `{name}`")]
     SameColumn {
         /// The name.
         name: String,

@@ -8,6 +8,7 @@
 
 pub mod cache;
 pub mod context;
+mod diagnosis;
 pub mod engine;
 mod error;
 pub mod external;
@@ -26,6 +27,7 @@ pub mod terms;
 pub mod verify;
 
 pub use context::{Block, Context, Publication};
+pub use diagnosis::codes;
 pub use engine::{Contestant, Engine};
 pub use error::LabError;
 pub use figures::Figures;

@@ -51,7 +51,7 @@ impl Prices {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let given: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        let given: Self = serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())?;
         let all = [
             ("input", given.input),
             ("cache_write", given.cache_write),
@@ -63,7 +63,7 @@ impl Prices {
             return Err(format!("`{name}` is {price}; a price is a number and not below zero"));
         }
         if given.input == 0.0 {
-            return Err("`input` is 0; everything is told in its unit, so it must be above zero".to_owned());
+            return Err("`input` is 0, and all other prices are relative to it".to_owned());
         }
         let unit = given.input;
         Ok(Self {

@@ -38,9 +38,9 @@ impl Terms {
     ///
     /// [`LabError::Terms`] if system prompt and tools leave too little of the window.
     pub fn with_window(self, window: u32) -> Result<Self, LabError> {
-        if window < self.fixed_tokens.saturating_mul(2) {
-            let remedy = "system prompt and tools take 15,000 tokens of it; 30,000 is the least";
-            return Err(LabError::Terms { what: "a window", given: window.to_string(), remedy });
+        let least = self.fixed_tokens.saturating_mul(2);
+        if window < least {
+            return Err(LabError::Terms { window, fixed: self.fixed_tokens, least });
         }
         Ok(Self { window, ..self })
     }

@@ -251,6 +251,11 @@ impl Catalog {
         self.problems.iter().find(|problem| problem.name.as_deref() == Some(name))
     }
 
+    /// Why no installed plugin can be used.
+    pub(crate) fn problem_with_all(&self) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.name.is_none() && problem.folder.is_none())
+    }
+
     /// Why the plugin in this folder cannot be used.
     pub(crate) fn problem_in(&self, folder: &Path) -> Option<&Problem> {
         self.problems.iter().find(|problem| problem.folder.as_deref() == Some(folder))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_diagnostic::{Action, Diagnose as _, Notice};
 use hermes_runtime::{Exports, Runtime};
 
-use crate::catalog::{Catalog, Found};
+use crate::catalog::{Catalog, Found, Problem, Ungranted};
 use crate::error::PluginsError;
 use crate::selected::Selected;
 use crate::settings::PluginSettings;
@@ -154,20 +154,25 @@ pub(crate) struct Select<'a> {
     pub(crate) compiling: Compiling<'a>,
 }
 
+fn unusable(name: &str, problem: &Problem) -> PluginsError {
+    PluginsError::Unusable { name: name.to_owned(), problem: Box::new(problem.error.diagnose()) }
+}
+
 impl Select<'_> {
     fn named(&self, name: &str, kind: &'static str, is: fn(&Exports) -> bool) -> Result<Selected, PluginsError> {
         let folder = self.catalog.folder().to_owned();
         let Some(found) = self.catalog.get(name) else {
             // A folder of that name that cannot be read is the more likely cause.
             if let Some(problem) = self.catalog.problem_with(name) {
-                return Err(PluginsError::Unusable {
-                    name: name.to_owned(),
-                    problem: Box::new(problem.error.diagnose()),
-                });
+                return Err(unusable(name, problem));
             }
             return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
         };
-        let selected = self.load(found)?;
+        let selected = self.load(found).map_err(|error| match (&error, self.catalog.problem_with_all()) {
+            // Nothing is granted because the grants cannot be read.
+            (PluginsError::Ungranted { why: Ungranted::Unknown(_), .. }, Some(problem)) => unusable(name, problem),
+            _ => error,
+        })?;
         let exports = selected.loaded.exports();
         if is(&exports) {
             return Ok(selected);

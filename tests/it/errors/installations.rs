@@ -61,6 +61,7 @@ fn commands_on_plugins_that_are_refused() {
     let home = Home::new();
     home.put_guest("keeper", "plugins/handmade", "handmade");
     home.write_workspace("mine/notes.txt", "mine");
+    home.write("approvals.json", "damaged");
     for (situation, arguments) in [
         ("the details of a plugin that does not exist", &["info", "nobody"][..]),
         ("a plugin that does not exist", &["enable", "nobody"]),
@@ -72,6 +73,7 @@ fn commands_on_plugins_that_are_refused() {
         ("a return to a version that was not kept", &["rollback", "nobody"]),
         ("a permission that the plugin does not request", &["grant", "handmade", "http", "--yes"]),
         ("a grant without consent", &["grant", "handmade"]),
+        ("approvals that cannot be read", &["approvals"]),
         ("a project in a folder that exists", &["new", "mine", "--kind", "tools"]),
         ("a project with a bad name", &["new", "My Plugin", "--kind", "tools"]),
         ("a test of nothing", &["test", "./nothing"]),

@@ -46,7 +46,7 @@ fn plugins_that_a_session_needs() {
     fs::rename(home.path().join("plugins/moved"), home.path().join("plugins/hostile")).unwrap();
     home.write("plugins.lock", "{");
     screens.error("a damaged plugins.lock", &home, hello(&home));
-    home.write("plugins.lock", r#"{"version": 99, "plugins": {}}"#);
+    home.write("plugins.lock", r#"{"form": 99, "plugins": {}}"#);
     screens.error("plugins.lock of a newer version", &home, hello(&home));
 
     for (situation, manifest) in [

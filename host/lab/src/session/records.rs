@@ -88,7 +88,7 @@ fn first_line_is_whole(text: &str) -> bool {
 fn object(text: &str, line: usize) -> Result<Value, Fault> {
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err(Fault::new(line, "it is no JSON object")),
+        Ok(_) => Err(Fault::new(line, "it is not a JSON object")),
         Err(error) => Err(broken(&error, line)),
     }
 }
@@ -96,7 +96,7 @@ fn object(text: &str, line: usize) -> Result<Value, Fault> {
 fn broken(error: &serde_json::Error, line: usize) -> Fault {
     let line = if line == 0 { error.line().max(1) } else { line };
     let what =
-        if error.is_eof() { "it ends in the middle of an object; was the file cut off?" } else { "it is no JSON" };
+        if error.is_eof() { "it ends in the middle of an object; was the file cut off?" } else { "it is not JSON" };
     Fault::new(line, format!("{what} (column {})", error.column()))
 }
 

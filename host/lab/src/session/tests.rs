@@ -77,8 +77,8 @@ fn an_error_names_its_line() {
         (String::new(), 1, "empty"),
         (format!("{good}\n{{\"role\":\"user\",\"cont\n{good}"), 2, "cut off"),
         (format!("{{\"role\":\"us\n{good}\n"), 1, "cut off"),
-        (format!("{good}\n\n[1,2]\n"), 3, "no JSON object"),
-        (format!("{good}\nnonsense"), 2, "no JSON"),
+        (format!("{good}\n\n[1,2]\n"), 3, "not a JSON object"),
+        (format!("{good}\nnonsense"), 2, "not JSON"),
         (format!("{good}\n{{\"content\":\"a\"}}"), 2, "no `role`"),
         (format!("{good}\n{{\"role\":\"oracle\",\"content\":\"a\"}}"), 2, "`oracle`"),
         (format!("{good}\n{{\"role\":\"user\",\"content\":7}}"), 2, "neither a text"),
@@ -87,7 +87,7 @@ fn an_error_names_its_line() {
         (format!("[\n{good},\n{{\"content\":\"a\"}}\n]"), 3, "no `role`"),
         (format!("[\n{good},\n"), 3, "cut off"),
         ("{\"hello\":1}".to_owned(), 1, "no known format"),
-        ("\"text\"".to_owned(), 1, "no JSON object"),
+        ("\"text\"".to_owned(), 1, "not a JSON object"),
         ("{\"messages\":[{\"role\":\"user\"},{}]}".to_owned(), 1, "message 2: it has no `role`"),
     ] {
         let fault = parse(&text).unwrap_err();

@@ -1,0 +1,62 @@
+//! The code and the remedy of each unusable input of the lab.
+
+use hermes_diagnostic::{Diagnose, Fix, Parts};
+
+use crate::LabError;
+
+hermes_diagnostic::codes! {
+    /// The codes of the lab.
+    pub mod codes {
+        READ = "lab.read", Category::General, "a file cannot be read";
+        RECORDING = "lab.recording", Category::General, "a file is not a recording that can be replayed";
+        PRICES = "lab.prices", Category::General, "a file of prices cannot be used";
+        TERMS = "lab.terms", Category::Usage, "a setting of the lab is out of range";
+        COLUMN = "lab.column", Category::Usage, "two columns have the same name";
+        COMMAND = "lab.command", Category::Usage, "the command of a column cannot be understood";
+    }
+}
+
+impl Diagnose for LabError {
+    fn parts(&self) -> Parts {
+        let (code, fix) = match self {
+            Self::Read { .. } => (codes::READ, Fix::words("check that the file exists and can be read")),
+            Self::TooLarge { .. } => (codes::RECORDING, Fix::words("split it by session")),
+            Self::Line { .. } => (codes::RECORDING, Fix::words("correct the line; docs/lab.md lists the formats")),
+            Self::Empty { .. } => (codes::RECORDING, Fix::words("choose a session in which a model has replied")),
+            Self::Prices { .. } => (
+                codes::PRICES,
+                Fix::words("give input, cache_write, cache_read and output as numbers; docs/lab.md describes them"),
+            ),
+            Self::Terms { least, .. } => (codes::TERMS, Fix::words(format!("choose at least {least}"))),
+            Self::SameColumn { .. } => {
+                (codes::COLUMN, Fix::words("name the engine once").or("give the command another name"))
+            }
+            Self::Command { .. } => (codes::COMMAND, Fix::words("close its quotes, and name a program")),
+        };
+        (code, "the lab cannot start".into(), fix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_an_error_with_cause_and_remedy() {
+        let path = || "recording.jsonl".into();
+        let errors = [
+            LabError::Read { path: path(), source: io::Error::other("refused") },
+            LabError::TooLarge { path: path(), bytes: 2, most: 1 },
+            LabError::Line { path: path(), line: 1, why: "it is not JSON".into() },
+            LabError::Empty { path: path() },
+            LabError::Prices { path: path(), why: "`input` is 0".into() },
+            LabError::Terms { window: 1, fixed: 15_000, least: 30_000 },
+            LabError::SameColumn { name: "none".into() },
+            LabError::Command { name: "peer".into(), command: "'".into() },
+        ];
+        let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,32 @@
+use hermes_tests::{Home, Reply, Server};
+
+use super::Screens;
+
+const RECORDING: &str =
+    "{\"role\": \"user\", \"content\": \"hello\"}\n{\"role\": \"assistant\", \"content\": \"Hello.\"}\n";
+
+#[test]
+fn lab() {
+    let mut screens = Screens::default();
+    let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
+    home.write_workspace("recording.jsonl", RECORDING);
+    home.write_workspace("notes.txt", "These are words.");
+    home.write_workspace("question.jsonl", RECORDING.lines().next().unwrap());
+    home.write_workspace("prices.json", "{\"input\": -1}");
+    for (situation, arguments) in [
+        ("a recording that does not exist", &["replay", "missing.jsonl"][..]),
+        ("a file that is not a recording", &["replay", "notes.txt"]),
+        ("a recording without a reply", &["replay", "question.jsonl"]),
+        ("a window that is too small", &["replay", "recording.jsonl", "--window", "100"]),
+        ("prices that are none", &["replay", "recording.jsonl", "--prices", "prices.json"]),
+        ("an engine that does not exist", &["replay", "recording.jsonl", "--engine", "compresor"]),
+        ("an engine that is named twice", &["replay", "recording.jsonl", "--engine", "none", "--engine", "none"]),
+        ("a command without a name", &["replay", "recording.jsonl", "--external", "peer"]),
+        ("a command with an open quote", &["replay", "recording.jsonl", "--external", "peer='python"]),
+        ("no engine to verify", &["verify", "none"]),
+    ] {
+        let arguments = [&["lab"], arguments].concat();
+        screens.error(situation, &home, home.hermes(&arguments));
+    }
+    insta::assert_snapshot!(screens.text());
+}
