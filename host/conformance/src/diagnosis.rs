@@ -1,6 +1,7 @@
 //! The code and the remedy of each failure before an examination.
 
 use hermes_diagnostic::{Diagnose, Fix, Parts};
+use hermes_plugin_host::artifact::ArtifactError;
 
 use crate::ConformanceError;
 
@@ -10,6 +11,7 @@ hermes_diagnostic::codes! {
         MISSING = "test.missing", Category::General, "nothing is at the path";
         NO_COMPONENT = "test.no-component", Category::General, "the folder has no component";
         NO_LIBRARY = "test.no-library", Category::General, "the folder has no native library for this machine";
+        OUTDATED = "test.outdated", Category::General, "the build is older than its sources";
         SEVERAL = "test.several", Category::General, "the folder has several components";
         READ = "test.read", Category::General, "a file cannot be read";
         MANIFEST = "test.manifest", Category::General, "the `plugin.yaml` is invalid";
@@ -22,8 +24,13 @@ impl Diagnose for ConformanceError {
     fn parts(&self) -> Parts {
         let (code, fix) = match self {
             Self::Missing(_) => (codes::MISSING, "name a component, a plugin's folder or a Rust project".to_owned()),
-            Self::NoComponent { .. } => {
-                (codes::NO_COMPONENT, "build it with `cargo build --release --target wasm32-wasip2`".to_owned())
+            Self::NoBuild { error, .. } => {
+                let code = match error {
+                    ArtifactError::Several { .. } => codes::SEVERAL,
+                    ArtifactError::Outdated { .. } => codes::OUTDATED,
+                    _ => codes::NO_COMPONENT,
+                };
+                (code, error.fix().to_owned())
             }
             Self::NoLibrary { .. } => (
                 codes::NO_LIBRARY,
@@ -33,9 +40,6 @@ impl Diagnose for ConformanceError {
                     hermes_runtime::TARGET
                 ),
             ),
-            Self::Several { .. } => {
-                (codes::SEVERAL, "name one in its plugin.yaml, as `component: FILE.wasm`".to_owned())
-            }
             Self::Read { .. } => (codes::READ, "check its permissions".to_owned()),
             Self::Manifest { .. } => (codes::MANIFEST, "correct it and try again".to_owned()),
             Self::Config(_) => (codes::CONFIG, "give one such as '{\"key\": \"value\"}'".to_owned()),
@@ -53,11 +57,13 @@ mod tests {
 
     #[test]
     fn every_code_has_an_error_with_cause_and_remedy() {
+        let no_build = |error| ConformanceError::NoBuild { folder: "/p".into(), error };
         let errors = [
             ConformanceError::Missing("/p".into()),
-            ConformanceError::NoComponent { folder: "/p".into(), target: "/t".into() },
+            no_build(ArtifactError::NotBuilt),
+            no_build(ArtifactError::Several { found: vec!["a.wasm".into(), "b.wasm".into()] }),
+            no_build(ArtifactError::Outdated { artifact: "a.wasm".into(), source_file: "lib.rs".into() }),
             ConformanceError::NoLibrary { folder: "/p".into() },
-            ConformanceError::Several { folder: "/p".into(), found: vec!["a.wasm".into(), "b.wasm".into()] },
             ConformanceError::Read { path: "/p".into(), source: std::io::Error::other("refused") },
             ConformanceError::Manifest { path: "/p".into(), why: "line 1".into() },
             ConformanceError::Config("it is a list".into()),

@@ -2,36 +2,27 @@
 
 use std::path::PathBuf;
 
+use hermes_plugin_host::artifact::ArtifactError;
+
 /// Why a plugin cannot be tested.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
     /// The path does not exist.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
-    /// The folder has no component.
-    #[error(
-        "no component was found in {}, nor below {}",
-        .folder.display(), .target.display()
-    )]
-    NoComponent {
+    /// The folder has no component that can be tested, or several.
+    #[error("{}: {error}", .folder.display())]
+    NoBuild {
         /// The folder.
         folder: PathBuf,
-        /// The folder where cargo would have put it.
-        target: PathBuf,
+        /// What is wrong with its builds.
+        error: ArtifactError,
     },
     /// The folder has no native library for this machine.
     #[error("no native library for this machine was found in {}", .folder.display())]
     NoLibrary {
         /// The folder.
         folder: PathBuf,
-    },
-    /// The folder has several components, and the manifest names none.
-    #[error("{} has several components: {}", .folder.display(), .found.join(", "))]
-    Several {
-        /// The folder.
-        folder: PathBuf,
-        /// Their names.
-        found: Vec<String>,
     },
     /// A file cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]

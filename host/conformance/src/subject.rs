@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hermes_plugin_host::artifact::{self, ArtifactError, Place};
 use hermes_plugin_host::{Code, Manifest};
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +11,6 @@ use serde_json::Value;
 use crate::error::ConformanceError;
 
 const MANIFEST: &str = "plugin.yaml";
-const TARGET: &str = "wasm32-wasip2";
 
 /// A plugin under test. None of its code has run yet.
 #[derive(Debug)]
@@ -68,8 +68,9 @@ impl Subject {
         let path = std::path::absolute(path).map_err(|source| read_error(path, source))?;
         if path.is_dir() {
             let manifest = manifest_in(&path)?;
-            let named = manifest.as_ref().and_then(|(manifest, _)| manifest.component.clone());
-            let component = component_in(&path, named.as_deref())?;
+            let named = manifest.as_ref().map(|(manifest, _)| manifest);
+            let component =
+                artifact::find_component(&path, named, Place::Local).map_err(|error| no_build(&path, error))?;
             return Self::of(component, manifest);
         }
         let manifest = path.parent().map(manifest_in).transpose()?.flatten();
@@ -142,72 +143,14 @@ fn bare(component: &Path) -> Result<(Manifest, String), ConformanceError> {
     Ok((manifest, text))
 }
 
-/// The component of a folder: the named one or the only one, beside the manifest or in cargo's target folder.
-fn component_in(folder: &Path, named: Option<&str>) -> Result<PathBuf, ConformanceError> {
-    let own = folder.join("target").join(TARGET);
-    let mut places = vec![folder.to_owned()];
-    let package = package(folder);
-    if package.is_some() {
-        // A configured target folder may be shared with other packages.
-        let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set).join(TARGET));
-        let targets = set.into_iter().chain([own.clone()]);
-        places.extend(targets.flat_map(|target| ["release", "debug"].map(|profile| target.join(profile))));
-    }
-    for place in places {
-        let wanted = [named.map(str::to_owned), package.clone()].into_iter().flatten().map(|file| place.join(file));
-        if let Some(found) = wanted.into_iter().find(|path| path.is_file()) {
-            return Ok(found);
-        }
-        let mut found = components(&place)?;
-        // Other files in a shared target folder may belong to other packages.
-        let is_own = place == *folder || place.starts_with(&own);
-        match found.len() {
-            1 if is_own => return Ok(found.remove(0)),
-            0 | 1 => {}
-            _ if is_own => {
-                let names = found.iter().filter_map(|path| path.file_name());
-                let found = names.map(|name| name.to_string_lossy().into_owned()).collect();
-                return Err(ConformanceError::Several { folder: place, found });
-            }
-            _ => {}
-        }
-    }
-    Err(ConformanceError::NoComponent { folder: folder.to_owned(), target: own })
-}
-
 fn library_in(folder: &Path, manifest: &Manifest) -> Result<PathBuf, ConformanceError> {
     let missing = || ConformanceError::NoLibrary { folder: folder.to_owned() };
     let name = manifest.library().ok_or_else(missing)?;
-    let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set));
-    let targets = set.into_iter().chain([folder.join("target")]);
-    let built = targets.flat_map(|target| ["release", "debug"].map(|profile| target.join(profile)));
-    let mut places = std::iter::once(folder.to_owned()).chain(built).map(|place| place.join(name));
-    places.find(|path| path.is_file()).ok_or_else(missing)
+    artifact::find_library(folder, name, Place::Local).map_err(|error| no_build(folder, error))?.ok_or_else(missing)
 }
 
-/// The file name that cargo gives the component of this package; `None` if there is no package.
-fn package(folder: &Path) -> Option<String> {
-    let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
-    let named = manifest.lines().find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "name").then(|| value.trim().trim_matches('"').replace('-', "_"))
-    });
-    Some(format!("{}.wasm", named.unwrap_or_default()))
-}
-
-fn components(folder: &Path) -> Result<Vec<PathBuf>, ConformanceError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(read_error(folder, source)),
-    };
-    let mut found: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file() && path.extension().is_some_and(|extension| extension == "wasm"))
-        .collect();
-    found.sort();
-    Ok(found)
+fn no_build(folder: &Path, error: ArtifactError) -> ConformanceError {
+    ConformanceError::NoBuild { folder: folder.to_owned(), error }
 }
 
 #[cfg(test)]
@@ -240,7 +183,8 @@ mod tests {
             (
                 vec![
                     ("plugin.yaml", yaml),
-                    ("Cargo.toml", "[package]\nname = \"my-own\"\n"),
+                    ("Cargo.toml", "[package]\nname = \"my-own\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n"),
+                    ("src/lib.rs", ""),
                     ("target/wasm32-wasip2/release/my_own.wasm", "x"),
                     ("target/wasm32-wasip2/release/other.wasm", "y"),
                 ],

@@ -5,8 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hermes_plugin_host::artifact::Place;
 use hermes_plugin_host::rehearsal::{Shown, rehearse};
-use hermes_plugin_host::{CodeFiles, Entry, LimitSet, Lock, Manifest, Permissions, Pin, code_in, digest, manifest_in};
+use hermes_plugin_host::{
+    CodeFiles, Entry, LimitSet, Lock, Manifest, Permissions, Pin, code_in, digest, is_plugin_name, manifest_in,
+};
 use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime};
 
 use crate::archive::Caps;
@@ -68,7 +71,8 @@ impl Installer {
         let how = Fetching { insecure: wanted.insecure, caps: Caps::standard(), progress };
         let fetched = fetch(&wanted.source, &work, &how).await?;
         let from = wanted.source.to_string();
-        let project = Project::find(&fetched.folder, &from, wanted.name.as_deref())?;
+        let place = if matches!(wanted.source, Source::Folder(_)) { Place::Local } else { Place::Fetched };
+        let project = Project::find(&fetched.folder, place, &from, wanted.name.as_deref())?;
         if self.bundled.contains(&project.manifest.name) {
             return Err(InstallError::Bundled(project.manifest.name));
         }
@@ -226,6 +230,24 @@ impl Installer {
     /// Whether a plugin stores data in the home folder.
     pub fn has_data(&self, name: &str) -> bool {
         self.places.data(name).exists()
+    }
+
+    /// Whether a plugin that is not installed any more left data.
+    pub fn has_leftover_data(&self, name: &str) -> bool {
+        // The name comes from the command line, and must not lead out of the folder.
+        is_plugin_name(name) && self.has_data(name) && matches!(self.entry(name), Err(InstallError::Unknown { .. }))
+    }
+
+    /// Deletes the data that a removed plugin left.
+    pub fn delete_leftover_data(&self, name: &str) -> Result<(), InstallError> {
+        let turn = self.turn()?;
+        // Under the lock of the installation: the plugin may have been installed again.
+        if self.has_leftover_data(name) {
+            let data = self.places.data(name);
+            fs::remove_dir_all(&data).at(&data)?;
+        }
+        turn.leave(&self.places);
+        Ok(())
     }
 
     /// The lock entry of an installed plugin.

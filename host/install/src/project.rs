@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hermes_plugin_host::artifact::{self, ArtifactError, Place, components};
 use hermes_plugin_host::{MANIFEST, Manifest};
 
 use crate::error::{At, InstallError, Reason};
@@ -21,10 +22,6 @@ const MOST_DOCUMENTS: usize = 16;
 const MOST_DOCUMENT: u64 = 1 << 20;
 /// Most bytes of a component or a library.
 const MOST_CODE: u64 = 128 << 20;
-/// The folder in which cargo puts components.
-const BUILT: [&str; 2] = ["target/wasm32-wasip2/release", "target/wasm32-wasip2/debug"];
-/// The folder in which cargo puts native libraries.
-const BUILT_NATIVE: [&str; 2] = ["target/release", "target/debug"];
 
 /// The files of a plugin in a folder.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ pub(crate) struct CodeFile {
 
 impl Project {
     /// Reads a folder. A component without a manifest gets one with the given name, else with the name of its file.
-    pub(crate) fn find(folder: &Path, from: &str, name: Option<&str>) -> Result<Self, InstallError> {
+    pub(crate) fn find(folder: &Path, place: Place, from: &str, name: Option<&str>) -> Result<Self, InstallError> {
         let no_plugin = |reason: Reason| InstallError::NoPlugin { from: from.to_owned(), reason };
         let path = folder.join(MANIFEST);
         let text = match read_small(&path) {
@@ -60,7 +57,7 @@ impl Project {
         let manifest =
             Manifest::parse(&text).map_err(|source| InstallError::Manifest { from: from.to_owned(), source })?;
         let mut code = Vec::new();
-        match find_component(folder, &manifest) {
+        match artifact::find_component(folder, Some(&manifest), place) {
             Ok(path) => {
                 let name = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
                 let beside = with_ending(&path, SIGNATURE);
@@ -68,11 +65,11 @@ impl Project {
                 code.push(CodeFile { path, name, signature });
             }
             Err(_) if manifest.component.is_none() && !manifest.native.is_empty() => {}
-            Err(reason) => return Err(no_plugin(reason)),
+            Err(error) => return Err(no_plugin(error.into())),
         }
         let libraries: BTreeSet<&String> = manifest.native.values().collect();
         for name in libraries {
-            if let Some(path) = find_library(folder, name) {
+            if let Some(path) = artifact::find_library(folder, name, place).map_err(|error| no_plugin(error.into()))? {
                 let signature = Some(with_ending(&path, SIGNATURE)).filter(|file| file.is_file());
                 code.push(CodeFile { path, name: name.clone(), signature });
             }
@@ -115,56 +112,10 @@ impl Project {
     }
 }
 
-/// The component of a plugin's folder: the file that its manifest names, the only one beside it, or the one that cargo
-/// built there.
-fn find_component(folder: &Path, manifest: &Manifest) -> Result<PathBuf, Reason> {
-    if let Some(named) = &manifest.component
-        && folder.join(named).is_file()
-    {
-        return Ok(folder.join(named));
+impl From<ArtifactError> for Reason {
+    fn from(error: ArtifactError) -> Self {
+        Self::new(error.to_string(), error.fix())
     }
-    let mut beside = components(folder);
-    if manifest.component.is_none() && beside.len() == 1 {
-        return Ok(beside.remove(0));
-    }
-    if manifest.component.is_none() && beside.len() > 1 {
-        let why = format!("the folder has {} components, and plugin.yaml names none of them", beside.len());
-        return Err(Reason::new(why, "name one in plugin.yaml, as `component: FILE.wasm`"));
-    }
-    let named = manifest.component.as_deref().map(|file| file.trim_end_matches(".wasm").replace('-', "_"));
-    let wanted = named.unwrap_or_else(|| manifest.name.replace('-', "_"));
-    for place in BUILT {
-        let mut built = components(&folder.join(place));
-        let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().replace('-', "_"));
-        if let Some(at) = built.iter().position(|path| stem(path).as_deref() == Some(&wanted)) {
-            return Ok(built.swap_remove(at));
-        }
-        if built.len() == 1 {
-            return Ok(built.remove(0));
-        }
-    }
-    Err(match (folder.join("Cargo.toml").is_file(), &manifest.component) {
-        (true, _) => {
-            let fix = "run `cargo build --release --target wasm32-wasip2` in the folder";
-            Reason::new("the Rust project was not built", fix)
-        }
-        (false, Some(named)) => format!("the component `{named}` in plugin.yaml does not exist").into(),
-        (false, None) => "there is no .wasm file beside plugin.yaml".into(),
-    })
-}
-
-/// The native library of a plugin's folder: beside the manifest, or built there by cargo.
-fn find_library(folder: &Path, name: &str) -> Option<PathBuf> {
-    let places = std::iter::once(folder.to_owned()).chain(BUILT_NATIVE.map(|built| folder.join(built)));
-    places.map(|place| place.join(name)).find(|path| path.is_file())
-}
-
-fn components(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|e| e == "wasm") && path.is_file()).collect();
-    found.sort();
-    found
 }
 
 fn documents(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -254,7 +205,7 @@ mod tests {
 
     fn staged(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
         let from = folder(files);
-        let project = Project::find(from.path(), "here", None).map_err(|error| error.sentence())?;
+        let project = Project::find(from.path(), Place::Local, "here", None).map_err(|error| error.sentence())?;
         let to = tempfile::tempdir().unwrap();
         project.copy_to(to.path()).map_err(|error| error.sentence())?;
         let mut names: Vec<_> =

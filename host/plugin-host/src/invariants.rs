@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use serde_json::json;
 
 use crate::lock::Lock;
-use crate::manifest::{Manifest, is_name};
+use crate::manifest::{Manifest, is_plugin_name};
 use crate::permission::Permissions;
 
 /// Checks a text as `plugin.yaml`: its files lie beside it, and its requests are the same after writing and reading them.
@@ -17,7 +17,7 @@ pub fn manifest(text: &str) {
         Ok(manifest) => manifest,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    assert!(is_name(&manifest.name), "{:?} is the name", manifest.name);
+    assert!(is_plugin_name(&manifest.name), "{:?} is the name", manifest.name);
     for file in manifest.component.iter().chain(manifest.native.values()) {
         assert!(is_beside(file), "{file:?} is the file");
     }
@@ -64,7 +64,7 @@ pub fn lock(bytes: &[u8]) {
         Err(error) => return assert!(error.to_string().starts_with("plugins.lock ")),
     };
     for (name, entry) in &lock.plugins {
-        assert!(is_name(name), "{name:?} is the name");
+        assert!(is_plugin_name(name), "{name:?} is the name");
         for pin in std::iter::once(&entry.pin).chain(&entry.previous) {
             let parts: Vec<_> = Path::new(&pin.folder).components().collect();
             assert!(

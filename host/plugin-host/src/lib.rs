@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod allowance;
+pub mod artifact;
 mod catalog;
 mod component;
 mod diagnosis;
@@ -57,7 +58,7 @@ pub use hermes_runtime::{
 pub use host::PluginHost;
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
 pub use lock::{Entry, Lock, LockError, Pin};
-pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, json_schema};
+pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, is_plugin_name, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
 pub use reload::{Change, Generations, Taken};
 pub use selected::Identity;

@@ -137,7 +137,7 @@ impl Lock {
         // Hermes joins these folders to a path, and removes them with their contents.
         for (name, entry) in &lock.plugins {
             for pin in std::iter::once(&entry.pin).chain(&entry.previous) {
-                if !is_plugin_folder(&pin.folder) || !crate::manifest::is_name(name) {
+                if !is_plugin_folder(&pin.folder) || !crate::manifest::is_plugin_name(name) {
                     let why = format!("`{}` is not a folder for the plugin `{name}`", pin.folder);
                     return Err(LockError::Damaged { path: path.to_owned(), why });
                 }

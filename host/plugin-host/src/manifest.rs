@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::permission::{EnvironmentName, Permissions};
 
-pub(crate) use reading::is_name;
+pub use reading::is_plugin_name;
 pub use schema::validator as json_schema;
 
 /// A manifest, read and checked.

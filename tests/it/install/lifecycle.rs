@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hermes_tests::{Home, Reply, Server, renamed, staged_guest};
 use serde_json::{Value, json};
@@ -107,6 +107,10 @@ fn an_update_asks_only_about_new_permissions_and_can_be_rolled_back() {
     }
     home.hermes(&["plugins", "update", "keeper", "--yes"]).run().success();
     home.hermes(&["plugins", "install", "./keeper"]).run().success().says(&["already"]);
+
+    source(&home, "keeper", "keeper", "0.9.0", "");
+    home.hermes(&["plugins", "update", "--check"]).run().success().says(&["2.0.0 -> 0.9.0 (an older version)"]);
+    home.hermes(&["plugins", "update", "--yes"]).run().success().says(&["an older version"]);
 }
 
 #[test]
@@ -192,6 +196,49 @@ fn a_lock_installs_the_same_plugins_on_another_machine() {
     fs::write(folder.join("README.md"), "changed").unwrap();
     third.hermes(&["plugins", "install", "--locked", "--yes"]).run().refused().exits(PLUGIN).says(&["pins"]);
     assert_eq!(findings(&third), [("keeper".to_owned(), "missing".to_owned())]);
+}
+
+#[test]
+fn data_that_a_removal_kept_can_be_deleted_later() {
+    let home = Home::new();
+    source(&home, "keeper", "keeper", "1.0.0", "");
+    home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
+    home.write("data/keeper/documents/note", "kept");
+    home.write("data/other/note", "of another plugin");
+    home.hermes(&["plugins", "remove", "keeper", "--yes"]).run().success().says(&["kept its data in"]);
+    home.hermes(&["plugins", "remove", "keeper", "--keep-data"]).run().success().says(&["not installed", "data"]);
+    assert!(home.path().join("data/keeper/documents/note").is_file());
+    for name in ["../data/other", "nobody", ".."] {
+        home.hermes(&["plugins", "remove", name, "--purge"]).run().refused();
+    }
+    home.hermes(&["plugins", "remove", "keeper", "--purge"]).run().success().says(&["deleted the data"]);
+    assert!(!home.path().join("data/keeper").exists() && home.path().join("data/other/note").is_file());
+    home.hermes(&["plugins", "remove", "keeper", "--purge"]).run().refused();
+}
+
+#[test]
+fn a_build_is_found_where_cargo_put_it_and_an_outdated_one_is_refused() {
+    let home = Home::new();
+    source(&home, "keeper", "keeper", "1.0.0", "");
+    let project = home.workspace().join("keeper");
+    let cargo = "[package]\nname = \"keeper\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    home.write_workspace("keeper/Cargo.toml", cargo);
+    home.write_workspace("keeper/src/lib.rs", "");
+    let built = home.workspace().join("elsewhere/wasm32-wasip2/release");
+    fs::create_dir_all(&built).unwrap();
+    fs::rename(project.join("keeper.wasm"), built.join("keeper.wasm")).unwrap();
+    let of_cargo = |arguments: &[&str]| {
+        home.hermes(arguments).env("CARGO_TARGET_DIR", home.workspace().join("elsewhere").to_str().unwrap()).run()
+    };
+    home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().refused().says(&["was not built", "cargo build"]);
+    // The rename kept the old time of the component.
+    for arguments in [&["plugins", "install", "./keeper", "--yes"][..], &["plugins", "test", "./keeper"]] {
+        of_cargo(arguments).refused().says(&["is older than", "Cargo.toml", "cargo build"]);
+    }
+    fs::File::options().append(true).open(built.join("keeper.wasm")).unwrap().set_modified(SystemTime::now()).unwrap();
+    of_cargo(&["plugins", "test", "./keeper"]).success();
+    of_cargo(&["plugins", "install", "./keeper", "--yes"]).success();
+    assert_eq!(findings(&home), [("keeper".to_owned(), "ok".to_owned())]);
 }
 
 #[test]

@@ -282,6 +282,27 @@ fn plugins_dev_builds_and_serves_a_plugin_until_it_exits() {
 }
 
 #[test]
+fn plugins_dev_shows_what_the_plugin_logs() {
+    let calls = [Call::new("call_1", "grab", &json!({"what": "print", "of": "hello from a session"}))];
+    let server = Server::scripted([Reply::calls(calls), Reply::text("Done.")]);
+    let home = Home::with(&server);
+    home.install_guest("greedy", "greedy", json!({}));
+    home.set("plugins.enabled", json!(["greedy"]));
+    let project = home.workspace().join("project");
+    fs::create_dir_all(&project).unwrap();
+    for file in ["plugin.yaml", "greedy.wasm"] {
+        fs::copy(home.path().join("plugins/greedy").join(file), project.join(file)).unwrap();
+    }
+    let path = project.display().to_string();
+    let developer = home.hermes(&["plugins", "dev", &path, "--build", "true"]).spawn();
+    developer.wait_for_stdout("built `greedy`");
+    home.hermes(&["-z", "Print something."]).run().success();
+    developer.wait_for_stdout("info to stdout: hello from a session");
+    developer.interrupt();
+    developer.wait().success();
+}
+
+#[test]
 fn leftovers_of_a_killed_plugins_dev_do_not_run() {
     let server = poking();
     let home = Home::with(&server);

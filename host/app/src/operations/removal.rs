@@ -12,13 +12,15 @@ use crate::{AppError, Setup};
 /// The end of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovalReport {
+    /// Whether the plugin was installed. Otherwise an earlier removal had only kept its data.
+    pub was_installed: bool,
     /// Whether `config.yaml` named the plugin.
     pub was_configured: bool,
     /// The folder with its data, if the data stays.
     pub data: Option<PathBuf>,
 }
 
-/// Removes an installed plugin.
+/// Removes an installed plugin, or the data that an earlier removal kept.
 ///
 /// # Errors
 ///
@@ -26,8 +28,15 @@ pub struct RemovalReport {
 pub fn remove<C: Consent>(name: &str, setup: &Setup, consent: &C) -> Result<RemovalReport, C::Error> {
     let installer = setup.installer();
     installer.recover(&|_| ()).map_err(AppError::from)?;
-    installer.entry(name).map_err(AppError::from)?;
     let data = setup.home.path().join("data").join(name);
+    if installer.has_leftover_data(name) {
+        if consent.purge(&data)? {
+            installer.delete_leftover_data(name).map_err(AppError::from)?;
+        }
+        let data = installer.has_data(name).then_some(data);
+        return Ok(RemovalReport { was_installed: false, was_configured: false, data });
+    }
+    installer.entry(name).map_err(AppError::from)?;
     let purge = installer.has_data(name) && consent.purge(&data)?;
     let edit = without(name, setup)?;
     let (file, before, after) = edit.parts();
@@ -38,7 +47,7 @@ pub fn remove<C: Consent>(name: &str, setup: &Setup, consent: &C) -> Result<Remo
     });
     let was_configured = rewrite.is_some();
     installer.remove(name, rewrite, purge, &|_| ()).map_err(AppError::from)?;
-    Ok(RemovalReport { was_configured, data: installer.has_data(name).then_some(data) })
+    Ok(RemovalReport { was_installed: true, was_configured, data: installer.has_data(name).then_some(data) })
 }
 
 /// The configuration without the plugin.

@@ -102,7 +102,7 @@ fn a_removal_takes_the_configuration_along_and_asks_about_data() {
     fs::write(data.join("notes"), "kept").unwrap();
     let keeps = Answers::new(false);
     let report = remove("mine", &setup, &keeps).unwrap();
-    assert_eq!(report, RemovalReport { was_configured: true, data: Some(data) });
+    assert_eq!(report, RemovalReport { was_installed: true, was_configured: true, data: Some(data) });
     assert_eq!(*keeps.asked.borrow(), ["purge"]);
     assert!(!root.path().join("plugins/tools/mine").exists());
     assert!(!fs::read_to_string(root.path().join("config.yaml")).unwrap().contains("mine"));

@@ -113,16 +113,15 @@ impl Development {
         let changed = changes.notified();
         tokio::pin!(changed);
         loop {
+            for line in self.tail.lines() {
+                print(&format!("{}\n", text::line(&line)))?;
+            }
             tokio::select! {
                 () = &mut changed => {
                     tokio::time::sleep(DEBOUNCE).await;
                     return Ok(());
                 }
-                () = tokio::time::sleep(POLL) => {
-                    for line in self.tail.lines() {
-                        print(&format!("{}\n", text::line(&line)))?;
-                    }
-                }
+                () = tokio::time::sleep(POLL) => {}
             }
         }
     }
@@ -174,7 +173,13 @@ impl Development {
             Failure::new(Kind::General, "the project cannot be watched for changes", error.to_string(), fix)
         };
         let changes = Arc::clone(changes);
-        let mut watcher = notify::recommended_watcher(move |_| changes.notify_one()).map_err(failed)?;
+        let notify = move |event: notify::Result<notify::Event>| {
+            // Looking for changes reads the folder, which is an event too.
+            if !event.is_ok_and(|event| event.kind.is_access()) {
+                changes.notify_one();
+            }
+        };
+        let mut watcher = notify::recommended_watcher(notify).map_err(failed)?;
         for (folder, mode) in self.project.watched() {
             watcher.watch(&folder, mode).map_err(failed)?;
         }

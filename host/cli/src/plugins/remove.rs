@@ -37,7 +37,11 @@ pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitC
     let consent = Terminal { purge, ..Terminal::new(console, Consent { yes: *yes, grant: None }) };
     let report = operations::remove(name, &setup, &consent)?;
     let config = if report.was_configured { " and its entries in config.yaml" } else { "" };
-    console.note(&format!("removed `{name}`{config}"));
+    match (report.was_installed, &report.data) {
+        (true, _) => console.note(&format!("removed `{name}`{config}")),
+        (false, None) => console.note(&format!("deleted the data that `{name}` left")),
+        (false, Some(_)) => console.note(&format!("`{name}` is not installed")),
+    }
     if let Some(data) = report.data {
         console.note(&format!("kept its data in {}", data.display()));
     }

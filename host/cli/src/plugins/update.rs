@@ -100,9 +100,10 @@ fn summary(name: &str, prepared: &Prepared) -> String {
     if prepared.is_installed() {
         return format!("{name} {}: up to date\n", before.pin.version);
     }
+    let older = if prepared.pin.version < before.pin.version { " (an older version)" } else { "" };
     let mut parts = vec![match before.pin.version == prepared.pin.version {
         true => format!("{name} {}: same version, other content", before.pin.version),
-        false => format!("{name} {} -> {}", before.pin.version, prepared.pin.version),
+        false => format!("{name} {} -> {}{older}", before.pin.version, prepared.pin.version),
     }];
     parts.push(format!("digest {} -> {}", before.pin.digest.short(), prepared.pin.digest.short()));
     if before.pin.signer != prepared.pin.signer {
@@ -121,6 +122,7 @@ fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
     json!({
         "name": name,
         "changed": !prepared.is_installed(),
+        "older": before.is_some_and(|pin| prepared.pin.version < pin.version),
         "version": {"from": before.map(|pin| &pin.version), "to": prepared.pin.version},
         "digest": {"from": before.map(|pin| pin.digest), "to": prepared.pin.digest},
         "resolved": {"from": before.and_then(|pin| pin.resolved.as_ref()), "to": prepared.pin.resolved},

@@ -113,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let unknown = names.into_iter().filter(|(name, _)| !known(name));
     let unknown = unknown.map(|(name, line)| format!("`{name}` (line {line})")).collect();
 
-    if !is_name(&raw.name.value) {
+    if !is_plugin_name(&raw.name.value) {
         return Err(at(&raw.name, Wrong::Name(raw.name.value.clone())));
     }
     let version = match &raw.version {
@@ -195,7 +195,8 @@ fn syntax(error: &serde_saphyr::Error) -> ManifestError {
     ManifestError { line, column, why: Wrong::Syntax(why) }
 }
 
-pub(crate) fn is_name(name: &str) -> bool {
+/// Whether a text can be the name of a plugin.
+pub fn is_plugin_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     (1..=64).contains(&name.len()) && name.starts_with(plain) && name.chars().all(|c| plain(c) || c == '-' || c == '_')
 }

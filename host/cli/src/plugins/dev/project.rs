@@ -7,13 +7,12 @@ use std::process::Stdio;
 use std::time::SystemTime;
 
 use hermes_plugin_host::Manifest;
+use hermes_plugin_host::artifact::{self, Place, TARGET};
 use notify::RecursiveMode;
 use serde_json::Value;
 use tokio::process::Command;
 
 use crate::failure::{Failure, Kind};
-
-const TARGET: &str = "wasm32-wasip2";
 
 /// A folder with a `plugin.yaml`.
 pub(super) struct Project {
@@ -116,7 +115,8 @@ impl Project {
         let component = match &self.command {
             Some(words) => {
                 self.run(words, Stdio::inherit()).await?;
-                self.find(manifest)?
+                artifact::find_component(&self.folder, Some(manifest), Place::Local)
+                    .map_err(|error| failed(error.to_string(), error.fix()))?
             }
             None => {
                 let fixed = ["cargo", "build", "--release", "--target", TARGET];
@@ -160,25 +160,6 @@ impl Project {
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
-
-    /// Finds the component after a custom build: the file in the manifest, else the only one in the folder, else the
-    /// newest one that cargo built.
-    fn find(&self, manifest: &Manifest) -> Result<PathBuf, Failure> {
-        let named = manifest.component.as_ref().map(|file| self.folder.join(file)).filter(|path| path.is_file());
-        let beside =
-            || Some(components(&self.folder)).filter(|found| found.len() == 1).and_then(|mut found| found.pop());
-        let newest = || {
-            let profiles = ["release", "debug"].map(|profile| self.folder.join("target").join(TARGET).join(profile));
-            let found = profiles.iter().flat_map(|profile| components(profile));
-            found.max_by_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok())
-        };
-        named.or_else(beside).or_else(newest).ok_or_else(|| {
-            failed(
-                format!("the build wrote no component to {}", self.folder.display()),
-                "let it write the file that `component:` in plugin.yaml names",
-            )
-        })
-    }
 }
 
 fn failed(why: String, fix: &str) -> Failure {
@@ -187,11 +168,6 @@ fn failed(why: String, fix: &str) -> Failure {
 
 fn is_source(name: &OsStr) -> bool {
     name != "target" && !name.to_string_lossy().starts_with('.')
-}
-
-fn components(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(|path| path.extension().is_some_and(|extension| extension == "wasm")).collect()
 }
 
 /// The component of this package in the messages of cargo.
