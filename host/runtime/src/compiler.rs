@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_failed_child_is_reported_in_words() {
         for (script, expected) in [
-            ("echo bad magic >&2; exit 65", "it is no WebAssembly component: bad magic"),
+            ("echo bad magic >&2; exit 65", "it is not a WebAssembly component: bad magic"),
             (
                 "echo 'memory allocation of 99 bytes failed' >&2; kill -6 $$",
                 "it could not be compiled: that takes more than 512 MiB of memory",

@@ -11,7 +11,7 @@ use crate::limits::Limit;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The bytes are not a component.
-    #[error("it is no WebAssembly component: {why}")]
+    #[error("it is not a WebAssembly component: {why}")]
     NotAComponent {
         /// What is wrong with the bytes.
         why: String,

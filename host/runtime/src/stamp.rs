@@ -63,6 +63,9 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
     if bytes.is_empty() {
         return Err("the file is empty".to_owned());
     }
+    if !bytes.starts_with(b"\0asm") {
+        return Err("its first bytes are not those of WebAssembly".to_owned());
+    }
     let (mut stamp, mut named, mut foreign_import) = (None, None, None);
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {

@@ -91,7 +91,7 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
         (
             "junk",
             &["problem component", "note field"],
-            &["no WebAssembly component", "plugins disable junk", "`shape` (line 2)"],
+            &["not a WebAssembly component", "plugins disable junk", "`shape` (line 2)"],
         ),
         ("changed", &["problem altered"], &["changed since it was granted", "plugins grant changed"]),
         ("revoked", &["problem revoked"], &["plugins grant revoked"]),

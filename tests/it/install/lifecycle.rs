@@ -156,13 +156,13 @@ fn a_broken_plugin_is_not_installed_and_says_why() {
     source(&home, "keeper", "newer", "1.0.0", "");
     home.write_workspace("newer/plugin.yaml", "name: newer\napi: ^9\n");
     home.write_workspace("junk/plugin.yaml", "name: junk\n");
-    home.write_workspace("junk/junk.wasm", "this is no WebAssembly");
+    home.write_workspace("junk/junk.wasm", "this is not WebAssembly");
     source(&home, "keeper", "files", "1.0.0", "");
     for (name, words) in [
         ("sneaky", &["wasi:http/outgoing-handler"][..]),
         ("liar", &["provides tools"]),
         ("newer", &["^9", "line 2"]),
-        ("junk", &["no WebAssembly component"]),
+        ("junk", &["not a WebAssembly component"]),
         ("files", &["part of Hermes"]),
         ("nothing", &["no such file"]),
     ] {

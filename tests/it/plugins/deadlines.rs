@@ -144,7 +144,7 @@ fn a_file_that_is_not_a_component_is_reported_and_skipped() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);
     home.write("plugins/junk/plugin.yaml", "name: junk\nversion: 0.1.0\ndescription: no component\n");
-    home.write("plugins/junk/junk.wasm", "this is no WebAssembly");
+    home.write("plugins/junk/junk.wasm", "this is not WebAssembly");
     home.grant("junk");
     home.set("plugins.enabled", json!(["junk"]));
     let output = home.hermes(&["-z", "hi"]).run().success();

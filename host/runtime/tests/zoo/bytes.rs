@@ -32,12 +32,12 @@ fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
     };
     for (name, bytes, says) in [
         ("an empty file", Vec::new(), &["the file is empty"][..]),
-        ("a script", b"#!/bin/sh\nrm -rf /\n".to_vec(), &["no WebAssembly component"]),
-        ("an archive", b"PK\x03\x04plugin.yaml".to_vec(), &["no WebAssembly component"]),
+        ("a script", b"#!/bin/sh\nrm -rf /\n".to_vec(), &["not a WebAssembly component"]),
+        ("an archive", b"PK\x03\x04plugin.yaml".to_vec(), &["not a WebAssembly component"]),
         ("a core module", wat::parse_str("(module)").unwrap(), &["core module", "wasm32-wasip2"]),
         ("half a component", component[..component.len() / 2].to_vec(), &[]),
-        ("one without its last byte", component[..component.len() - 1].to_vec(), &["no WebAssembly component"]),
-        ("one with something behind it", [&component[..], b"more"].concat(), &["no WebAssembly component"]),
+        ("one without its last byte", component[..component.len() - 1].to_vec(), &["not a WebAssembly component"]),
+        ("one with something behind it", [&component[..], b"more"].concat(), &["not a WebAssembly component"]),
         ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["anything of hermes:plugin"]),
         ("one of an old contract", old, &["hermes:plugin 0.0.9", "update the plugin"]),
         ("one of a newer contract", newer, &["hermes:plugin 0.2.0", "update Hermes"]),
