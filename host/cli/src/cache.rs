@@ -39,8 +39,8 @@ pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), 
     let none = || match id {
         Some(id) => Failure::from(StoreError::Session(SessionError::UnknownSession(id.to_owned()))),
         None => {
-            let why = "no conversation was stored yet";
-            Failure::new(Kind::General, "there is nothing to show", why, "start a conversation first")
+            let fix = "start a session with `hermes`";
+            Failure::new(Kind::General, "there is no session to show", "no session is stored yet", fix)
         }
     };
     let store = Store::open_read_only(setup.home.path())?.ok_or_else(none)?;

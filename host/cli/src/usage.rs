@@ -5,13 +5,13 @@ use clap::error::{ContextKind, ErrorKind};
 
 use crate::failure::{Failure, Kind};
 
-/// Help and version are printed as the parser has them, and end the program. Everything else is a failure.
+/// Converts an error of the parser. A request for help or the version is printed instead, and ends the program.
 pub(crate) fn failure(error: &Error) -> Failure {
     let is_page = !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if is_page {
         error.exit();
     }
-    Failure::new(Kind::Usage, "the command line cannot be understood", why(error), fix(error))
+    Failure::new(Kind::Usage, "the command line is invalid", why(error), fix(error))
 }
 
 fn why(error: &Error) -> String {
@@ -25,10 +25,10 @@ fn why(error: &Error) -> String {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
             format!("`{argument}` needs a value")
         }
-        ErrorKind::InvalidValue => format!("`{value}` is not a value of `{argument}`"),
+        ErrorKind::InvalidValue => format!("`{value}` is not a valid value for `{argument}`"),
         ErrorKind::ValueValidation => {
             let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("`{value}` is not a value of `{argument}`{cause}")
+            format!("`{value}` is not a valid value for `{argument}`{cause}")
         }
         ErrorKind::MissingRequiredArgument => format!("`{argument}` is missing"),
         ErrorKind::ArgumentConflict => match given(error, ContextKind::PriorArg) {
@@ -49,14 +49,14 @@ fn fix(error: &Error) -> String {
         return format!("choose one of {values}; {HELP}");
     }
     match (error.kind(), given(error, ContextKind::Usage)) {
-        (ErrorKind::ArgumentConflict, _) => format!("leave out one of them; {HELP}"),
-        // The parser's usage has a heading.
-        (_, Some(usage)) => format!("the usage is `{}`; {HELP}", usage.trim_start_matches("Usage:").trim()),
+        (ErrorKind::ArgumentConflict, _) => format!("remove one of them; {HELP}"),
+        // The parser's text begins with a heading.
+        (_, Some(usage)) => format!("usage: `{}`; {HELP}", usage.trim_start_matches("Usage:").trim()),
         _ => format!("correct the value; {HELP}"),
     }
 }
 
-/// What the parser knows about the error, unless it is nothing.
+/// A detail of the error, if the parser knows it.
 fn given(error: &Error, kind: ContextKind) -> Option<String> {
     error.get(kind).map(ToString::to_string).filter(|text| !text.is_empty())
 }

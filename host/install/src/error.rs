@@ -65,7 +65,7 @@ pub enum InstallError {
     #[error("{0} cannot be fetched: the server does not speak TLS")]
     WithoutTls(String),
     /// The archive breaks a rule.
-    #[error("the archive is refused: {0}")]
+    #[error("the archive cannot be used: {0}")]
     Archive(String),
     /// The source does not contain a plugin.
     #[error("{from} contains no usable plugin: {reason}")]
@@ -76,7 +76,7 @@ pub enum InstallError {
         reason: Reason,
     },
     /// The manifest is not valid.
-    #[error("plugin.yaml of {from}: {source}")]
+    #[error("the plugin.yaml of {from} is invalid: {source}")]
     Manifest {
         /// Where it came from.
         from: String,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hermes_diagnostic::Action;
 use minisign_verify::{PublicKey, Signature};
 
 use crate::error::{At, InstallError, Reason};
@@ -52,7 +53,9 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
             };
         }
     };
-    let key = key(evidence)?.ok_or_else(|| refused("the plugin is signed, but no public key is known".into()))?;
+    let key = key(evidence)?.ok_or_else(|| {
+        refused(Reason::new("the plugin is signed, but its public key is not known", Action::StatePublisherKey))
+    })?;
     let public = PublicKey::from_base64(&key).map_err(|_| {
         let fix = "give the line of the public key file that begins with RW";
         refused(Reason::new(format!("`{key}` is not a minisign public key"), fix))
@@ -124,7 +127,7 @@ mod tests {
         fs::write(at("a.wasm.minisig"), signed(b"code", &pair)).unwrap();
         assert_eq!(look(folder.path(), Some(&key), None), Ok(Some(key.clone())));
         assert_eq!(look(folder.path(), None, Some(&key)), Ok(Some(key.clone())));
-        assert!(look(folder.path(), None, None).unwrap_err().contains("no public key"));
+        assert!(look(folder.path(), None, None).unwrap_err().contains("public key is not known"));
         assert!(look(folder.path(), Some(&wrong), None).unwrap_err().contains("does not match"));
         assert!(look(folder.path(), Some("RWnonsense"), None).unwrap_err().contains("not a minisign public key"));
 

@@ -18,7 +18,7 @@ pub enum LoadError {
     },
     /// The component was built for a contract that this host does not speak.
     #[error(
-        "it was built for hermes:plugin {found}, this host speaks {offered}: {}",
+        "it was built for hermes:plugin {found}, but this version of Hermes supports {offered}: {}",
         if newer(found, offered) { "update Hermes, or install an older release of the plugin" } else { "update the plugin" }
     )]
     Version {
@@ -28,11 +28,11 @@ pub enum LoadError {
         offered: String,
     },
     /// Neither a stamp nor the names of its imports and exports say which contract it was built for.
-    #[error("it neither imports nor exports anything of hermes:plugin: it is no plugin")]
+    #[error("it neither imports nor exports anything of hermes:plugin, so it is not a plugin")]
     NoContract,
     /// The component imports something that plugins do not get.
     #[error(
-        "it imports `{import}`, which plugins do not get: they get hermes:plugin and, of WASI 0.2, io, cli, clocks, random, \
+        "it imports `{import}`, which is not available to plugins: they can import hermes:plugin and, of WASI 0.2, io, cli, clocks, random, \
          filesystem and sockets (the last two are empty)"
     )]
     Import {
@@ -66,7 +66,7 @@ pub enum LoadError {
     #[error("its compilation was stopped")]
     Cancelled,
     /// The compiled code cannot be stored.
-    #[error("its compiled code cannot be kept in {path}: {source}")]
+    #[error("its compiled code cannot be stored in {path}: {source}")]
     Cache {
         /// The folder or file.
         path: PathBuf,
@@ -111,7 +111,7 @@ pub enum Cause {
     Start(Box<Fault>),
     /// The plugin did not answer in time.
     #[error(
-        "no answer within {} (limit `{}`); it was ended, the next call gets a fresh instance", seconds(*.after), .limit.name()
+        "no answer within {} (limit `{}`); it was stopped, and the next call gets a fresh instance", seconds(*.after), .limit.name()
     )]
     Deadline {
         /// The limit that sets the deadline.
@@ -121,7 +121,7 @@ pub enum Cause {
     },
     /// The plugin exceeded a limit other than a deadline.
     #[error(
-        "it wanted more than its limit `{}` of {} ({}); it was ended, the next call gets a fresh instance",
+        "it exceeded its limit `{}` of {} ({}); it was stopped, and the next call gets a fresh instance",
         .limit.name(), .limit.show(*.value), .limit.definition().meaning
     )]
     Limit {
@@ -131,7 +131,7 @@ pub enum Cause {
         value: u64,
     },
     /// The call was not made, because its input exceeds the plugin's limit.
-    #[error("it was not asked: the call hands over {bytes} bytes, and its limit `input` is {}", Limit::Input.show(*.most))]
+    #[error("the call was not made: it passes {bytes} bytes, and the limit `input` is {}", Limit::Input.show(*.most))]
     Input {
         /// The size of the input in bytes.
         bytes: u64,
@@ -139,7 +139,7 @@ pub enum Cause {
         most: u64,
     },
     /// The plugin failed too often in a row and is not called any more.
-    #[error("it is suspended for this session after {failures} failures in a row, the last: {why}")]
+    #[error("it is suspended for this session after {failures} failures in a row (last failure: {why})")]
     Suspended {
         /// The number of failures in a row.
         failures: u32,
@@ -147,7 +147,7 @@ pub enum Cause {
         why: String,
     },
     /// The user revoked the plugin's grant.
-    #[error("it is not asked any more: its grant was taken back")]
+    #[error("it is no longer called: its grant was revoked")]
     Revoked,
     /// The caller no longer waits for the answer.
     #[error("cancelled")]

@@ -116,7 +116,7 @@ fn header(path: &Path) -> Result<&'static abi::LibHeader, LoadError> {
         Ok(symbol) => *symbol,
         Err(_) => {
             return Err(unfit(
-                "it is no Hermes plugin: it lacks the symbol `hermes_plugin`; build it with the SDK's feature `native`",
+                "it is not a Hermes plugin: it lacks the symbol `hermes_plugin`; build it with the SDK's feature `native`",
             ));
         }
     };

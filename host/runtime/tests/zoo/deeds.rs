@@ -41,7 +41,7 @@ fn cases() -> Vec<Misbehaviour> {
             Shell::with_tool(&forever("(call $random/bytes (i32.const 65536) (i32.const 16))"))
                 .import("random", "bytes"),
             // On a busy machine its time may be up first; its memory is bounded in either case.
-            &["wanted more than its limit `"],
+            &["exceeded its limit `"],
         ),
         case(
             "takes memory page by page",
