@@ -51,8 +51,9 @@ fn any_other_key_denies() {
         let mut terminal = installing(&home);
         terminal.wait_for(QUESTION, 1);
         terminal.press(no);
+        terminal.wait_for("nothing was changed", 1);
         assert_eq!(terminal.wait().code(), Some(1), "{no:?}: {}", terminal.shown());
-        assert!(terminal.shown().contains("nothing was changed") && !is_installed(&home), "{no:?}");
+        assert!(!is_installed(&home), "{no:?}");
     }
 }
 
@@ -114,7 +115,7 @@ fn escape_leaves_everything_as_it_is() {
     let mut terminal = home.hermes(&["plugins"]).at_terminal();
     terminal.wait_for("Context engine", 1);
     terminal.press("\u{1b}");
+    terminal.wait_for("nothing was changed", 1);
     assert!(terminal.wait().success(), "{}", terminal.shown());
-    assert!(terminal.shown().contains("nothing was changed"), "{}", terminal.shown());
     assert_eq!(home.snapshot()[Path::new("config.yaml")], b"# mine\n");
 }
