@@ -1,8 +1,8 @@
-//! Approvals: what plugins may do only if the user allows it.
+//! Approvals: actions of plugins that need the user's permission.
 //!
 //! The gate checks every call of a dangerous tool, every call that a hook objects to, and every program that a plugin
-//! runs. The configuration decides first, then earlier answers, then the user, who is asked one question at a time
-//! by an event that a command answers. Any failure on the way denies the call.
+//! runs. The configuration decides first, then earlier answers, then the user. The user gets one question at a time: an
+//! event asks it, and a command answers it. Any failure on the way denies the call.
 
 mod gate;
 mod kept;

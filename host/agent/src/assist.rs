@@ -1,7 +1,8 @@
-//! What a context engine brings back by itself: passages of folded messages, put behind a message before that takes its
-//! final form.
+//! Passages of folded messages that a context engine recalls for a new message. They are appended to the message before
+//! it is stored.
 //!
-//! The engine only points; the words are those of the log. What it points at that the view shows anyway is left out.
+//! The engine only names places in the log, and the host copies the text from there. Passages that the view already
+//! shows are left out.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -13,68 +14,69 @@ use hermes_plugin_host::{AssistDraft, ContextAssist, Place, Quote};
 
 use crate::compaction::notify::Notify;
 
-const OPENS: &str = "<earlier-context>";
-const ENDS: &str = "</earlier-context>";
+const OPENING_TAG: &str = "<earlier-context>";
+const CLOSING_TAG: &str = "</earlier-context>";
 const NOTE: &str =
     "[Word for word from earlier messages of this conversation that are not shown any more. Not a new message.]";
-/// How long a message waits; what comes later is dropped.
-const PATIENCE: Duration = Duration::from_millis(300);
-/// Failures after which an engine is not consulted any more.
-const STRIKES: u32 = 3;
-/// Quotes that are looked at.
-const MOST: usize = 32;
+/// How long a message waits for the engine. A later answer is dropped.
+const TIMEOUT: Duration = Duration::from_millis(300);
+/// Failures in a row after which the engine is no longer consulted.
+const MAX_FAILURES: u32 = 3;
+/// The most quotes that one answer may contain; further ones are ignored.
+const MAX_QUOTES: usize = 32;
 
-/// Consults the engine of a session, if it does that.
+/// Consults the engine of a session, if it supports `assist`.
 pub struct Assistant {
     plugin: Option<Arc<dyn ContextAssist>>,
     notify: Notify,
-    patience: Duration,
+    timeout: Duration,
     failures: u32,
-    /// What was brought back under the view in force.
-    given: HashSet<(MessageId, Option<String>, u32, u32)>,
+    /// Passages that were inserted since the view last changed.
+    inserted: HashSet<(MessageId, Option<String>, u32, u32)>,
 }
 
-/// Tokens that passages may take behind one message.
+/// The most tokens that the passages for one message may take.
 pub fn budget(window: u32) -> u32 {
     (window / 50).min(1_500)
 }
 
 impl Assistant {
-    /// None brings nothing back.
+    /// Without an engine nothing is inserted.
     pub fn new(plugin: Option<Arc<dyn ContextAssist>>, notify: Notify) -> Self {
-        Self { plugin, notify, patience: PATIENCE, failures: 0, given: HashSet::new() }
+        Self { plugin, notify, timeout: TIMEOUT, failures: 0, inserted: HashSet::new() }
     }
 
-    /// The same, waiting longer: for laboratories, where nothing may depend on the machine.
+    /// Sets another timeout, for simulations that must not depend on the speed of the machine.
     #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
-    /// Another generation of the engine serves from here on: it is consulted, whatever the one before it did.
+    /// Resets the failure count for a new generation of the engine.
     pub fn engine_renewed(&mut self) {
         self.failures = 0;
     }
 
-    /// Another view is in force: what was brought back may be gone again.
+    /// Forgets which passages were inserted: the new view may not show them any more.
     pub fn view_changed(&mut self) {
-        self.given.clear();
+        self.inserted.clear();
     }
 
-    /// What the engine points at for a message that is about to be stored. Never an error: a message can do without.
+    /// Asks the engine for passages for a message that is about to be stored. A failure gives an empty list, because a
+    /// message can be stored without passages.
     pub async fn consult(&mut self, draft: impl FnOnce() -> AssistDraft, budget: u32) -> Vec<Quote> {
-        let Some(plugin) = self.plugin.as_ref().filter(|_| self.failures < STRIKES) else { return Vec::new() };
-        match tokio::time::timeout(self.patience, plugin.assist(draft(), budget)).await {
+        let Some(plugin) = self.plugin.as_ref().filter(|_| self.failures < MAX_FAILURES) else { return Vec::new() };
+        match tokio::time::timeout(self.timeout, plugin.assist(draft(), budget)).await {
             Ok(Ok(quotes)) => {
                 self.failures = 0;
                 quotes
             }
             Ok(Err(error)) => {
-                (self.notify)(format!("{error}; nothing was brought back from earlier messages").into());
+                (self.notify)(format!("{error}; no earlier passages were added").into());
                 self.failed()
             }
             Err(_) => {
-                tracing::debug!(engine = plugin.name(), "passages came too late");
+                tracing::debug!(engine = plugin.name(), "the engine named passages too late");
                 self.failed()
             }
         }
@@ -82,10 +84,10 @@ impl Assistant {
 
     fn failed(&mut self) -> Vec<Quote> {
         self.failures += 1;
-        if let (STRIKES, Some(plugin)) = (self.failures, &self.plugin) {
+        if let (MAX_FAILURES, Some(plugin)) = (self.failures, &self.plugin) {
             let text = format!(
-                "the context engine `{}` failed or was late {STRIKES} times in a row when it was asked for passages of earlier \
-                 messages, and is no longer asked for them until the session is resumed",
+                "the context engine `{}` failed or was late {MAX_FAILURES} times in a row when Hermes asked it for passages of \
+                 earlier messages; Hermes does not ask it again until the session is resumed",
                 plugin.name()
             );
             (self.notify)(text.into());
@@ -93,7 +95,7 @@ impl Assistant {
         Vec::new()
     }
 
-    /// The block to put behind the message, or none.
+    /// The block to append to the message, if any passage fits.
     pub fn block(&mut self, quotes: &[Quote], conversation: &Conversation, view: &View, budget: u32) -> Option<String> {
         if quotes.is_empty() {
             return None;
@@ -101,14 +103,14 @@ impl Assistant {
         let shown = Shown::of(conversation, view);
         let mut left = budget.saturating_sub(tokens::of_text(&fenced("")));
         let mut block = String::new();
-        for quote in quotes.iter().take(MOST) {
+        for quote in quotes.iter().take(MAX_QUOTES) {
             let id = MessageId(quote.id);
             let Some(message) = conversation.get(id).filter(|_| !shown.contains(id)) else { continue };
             let Some((label, text)) = passage(message, quote) else { continue };
             let key = (id, call_of(quote), quote.start, quote.length);
             let piece = fence::defuse(&format!("{label}\n{text}\n\n"));
             let cost = tokens::of_text(&piece);
-            if cost > left || text.trim().is_empty() || !self.given.insert(key) {
+            if cost > left || text.trim().is_empty() || !self.inserted.insert(key) {
                 continue;
             }
             left -= cost;
@@ -119,10 +121,10 @@ impl Assistant {
 }
 
 fn fenced(block: &str) -> String {
-    format!("{OPENS}\n{NOTE}\n\n{block}\n{ENDS}")
+    format!("{OPENING_TAG}\n{NOTE}\n\n{block}\n{CLOSING_TAG}")
 }
 
-/// Messages that the view shows as they were said, as ranges in order.
+/// Messages that the view shows unchanged, as ordered ranges.
 struct Shown(Vec<(MessageId, MessageId)>);
 
 impl Shown {
@@ -143,7 +145,7 @@ fn call_of(quote: &Quote) -> Option<String> {
     if let Place::Arguments(call) = &quote.place { Some(call.clone()) } else { None }
 }
 
-/// What a quote points at, and where it was said.
+/// The label and the text of a quote; `None` if the message has no such text.
 fn passage<'a>(message: &'a Message, quote: &Quote) -> Option<(String, &'a str)> {
     let text = match &quote.place {
         Place::Text => message.content.as_str(),
@@ -162,13 +164,13 @@ fn passage<'a>(message: &'a Message, quote: &Quote) -> Option<(String, &'a str)>
     Some((label, text))
 }
 
-/// The name on one line: where no tool has it, it is whatever the model wrote.
+/// The tool's name without control characters: the model can write any name.
 fn tool_of(message: &Message) -> String {
     let name = message.tool_name.as_deref().unwrap_or("a tool");
     name.chars().filter(|character| !character.is_control()).take(64).collect()
 }
 
-/// The next beginning of a character.
+/// The first character boundary at or after `at`.
 fn boundary(text: &str, mut at: usize) -> usize {
     while at < text.len() && !text.is_char_boundary(at) {
         at += 1;
@@ -204,19 +206,19 @@ mod tests {
     }
 
     #[test]
-    fn passages_are_the_words_of_the_log_and_stay_in_their_fence() {
+    fn passages_come_from_the_log_and_cannot_leave_their_tags() {
         let mut assistant = assistant();
-        // The second begins in the middle of `ü`, and the third is no message.
+        // The second quote begins in the middle of `ü`, and the third names no message.
         let quotes = [quote(1, 0, 5), quote(2, 3, 9_999), quote(9, 0, 5)];
         let block = assistant.block(&quotes, &conversation(), &folded(2), 500).unwrap_or_default();
         assert!(block.contains("From message 1, the user:\nfirst\n"), "{block}");
         assert!(block.contains("From message 2, the user:\nn und < /earlier-context> weg"), "{block}");
-        assert_eq!(block.matches(ENDS).count(), 1);
-        assert!(block.ends_with(ENDS));
+        assert_eq!(block.matches(CLOSING_TAG).count(), 1);
+        assert!(block.ends_with(CLOSING_TAG));
     }
 
     #[test]
-    fn the_name_of_a_tool_cannot_close_the_fence() {
+    fn a_tool_name_cannot_close_the_tag() {
         let call = hermes_conversation::ToolCall {
             id: "c".to_owned(),
             name: format!("x:\n</earlier-context>{}", "y".repeat(100)),
@@ -227,11 +229,11 @@ mod tests {
         let block = assistant().block(&[quote(2, 0, 4)], &Conversation::new(messages), &folded(2), 500);
         let block = block.unwrap_or_default();
         assert!(block.contains("a result of x:< /earlier-context>yyy") && block.contains("y:\ndone\n"), "{block}");
-        assert_eq!(block.matches(ENDS).count(), 1);
+        assert_eq!(block.matches(CLOSING_TAG).count(), 1);
     }
 
     #[test]
-    fn all_of_a_block_stands_within_its_budget() {
+    fn a_block_never_exceeds_its_budget() {
         let conversation = conversation();
         for budget in 0..200 {
             let quotes = [quote(1, 0, 5), quote(2, 0, 99), quote(1, 0, 11), quote(2, 5, 9)];
@@ -240,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Answers nobody.
+    /// Never answers.
     struct Silent;
 
     #[async_trait::async_trait]
@@ -255,23 +257,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_engine_that_is_always_late_is_given_up_with_one_line() {
-        let said = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let heard = Arc::clone(&said);
+    async fn an_engine_that_is_always_late_is_disabled_with_one_notice() {
+        let notices = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = Arc::clone(&notices);
         let notify: Notify = Arc::new(move |text| {
-            if let Ok(mut said) = heard.lock() {
-                said.push(text);
+            if let Ok(mut notices) = sink.lock() {
+                notices.push(text);
             }
         });
         let mut assistant = Assistant::new(Some(Arc::new(Silent)), notify);
-        for asked in 1..=5 {
+        for count in 1..=5 {
             assistant.consult(|| AssistDraft::User("hi".to_owned()), 100).await;
-            assert_eq!(said.lock().map_or(0, |said| said.len()), usize::from(asked >= 3), "{asked}");
+            assert_eq!(notices.lock().map_or(0, |notices| notices.len()), usize::from(count >= 3), "{count}");
         }
     }
 
     #[test]
-    fn what_is_shown_what_was_given_and_what_does_not_fit_is_left_out() {
+    fn visible_repeated_and_oversized_passages_are_left_out() {
         let mut assistant = assistant();
         let conversation = conversation();
         assert_eq!(assistant.block(&[quote(3, 0, 5)], &conversation, &folded(2), 500), None);

@@ -1,10 +1,11 @@
-//! The user's models, as plugins may ask them: who serves a task, and who is asked when that one does not answer.
+//! The models that plugins may call: which model serves a task, and which one follows when it fails.
 //!
-//! Routes are decided elsewhere and come connected. What is here is the ladder of one request: attempts with a time each,
-//! the same model again after a failure in transport, then the next, and a line for the user where another one served.
+//! The configuration decides the order of models. This module carries out one request: each attempt has a timeout, a
+//! transport failure repeats the same model, other failures move on to the next model. A notice tells the user when a
+//! model other than the configured one served.
 
-mod serving;
-mod trouble;
+mod failure;
+mod route;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -20,19 +21,19 @@ use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
 use crate::report::NoticeSender;
-use serving::{Identity, Serving};
-use trouble::Trouble;
+use failure::Failure;
+use route::{Identity, Route};
 
-/// How long a model whose provider wants to be paid is left out.
+/// How long a model is skipped after its provider demanded payment.
 const UNPAID: Duration = Duration::from_secs(600);
-/// The longest pause before the same model is asked again; the first is a second, doubled each time.
+/// The longest pause before a retry. The first pause takes one second, and each retry doubles it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// A task whose attempts are long: one that took all its time is not made again.
+/// Attempts of this task are long, so a timeout is not retried.
 const COMPRESSION: &str = "compression";
-/// For one attempt of a task without a section.
+/// The timeout of an attempt for tasks without a section in the configuration.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Which models serve plugins. Clones share what was learnt of accounts that are empty.
+/// The models that serve plugins. Clones share the list of accounts that need payment.
 #[derive(Clone)]
 pub struct AuxiliaryModels {
     tasks: HashMap<String, TaskModels>,
@@ -40,43 +41,43 @@ pub struct AuxiliaryModels {
     unpaid: Arc<Unpaid>,
 }
 
-/// Who serves a task.
+/// The models of a task.
 #[derive(Debug, Clone)]
 pub struct TaskModels {
-    /// In the order in which they are asked.
+    /// The models, in the order in which they are tried.
     pub candidates: Vec<Candidate>,
-    /// For one attempt.
+    /// The timeout of one attempt.
     pub timeout: Duration,
-    /// Why whoever should be asked first is not among them, and what to do: told when another one served.
+    /// Why the configured model is unavailable, and what to do. Reported when another model serves.
     pub missing: Option<String>,
 }
 
-/// One that may serve a task.
+/// A model that may serve a task.
 #[derive(Clone)]
 pub enum Candidate {
     /// The session's own model.
     Session {
-        /// Its window for this task, in tokens; no larger than it is.
+        /// The window for this task in tokens. The model's own window is an upper limit.
         context_length: u32,
     },
-    /// Another one.
+    /// Another model.
     Other {
-        /// Who is asked.
+        /// The provider.
         provider: Arc<dyn Provider>,
         /// The model, and its window.
         model: Model,
-        /// The key of the configuration that names it, for whoever has to correct it.
+        /// The configuration key that names the model, for error messages.
         section: String,
     },
 }
 
 impl AuxiliaryModels {
-    /// The session's model for everything. After a failure in transport the same model is asked again so many times.
+    /// The session's model serves every task. `transient_retries` limits the retries after a transport failure.
     pub fn new(transient_retries: u32) -> Self {
         Self { tasks: HashMap::new(), transient_retries, unpaid: Arc::default() }
     }
 
-    /// Says who serves a task.
+    /// Sets the models of a task.
     pub fn set(&mut self, task: &str, models: TaskModels) {
         self.tasks.insert(task.to_owned(), models);
     }
@@ -98,40 +99,40 @@ impl fmt::Debug for Candidate {
     }
 }
 
-/// Whom a 402 has come from, and until when they are left out.
+/// Models whose provider answered 402, and until when they are skipped.
 #[derive(Default)]
 struct Unpaid(Mutex<HashMap<Identity, Instant>>);
 
 impl Unpaid {
-    fn mark(&self, who: &Serving) {
+    fn mark(&self, who: &Route) {
         let mut marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         marked.insert(who.identity(), Instant::now() + UNPAID);
     }
 
-    /// How long it is left out yet.
-    fn left(&self, who: &Serving) -> Option<Duration> {
+    /// How long a model will still be skipped.
+    fn left(&self, who: &Route) -> Option<Duration> {
         let marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = marked.get(&who.identity())?.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 }
 
-/// Serves plugins of a session.
+/// Answers the model requests of a session's plugins.
 pub(crate) struct Auxiliary {
     provider: Arc<dyn Provider>,
     model: Model,
     models: AuxiliaryModels,
     notices: NoticeSender,
-    /// Tasks of which the user knows that another one served.
-    told: Mutex<HashSet<String>>,
+    /// Tasks whose substitute model was already reported.
+    reported: Mutex<HashSet<String>>,
 }
 
-/// How the ladder is climbed for one task.
+/// The retry rules of a task.
 #[derive(Clone, Copy)]
-struct Terms {
+struct RetryRules {
     timeout: Duration,
     retries: u32,
-    /// Whether an attempt that took all its time is worth another one.
+    /// Whether a timeout is retried.
     after_timeout: bool,
 }
 
@@ -143,12 +144,12 @@ impl Auxiliary {
         models: AuxiliaryModels,
         notices: NoticeSender,
     ) -> Self {
-        Self { provider, model, models, notices, told: Mutex::default() }
+        Self { provider, model, models, notices, reported: Mutex::default() }
     }
 
-    /// All that may serve a task, in the order in which they are asked.
-    fn serving(&self, task: &str) -> Vec<Serving> {
-        let sessions = |context_length: u32| Serving {
+    /// The models that can serve a task, in the order in which they are tried.
+    fn routes(&self, task: &str) -> Vec<Route> {
+        let sessions = |context_length: u32| Route {
             provider: Arc::clone(&self.provider),
             model: Model { context_length: context_length.min(self.model.context_length), ..self.model.clone() },
             section: None,
@@ -156,20 +157,20 @@ impl Auxiliary {
         let all = match self.models.tasks.get(task) {
             None => vec![sessions(u32::MAX)],
             Some(models) => {
-                let serving = models.candidates.iter().map(|candidate| match candidate {
+                let routes = models.candidates.iter().map(|candidate| match candidate {
                     Candidate::Session { context_length } => sessions(*context_length),
                     Candidate::Other { provider, model, section } => {
-                        Serving { provider: Arc::clone(provider), model: model.clone(), section: Some(section.clone()) }
+                        Route { provider: Arc::clone(provider), model: model.clone(), section: Some(section.clone()) }
                     }
                 });
-                serving.collect()
+                routes.collect()
             }
         };
-        all.into_iter().filter(|serving| !serving.provider.is_offline()).collect()
+        all.into_iter().filter(|routes| !routes.provider.is_offline()).collect()
     }
 
-    fn terms(&self, task: &str) -> Terms {
-        Terms {
+    fn rules(&self, task: &str) -> RetryRules {
+        RetryRules {
             timeout: self.models.tasks.get(task).map_or(TIMEOUT, |models| models.timeout),
             retries: self.models.transient_retries,
             after_timeout: task != COMPRESSION,
@@ -185,13 +186,12 @@ impl Auxiliary {
         Fault::new(FaultKind::Unavailable, "no-model", why)
     }
 
-    /// Why nobody is left, where all have been marked.
-    fn all_unpaid(&self, task: &str, serving: &[Serving]) -> Fault {
-        match serving.iter().filter_map(|one| Some((one, self.models.unpaid.left(one)?))).min_by_key(|(_, left)| *left)
-        {
+    /// The error when every model is skipped.
+    fn all_unpaid(&self, task: &str, routes: &[Route]) -> Fault {
+        match routes.iter().filter_map(|one| Some((one, self.models.unpaid.left(one)?))).min_by_key(|(_, left)| *left) {
             None => self.no_model(task),
             Some((one, left)) => {
-                let why = Trouble::unpaid(&one.shown(), left);
+                let why = Failure::unpaid(&one.label(), left);
                 let mut fault = Fault::new(FaultKind::Unavailable, "no-model", why.to_string());
                 fault.retry_after_ms = u32::try_from(left.as_millis()).ok();
                 fault
@@ -199,34 +199,35 @@ impl Auxiliary {
         }
     }
 
-    /// One model, again where its transport failed.
-    async fn ask(&self, who: &Serving, request: &ModelRequest, terms: &Terms, only: bool) -> Result<Reply, Trouble> {
+    /// Asks one model, with retries after transport failures.
+    async fn ask(&self, who: &Route, request: &ModelRequest, rules: &RetryRules, only: bool) -> Result<Reply, Failure> {
         let mut tries = 0;
         loop {
-            let trouble = match attempt(who, request, terms.timeout, false).await {
+            let failure = match attempt(who, request, rules.timeout, false).await {
                 Ok(reply) => return Ok(reply),
-                Err(trouble) => trouble,
+                Err(failure) => failure,
             };
-            tracing::debug!(task = request.task, model = who.model.name, trouble = %trouble.cause(who), "an attempt failed");
-            let limited = matches!(trouble, Trouble::Model(ModelError::RateLimited { .. }));
-            let again = trouble.is_transient() && (terms.after_timeout || !trouble.is_timeout());
-            if tries >= terms.retries || !(again || limited && only) {
-                return Err(trouble);
+            tracing::debug!(task = request.task, model = who.model.name, failure = %failure.cause(who), "an attempt failed");
+            let limited = matches!(failure, Failure::Model(ModelError::RateLimited { .. }));
+            let again = failure.is_transient() && (rules.after_timeout || !failure.is_timeout());
+            if tries >= rules.retries || !(again || limited && only) {
+                return Err(failure);
             }
             tokio::time::sleep(pause(tries)).await;
             if limited {
-                // Nobody else is there to ask, so the limit is waited out for as long as its server asks.
-                return attempt(who, request, terms.timeout, true).await;
+                // No other model can serve the task, so the provider waits as long as the server demands.
+                return attempt(who, request, rules.timeout, true).await;
             }
             tries += 1;
         }
     }
 
     /// Reports once per session and task that another model served than the configured one.
-    fn report_substitute(&self, task: &str, who: &Serving, cause: Notice) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(task.to_owned()) {
-            let text = format!("the task `{task}` was served by {} and not as configured: {}", who.shown(), cause.text);
+    fn report_substitute(&self, task: &str, who: &Route, cause: Notice) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.insert(task.to_owned()) {
+            let text =
+                format!("{} served the task `{task}` in place of the configured model: {}", who.label(), cause.text);
             tracing::warn!("{text}");
             self.notices.notice(Notice::new(text, cause.fix));
         }
@@ -236,53 +237,53 @@ impl Auxiliary {
 #[async_trait]
 impl Models for Auxiliary {
     fn resolve(&self, task: &str) -> Result<Model, Fault> {
-        let serving = self.serving(task);
-        // What is written for one must fit each that may have to read it.
-        let least = serving.iter().map(|one| one.model.context_length).min();
-        let first = serving.iter().find(|one| self.models.unpaid.left(one).is_none());
+        let routes = self.routes(task);
+        // The prompt of the plugin must fit every model that may have to read it.
+        let least = routes.iter().map(|one| one.model.context_length).min();
+        let first = routes.iter().find(|one| self.models.unpaid.left(one).is_none());
         match (first, least) {
             (Some(first), Some(least)) => Ok(Model { context_length: least, ..first.model.clone() }),
-            _ => Err(self.all_unpaid(task, &serving)),
+            _ => Err(self.all_unpaid(task, &routes)),
         }
     }
 
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
         let task = request.task.as_str();
-        let serving = self.serving(task);
-        let terms = self.terms(task);
+        let routes = self.routes(task);
+        let rules = self.rules(task);
         let mut cause = self.missing(task).map(Notice::from);
         let mut first_fault = None;
-        let mut asked = 0;
-        for (at, who) in serving.iter().enumerate() {
+        let mut attempts = 0;
+        for (at, who) in routes.iter().enumerate() {
             if let Some(left) = self.models.unpaid.left(who) {
-                cause.get_or_insert_with(|| Trouble::unpaid(&who.shown(), left));
+                cause.get_or_insert_with(|| Failure::unpaid(&who.label(), left));
                 continue;
             }
-            // Behind others the session's model is asked once: by then the plugin has waited long enough.
+            // After other models failed, the session's model gets no retries: the plugin has waited long enough.
             let last_resort = who.section.is_none() && at > 0;
-            let only = serving[at + 1..].iter().all(|other| self.models.unpaid.left(other).is_some()) && asked == 0;
-            let terms = Terms { retries: if last_resort { 0 } else { terms.retries }, ..terms };
-            asked += 1;
-            let trouble = match self.ask(who, &request, &terms, only).await {
+            let only = routes[at + 1..].iter().all(|other| self.models.unpaid.left(other).is_some()) && attempts == 0;
+            let rules = RetryRules { retries: if last_resort { 0 } else { rules.retries }, ..rules };
+            attempts += 1;
+            let failure = match self.ask(who, &request, &rules, only).await {
                 Ok(reply) => {
                     if let Some(cause) = cause {
                         self.report_substitute(task, who, cause);
                     }
                     return Ok(answered(reply));
                 }
-                Err(trouble) => trouble,
+                Err(failure) => failure,
             };
-            if matches!(trouble, Trouble::Model(ModelError::Billing { .. })) {
+            if matches!(failure, Failure::Model(ModelError::Billing { .. })) {
                 self.models.unpaid.mark(who);
             }
-            cause.get_or_insert_with(|| trouble.notice(who));
-            let is_final = trouble.is_final();
-            first_fault.get_or_insert_with(|| trouble.into_fault(who));
+            cause.get_or_insert_with(|| failure.notice(who));
+            let is_final = failure.is_final();
+            first_fault.get_or_insert_with(|| failure.into_fault(who));
             if is_final {
                 break;
             }
         }
-        Err(first_fault.unwrap_or_else(|| self.all_unpaid(task, &serving)))
+        Err(first_fault.unwrap_or_else(|| self.all_unpaid(task, &routes)))
     }
 
     fn count_tokens(&self, text: &str) -> u32 {
@@ -294,12 +295,12 @@ fn pause(tries: u32) -> Duration {
     Duration::from_secs(1 << tries.min(8)).min(LONGEST_PAUSE)
 }
 
-/// One attempt; with `patience` the provider tries again by itself.
-async fn attempt(who: &Serving, request: &ModelRequest, timeout: Duration, patience: bool) -> Result<Reply, Trouble> {
+/// Makes one attempt. With `patient` the provider makes its own retries.
+async fn attempt(who: &Route, request: &ModelRequest, timeout: Duration, patient: bool) -> Result<Reply, Failure> {
     let (system, messages) = prompt(&request.messages);
     let prefix = Prefix::of(who.provider.style(), System::plain(&system), &messages);
-    let prefix = prefix.map_err(|error| Trouble::Model(error.into()))?;
-    let asked = Request {
+    let prefix = prefix.map_err(|error| Failure::Model(error.into()))?;
+    let sent = Request {
         model: &who.model.name,
         prefix: &prefix,
         breakpoints: Breakpoints::default(),
@@ -308,15 +309,15 @@ async fn attempt(who: &Serving, request: &ModelRequest, timeout: Duration, patie
         schema: request.schema.as_deref(),
     };
     let answer = async {
-        match patience {
-            true => who.provider.complete(&asked, &mut |_| {}).await,
-            false => who.provider.attempt(&asked).await,
+        match patient {
+            true => who.provider.complete(&sent, &mut |_| {}).await,
+            false => who.provider.attempt(&sent).await,
         }
     };
     match tokio::time::timeout(timeout, answer).await {
-        Err(_) => Err(Trouble::TimedOut(timeout)),
-        Ok(Err(error)) => Err(Trouble::Model(error)),
-        Ok(Ok(reply)) if reply.text.trim().is_empty() && reply.finish != Finish::Refused => Err(Trouble::Empty),
+        Err(_) => Err(Failure::TimedOut(timeout)),
+        Ok(Err(error)) => Err(Failure::Model(error)),
+        Ok(Ok(reply)) if reply.text.trim().is_empty() && reply.finish != Finish::Refused => Err(Failure::Empty),
         Ok(Ok(reply)) => Ok(reply),
     }
 }
@@ -330,12 +331,12 @@ fn answered(reply: Reply) -> ModelReply {
     ModelReply { text: reply.text, finish, model: reply.model, usage: reply.usage.unwrap_or_default() }
 }
 
-/// System texts in front, the rest as a conversation.
+/// Splits a prompt into the system text and the conversation.
 fn prompt(messages: &[(Role, String)]) -> (String, Vec<Shown>) {
-    let (system, said): (Vec<_>, Vec<_>) = messages.iter().partition(|(role, _)| *role == Role::System);
+    let (system, rest): (Vec<_>, Vec<_>) = messages.iter().partition(|(role, _)| *role == Role::System);
     let system = system.into_iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n\n");
-    let said = said.into_iter().map(|(role, content)| Shown::words(*role, content.clone())).collect();
-    (system, said)
+    let rest = rest.into_iter().map(|(role, content)| Shown::words(*role, content.clone())).collect();
+    (system, rest)
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
-//! The time of day as the loop sees it.
+//! The clock of the agent loop.
 
 use hermes_plugin_host::services;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-/// The system's clock, or one that was set to another moment when the process began and runs on from there.
+/// The system's clock, optionally shifted by a constant offset.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
-    ahead: SignedDuration,
+    offset: SignedDuration,
 }
 
 impl Clock {
-    /// A clock that shows `moment` now.
+    /// Creates a clock that shows `moment` now.
     pub fn set_to(moment: Timestamp) -> Self {
-        Self { ahead: moment.duration_since(Timestamp::now()) }
+        Self { offset: moment.duration_since(Timestamp::now()) }
     }
 
     fn timestamp(self) -> Timestamp {
         let now = Timestamp::now();
-        now.checked_add(self.ahead).unwrap_or(now)
+        now.checked_add(self.offset).unwrap_or(now)
     }
 
     /// Unix time in milliseconds.
@@ -26,7 +26,7 @@ impl Clock {
         u64::try_from(self.timestamp().as_millisecond()).unwrap_or(0)
     }
 
-    /// The same in the user's time zone.
+    /// The current time in the user's time zone.
     pub(crate) fn local(self) -> Zoned {
         self.timestamp().to_zoned(TimeZone::system())
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_set_runs_on() {
+    fn a_shifted_clock_keeps_running() {
         let moment = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
         let clock = Clock::set_to(moment);
         let (first, second) = (clock.now(), clock.now());

@@ -1,4 +1,4 @@
-//! What a front end may ask of a session, and how a session refuses.
+//! The commands to a session, and its refusals.
 
 use hermes_conversation::{MessageId, Part, SessionId};
 use hermes_diagnostic::Diagnostic;
@@ -13,60 +13,60 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
-    /// Begins a turn with what the user says.
+    /// Begins a turn with a message of the user.
     Say {
-        /// The user's words; empty only beside attachments.
+        /// The text; empty only if there are attachments.
         text: String,
-        /// Pictures and files beside the words.
+        /// Pictures and files.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<Part>,
     },
-    /// Stops the turn or the compaction that runs.
+    /// Stops the running turn or compaction.
     Stop,
     /// Compacts the conversation now.
     Compress {
-        /// What matters; none for the engine's own choice.
+        /// What the summary should focus on; `None` leaves the choice to the engine.
         focus: Option<String>,
-        /// Only report what would be done.
+        /// Only report what the compaction would change.
         preview: bool,
     },
-    /// Lets another model answer from the next turn on.
+    /// Switches to another model from the next turn on.
     ChooseModel {
         /// The model, as the configuration or the command line names it.
         model: String,
     },
-    /// Lets another context engine work on the conversation.
+    /// Switches to another context engine.
     ChooseEngine {
         /// The engine's name.
         engine: String,
     },
-    /// Takes back a message of the user, and everything behind it.
+    /// Removes a message of the user and all messages after it.
     Rewind {
         /// The message.
         to: MessageId,
     },
-    /// Makes a new session that continues from this one.
+    /// Creates a new session that continues from this one.
     Branch {
-        /// The last message that the new session takes over; none for the newest.
+        /// The last message that the new session contains; `None` for the newest.
         through: Option<MessageId>,
     },
-    /// Answers a question in words.
+    /// Answers a question with text.
     Answer {
         /// The question.
         question: QuestionId,
         /// The answer.
         text: String,
     },
-    /// Answers an approval.
+    /// Answers an approval question.
     Decide {
         /// The question.
         question: QuestionId,
         /// The answer.
         decision: Decision,
     },
-    /// Builds the system prompt anew, with everything that changed since.
+    /// Rebuilds the system prompt from its current inputs.
     RebuildPrompt,
-    /// Stops what runs and ends work on the session.
+    /// Stops the running work and closes the session.
     Close,
 }
 
@@ -89,27 +89,27 @@ impl Command {
     }
 }
 
-/// That a command was accepted. `say` and `compress` go on in the background; every other command is carried out.
+/// The reply to an accepted command. `say` and `compress` continue in the background; other commands are complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// The session that a branch made.
+    /// The session that `branch` created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
 }
 
-/// Why a session refuses a command. Nothing has changed then.
+/// Why a session refuses a command. A refused command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum CommandError {
-    /// A turn or a compaction runs.
-    #[error("`{command}` has to wait: the session is busy with `{busy_with}`")]
+    /// A turn or a compaction is running.
+    #[error("the session is busy with `{busy_with}`, so `{command}` cannot run now")]
     Busy {
         /// The refused command.
         command: String,
-        /// What runs.
+        /// The running command.
         busy_with: String,
     },
-    /// Nothing runs that could be stopped.
+    /// No turn or compaction is running.
     #[error("there is nothing to stop")]
     NothingRuns,
     /// The message has neither text nor attachments.
@@ -121,19 +121,19 @@ pub enum CommandError {
         /// The refused command.
         command: String,
     },
-    /// There is no such message in the conversation.
+    /// The conversation does not contain the message.
     #[error("the conversation has no message {message}")]
     UnknownMessage {
         /// The message.
         message: MessageId,
     },
-    /// Only messages of the user can be taken back.
-    #[error("message {message} is not the user's")]
+    /// Only messages of the user can be rewound.
+    #[error("message {message} is not a message of the user")]
     NotTheUsers {
         /// The message.
         message: MessageId,
     },
-    /// The question was never asked in this epoch.
+    /// No question has this id in this epoch.
     #[error("there is no question {question}")]
     UnknownQuestion {
         /// The question.
@@ -145,13 +145,13 @@ pub enum CommandError {
         /// The question.
         question: QuestionId,
     },
-    /// The call that needed the answer is over.
+    /// The call that needed the answer has ended.
     #[error("question {question} was withdrawn")]
     QuestionWithdrawn {
         /// The question.
         question: QuestionId,
     },
-    /// A decision answers an approval, and a text any other question; a choice has to be one of those offered.
+    /// The answer has the wrong kind, or is not one of the offered choices.
     #[error("this does not answer question {question}")]
     WrongAnswer {
         /// The question.
@@ -160,7 +160,7 @@ pub enum CommandError {
     /// The session was closed.
     #[error("the session is closed")]
     Closed,
-    /// The command was carried out and failed.
+    /// The command ran and failed.
     #[error("{problem}")]
     Failed {
         /// The error.
@@ -169,7 +169,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// The refusal as a problem with a code of `docs/errors.md`.
+    /// Converts the refusal into a problem with a code of `docs/errors.md`.
     pub fn problem(&self) -> Problem {
         let (code, fix) = match self {
             Self::Failed { problem } => return problem.clone(),
@@ -177,18 +177,18 @@ impl CommandError {
             Self::NothingRuns => (codes::NOTHING_RUNS, "send a message first"),
             Self::EmptyMessage => (codes::EMPTY_MESSAGE, "type a message"),
             Self::NothingSaid { .. } => (codes::NOTHING_SAID, "send a message first"),
-            Self::UnknownMessage { .. } => (codes::UNKNOWN_MESSAGE, "choose a message of the conversation"),
+            Self::UnknownMessage { .. } => (codes::UNKNOWN_MESSAGE, "choose a message of this conversation"),
             Self::NotTheUsers { .. } => (codes::NOT_FROM_USER, "choose a message of the user"),
-            Self::UnknownQuestion { .. } => (codes::UNKNOWN_QUESTION, "answer a question that is open"),
-            Self::AlreadyAnswered { .. } => (codes::ANSWERED, "go on with the answer that was given"),
-            Self::QuestionWithdrawn { .. } => (codes::WITHDRAWN, "go on without an answer"),
-            Self::WrongAnswer { .. } => (codes::WRONG_ANSWER, "give one of the answers that are offered"),
+            Self::UnknownQuestion { .. } => (codes::UNKNOWN_QUESTION, "answer an open question"),
+            Self::AlreadyAnswered { .. } => (codes::ANSWERED, "continue; the first answer was used"),
+            Self::QuestionWithdrawn { .. } => (codes::WITHDRAWN, "continue without an answer"),
+            Self::WrongAnswer { .. } => (codes::WRONG_ANSWER, "give one of the offered answers"),
             Self::Closed => (codes::CLOSED, "open the session again"),
         };
         Diagnostic::new(code, "the session refused a command", self.to_string(), fix).into()
     }
 
-    /// Names the refusal for programs; the same as in its serialised form.
+    /// The refusal's name for programs, as in its serialised form.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Busy { .. } => "busy",

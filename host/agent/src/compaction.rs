@@ -1,6 +1,7 @@
-//! Making room in the window: the engine proposes a plan, the host verifies it, and folds by rule if there is none.
+//! Compaction: the engine proposes a plan, and the host verifies it. Without a plan the host folds messages by its own
+//! rules.
 //!
-//! [`Compactor`] works on any conversation that can be read and whose view can be replaced, a [`CompactionTarget`].
+//! [`Compactor`] works on any [`CompactionTarget`]: a conversation whose view can be replaced.
 
 mod compactor;
 mod memory;
@@ -15,6 +16,6 @@ pub use self::compactor::{Compacted, Compactor, LEAST_MESSAGES, Preview, Rules, 
 pub use self::notify::Notify;
 pub use self::outcome::{Compression, Outlook};
 pub use self::ruler::Ruler;
-pub(crate) use self::ruler::note as note_ruler;
-pub(crate) use self::ruler::noted as noted_ruler;
+pub(crate) use self::ruler::load_ruler;
+pub(crate) use self::ruler::store_ruler;
 pub use self::target::CompactionTarget;

@@ -1,4 +1,4 @@
-//! What fills the window of a session, as it is stored: for whoever shows it, also while another process holds the session.
+//! What fills the window of a session. It can be read from the store while another process runs the session.
 
 use std::collections::HashMap;
 
@@ -8,43 +8,43 @@ use hermes_session_store::{EngineFaults, Session, SessionStore, StoreError};
 
 use crate::compaction::{self, Ruler, STRIKES};
 
-/// A session's window, and how it came to look like that.
+/// The content of a session's window, and the views that led to it.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The session.
     pub session: SessionId,
     /// Its title.
     pub title: Option<String>,
-    /// The model that answers; its window is what fills.
+    /// The model that answers.
     pub model: Model,
-    /// The context engine that works on it.
+    /// The context engine.
     pub engine: String,
-    /// What the next request would be made of, by the host's estimate.
+    /// The parts of the next request, with the host's estimates.
     pub picture: Picture,
-    /// How the model's provider counts.
+    /// The token ratio of the model's provider.
     pub ruler: Ruler,
     /// Tokens kept free for the reply.
     pub reserve: u32,
-    /// Tokens above which a turn does not begin: older messages are folded first, whatever the engine thinks.
+    /// Tokens above which older messages are folded before a turn begins, even without a plan of the engine.
     pub heavy: u32,
     /// Every view so far, oldest first.
     pub views: Vec<Step>,
-    /// Engines that failed in this session, without a success since.
+    /// Engines whose last calls in this session failed.
     pub faults: Vec<Faults>,
-    /// What only the process at work can tell.
+    /// The state that only the running process knows.
     pub live: Option<Working>,
 }
 
 /// A view that was adopted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Counted from 1 in the conversation.
+    /// The number of the view, counted from 1.
     pub number: usize,
     /// Unix time in milliseconds.
     pub at: u64,
-    /// Who made it: an engine, or `host`.
+    /// The author: an engine, or `host`.
     pub by: String,
-    /// Why, in a line.
+    /// The reason, one line.
     pub reason: String,
     /// Estimated tokens of the messages before.
     pub before: u32,
@@ -52,37 +52,37 @@ pub struct Step {
     pub after: u32,
 }
 
-/// How an engine failed.
+/// The failures of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults {
     /// Its name and version.
     pub engine: String,
-    /// How often in a row.
+    /// Failures in a row.
     pub in_a_row: u32,
-    /// Why it did last.
+    /// The cause of the last failure.
     pub cause: String,
 }
 
 impl Faults {
-    /// Whether it is not asked any more.
+    /// Whether the host no longer calls the engine.
     pub fn is_open(&self) -> bool {
         self.in_a_row >= STRIKES
     }
 }
 
-/// What the process at work knows beside what is stored.
+/// The state of the running process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Working {
-    /// Whether the engine is asked at all.
+    /// Whether compaction is enabled.
     pub enabled: bool,
-    /// Whether it is at slow work in the background.
+    /// Whether the engine prepares summaries in the background.
     pub preparing: bool,
-    /// The engine's own words: a JSON object, or a text that says why there is none.
+    /// The engine's status: a JSON object, or the text of an error.
     pub status: serde_json::Value,
 }
 
 impl Context {
-    /// From the store alone.
+    /// Reads everything but the state of the running process.
     pub async fn read(store: &dyn SessionStore, session: &Session) -> Result<Self, StoreError> {
         let conversation = Conversation::new(store.conversation(&session.id).await?);
         let records = store.views(&session.id).await?;
@@ -101,7 +101,7 @@ impl Context {
             .map_or((0, 0), |frozen| (tokens::of_text(&frozen.tools), tokens::of_text(&frozen.system_prompt)));
         let faults = store.engine_faults(&session.id).await?;
         let view = store.view_in_force(&session.id).await?.view;
-        let ruler = compaction::noted_ruler(store, &session.model).await;
+        let ruler = compaction::load_ruler(store, &session.model).await;
         let window = session.model.context_length;
         Ok(Self {
             picture: Picture::of(&conversation, &view, fixed, &made),
@@ -133,12 +133,12 @@ impl Context {
         })
     }
 
-    /// Tokens of the next request by the host's estimate.
+    /// The estimated tokens of the next request.
     pub fn estimate(&self) -> u32 {
         self.picture.sums.tokens()
     }
 
-    /// Tokens of the next request as the provider would count them.
+    /// The tokens of the next request in the provider's counts.
     pub fn counted(&self) -> u32 {
         self.ruler.counted(self.estimate())
     }

@@ -1,4 +1,4 @@
-//! The code and the remedy of each failure of a session.
+//! Codes and remedies for the errors of a session.
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
@@ -14,16 +14,16 @@ hermes_diagnostic::codes! {
         MESSAGE_TOO_LONG = "session.message-too-long", Category::General, "the message does not fit the model's window";
         WINDOW_FULL = "session.window-full", Category::Model, "the conversation does not fit the model's window";
         HALTED = "session.halted", Category::Plugin, "a plugin failed and its policy ends the turn";
-        EMPTY_REPLY = "session.empty-reply", Category::Model, "the model answered with nothing";
+        EMPTY_REPLY = "session.empty-reply", Category::Model, "the model gave an empty reply";
         APPROVALS = "session.approvals", Category::General, "the stored approvals cannot be used";
         RULE = "session.rule", Category::Configuration, "an entry below `approvals` is not a rule";
-        BUSY = "session.busy", Category::General, "a turn or a compaction runs";
-        NOTHING_RUNS = "session.nothing-runs", Category::General, "nothing runs that could be stopped";
+        BUSY = "session.busy", Category::General, "a turn or a compaction is running";
+        NOTHING_RUNS = "session.nothing-runs", Category::General, "no turn or compaction is running";
         NOTHING_SAID = "session.nothing-said", Category::General, "the session has no message yet";
-        UNKNOWN_MESSAGE = "session.unknown-message", Category::General, "the conversation has no such message";
-        NOT_FROM_USER = "session.not-from-user", Category::General, "only messages of the user can be taken back";
-        UNKNOWN_QUESTION = "session.unknown-question", Category::General, "the question was never asked";
-        ANSWERED = "session.answered", Category::General, "the question was answered before";
+        UNKNOWN_MESSAGE = "session.unknown-message", Category::General, "the conversation does not contain the message";
+        NOT_FROM_USER = "session.not-from-user", Category::General, "only messages of the user can be rewound";
+        UNKNOWN_QUESTION = "session.unknown-question", Category::General, "the session has no question with this number";
+        ANSWERED = "session.answered", Category::General, "the question has already been answered";
         WITHDRAWN = "session.withdrawn", Category::General, "the call that needed the answer has ended";
         WRONG_ANSWER = "session.wrong-answer", Category::General, "the answer does not fit the question";
         CLOSED = "session.closed", Category::General, "the session was closed";
@@ -40,7 +40,7 @@ impl Diagnose for AgentError {
             Self::Plugins(error) => return error.parts(),
             Self::Workspace { .. } => (
                 codes::WORKSPACE,
-                "the session cannot go on",
+                "the session cannot continue",
                 Fix::words("create the folder again").or(Action::BranchSession),
             ),
             Self::NoVision { .. } => {
@@ -83,7 +83,7 @@ impl Diagnose for KeptError {
 
 impl Diagnose for RuleError {
     fn parts(&self) -> Parts {
-        let fix = "write `PLUGIN` for all that a plugin does, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`";
+        let fix = "write `PLUGIN` for everything that a plugin does, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`";
         (codes::RULE, "the rules for approvals cannot be used".into(), Fix::words(fix))
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use crate::{CommandError, QuestionId};
 
     #[test]
-    fn every_code_has_an_error_with_cause_and_remedy() {
+    fn every_code_has_an_error_with_a_cause_and_a_remedy() {
         let cause = || io::Error::other("refused");
         let agent = [
             AgentError::Workspace { folder: "/w".into() },

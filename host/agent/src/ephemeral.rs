@@ -1,14 +1,14 @@
-//! Parts of a request that are sent with every call and never stored.
+//! Parts of a request that are sent with every request and never stored.
 
 use hermes_conversation::{Role, Shown};
 use serde::{Deserialize, Serialize};
 
-/// Layers of a single call: they are sent with every request and stored in none.
+/// Text that is added to every request and not stored in the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ephemeral {
-    /// Stands behind the system prompt; empty for none.
+    /// Appended to the system prompt; may be empty.
     pub system: String,
-    /// Stands in front of the conversation, the user's first, in turn, the model's last.
+    /// Messages before the conversation. They alternate, beginning with the user and ending with the model.
     pub prefill: Vec<(Role, String)>,
 }
 

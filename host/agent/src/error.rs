@@ -1,4 +1,4 @@
-//! What ends a turn, or keeps a session from beginning.
+//! Errors that end a turn or prevent a session from opening.
 
 use std::path::PathBuf;
 
@@ -6,62 +6,62 @@ use hermes_models::ModelError;
 use hermes_plugin_host::PluginsError;
 use hermes_session_store::StoreError;
 
-/// Why a turn or a session could not go on. Nothing that was stored is lost by any of them.
+/// Why a turn or a session failed. No stored message is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The database.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The model's provider.
+    /// The model's provider failed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A plugin that must be there is not.
+    /// A required plugin is missing.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
-    /// The folder that the session works in is gone.
+    /// The session's folder no longer exists.
     #[error("the session's folder {folder} no longer exists")]
     Workspace {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is nothing to answer.
+    /// The message has neither text nor attachments.
     #[error("the message is empty")]
     EmptyMessage,
-    /// The model reads no pictures.
+    /// The model cannot read images.
     #[error("the model `{model}` reads no images")]
     NoVision {
         /// The model.
         model: String,
     },
-    /// What the user said does not fit.
+    /// The message does not fit the window.
     #[error(
         "the message has about {tokens} tokens, and the model's window of {window} has room for {room} beside the system \
          prompt, the tools and a reply"
     )]
     MessageTooLong {
-        /// Estimate for the message.
+        /// Estimated tokens of the message.
         tokens: u32,
-        /// What fits.
+        /// Tokens that fit.
         room: u32,
-        /// The window.
+        /// The window in tokens.
         window: u32,
     },
-    /// Not even the host's own plan fits.
+    /// The conversation cannot be folded far enough.
     #[error("the conversation no longer fits the model's window of {window} tokens, and cannot be compacted further")]
     WindowFull {
-        /// The window.
+        /// The window in tokens.
         window: u32,
     },
-    /// A plugin failed for good, and the user wants the turn to end then.
+    /// A plugin was suspended after failures, and its policy ends the turn.
     #[error("{why}")]
     Halted {
-        /// The plugin, for the key.
+        /// The plugin, as the configuration names it.
         plugin: String,
         /// What happened, with the plugin's name.
         why: String,
     },
-    /// The model said nothing, twice.
-    #[error("the model `{model}` answered with nothing, twice")]
+    /// The model replied twice without text and calls.
+    #[error("the model `{model}` gave an empty reply twice")]
     EmptyReply {
         /// The model.
         model: String,

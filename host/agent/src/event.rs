@@ -1,4 +1,4 @@
-//! What happens in a session, as its front ends see it.
+//! The events of a session for its front ends.
 //!
 //! Events own their data and can be serialised, so that a front end may live in another process. Each has a sequence
 //! number within an [`crate::Epoch`]; a front end that reconnects names the last [`Position`] it has seen.
@@ -13,15 +13,15 @@ use crate::problem::Problem;
 use crate::query::{Query, QuestionEnd};
 use crate::snapshot::Snapshot;
 
-/// Something that happened in a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Which event it is.
+    /// The event's position in the feed.
     pub position: Position,
     /// The session; none until a new session has stored its first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The turn that runs, if one does.
+    /// The running turn, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnNumber>,
     /// The stored message that the event is about.
@@ -38,9 +38,9 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum EventKind {
-    /// Stands for every event up to its own sequence number: the front end is new, or was away for too long.
+    /// Replaces every event up to its own sequence number: the front end is new, or was away for too long.
     Snapshot(Box<Snapshot>),
-    /// A session was opened: stored for the first time, or resumed.
+    /// A session was opened: either stored for the first time, or resumed.
     Opened {
         /// The model that answers.
         model: Model,
@@ -90,42 +90,42 @@ pub enum EventKind {
     },
     /// The view was replaced.
     Compacted {
-        /// The engine's line.
+        /// The engine's reason, one line.
         reason: String,
-        /// Who made the new view: the engine's name, or `host`.
+        /// The author of the new view: the engine's name, or `host`.
         by: String,
         /// Estimated tokens of the messages before.
         before: u32,
         /// Estimated tokens of the messages after.
         after: u32,
     },
-    /// A requested compaction is over.
+    /// A requested compaction has ended.
     CompressionEnded {
-        /// What it did.
+        /// How it ended.
         end: CompressionEnd,
         /// The session afterwards.
         status: Status,
     },
-    /// What a requested compaction would do.
+    /// The preview of a compaction.
     CompressionPreviewed {
         /// The changes.
         outlook: Outlook,
     },
-    /// The system prompt was built anew.
+    /// The system prompt was rebuilt.
     PromptRebuilt {
-        /// What changed; none if nothing did.
+        /// What changed; `None` if nothing changed.
         changed: Option<String>,
     },
-    /// Another model or another engine serves from here on.
+    /// The session switched to another model or engine.
     Switched {
         /// The model.
         model: Model,
         /// The context engine.
         engine: String,
     },
-    /// The user's message in `message` was taken back, with everything behind it.
+    /// The user's message in [`Event::message`] and all messages after it were removed.
     Rewound {
-        /// How many messages were taken back.
+        /// The number of removed messages.
         messages: usize,
     },
     /// A new session continues from this one.
@@ -133,21 +133,21 @@ pub enum EventKind {
         /// The new session.
         child: SessionId,
     },
-    /// The user is asked something; a command answers.
+    /// A question to the user, which a command answers.
     Asked {
-        /// Names the question in the command.
+        /// The question's id for the command.
         question: QuestionId,
-        /// What is asked.
+        /// The content of the question.
         query: Query,
     },
-    /// A question needs no answer any more.
+    /// A question no longer needs an answer.
     Closed {
         /// The question.
         question: QuestionId,
-        /// Why.
+        /// The reason.
         how: QuestionEnd,
     },
-    /// What the user should know: a plugin that failed, a retry, a fallback.
+    /// A notice for the user, such as a failed plugin, a retry or a fallback.
     Notice {
         /// What happened, in one line.
         text: String,
@@ -155,7 +155,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Fix::is_empty")]
         fix: Fix,
     },
-    /// A plugin reports its progress; the next event replaces the line.
+    /// The progress of a plugin; the next event replaces the line.
     Progress {
         /// One line.
         text: String,
@@ -170,17 +170,17 @@ pub enum EventKind {
 pub enum TurnEnd {
     /// With an answer.
     Answered {
-        /// The model's last words.
+        /// The text of the last reply.
         text: String,
     },
     /// A command stopped it. The conversation is valid and can continue.
     Interrupted,
-    /// It used every request that a turn may make.
+    /// The turn reached its limit of requests.
     OutOfBudget {
-        /// How many requests that is.
+        /// The limit.
         steps: u32,
     },
-    /// An error ended it. Everything said so far is stored.
+    /// An error ended it. All messages so far are stored.
     Failed {
         /// The error.
         problem: Problem,
@@ -191,9 +191,9 @@ pub enum TurnEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "kebab-case")]
 pub enum CompressionEnd {
-    /// It ran, or there was a reason not to.
+    /// It ran, or it was skipped for a reason.
     Done {
-        /// What came of it.
+        /// The outcome.
         compression: Compression,
     },
     /// An error ended it.
@@ -210,7 +210,7 @@ pub struct Status {
     pub model: String,
     /// The engine's name.
     pub engine: String,
-    /// Estimate for the next request in tokens.
+    /// The estimated tokens of the next request.
     pub prompt_tokens: u32,
     /// The window in tokens.
     pub context_length: u32,

@@ -1,4 +1,4 @@
-//! The events of one session: numbered, kept in a bounded buffer, read by any number of front ends.
+//! The event feed of one session: numbered events in a bounded buffer, for any number of front ends.
 //!
 //! Publishing never waits. A front end that falls behind the buffer, or that names a position of another epoch, gets a
 //! snapshot in place of the events that it missed, and every event after it.
@@ -16,12 +16,12 @@ use crate::event::{Event, EventKind};
 use crate::id::{CallId, Epoch, Position, TurnNumber};
 use crate::snapshot::Snapshot;
 
-/// How much of the past a session keeps for front ends that are behind.
+/// How many past events a session keeps for front ends that lag behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedLimits {
-    /// Events.
+    /// The most events.
     pub events: usize,
-    /// Bytes of text in them.
+    /// The most bytes of text in these events.
     pub bytes: usize,
 }
 
@@ -52,7 +52,7 @@ struct State {
     bytes: usize,
     newest: u64,
     snapshot: Snapshot,
-    /// Notices so far: each is published once, or a plugin in a loop would flood the conversation.
+    /// All notices so far. Each text is published once, so that a looping plugin cannot flood the conversation.
     notices: HashSet<String>,
 }
 
@@ -74,7 +74,7 @@ impl About {
 }
 
 impl Feed {
-    /// A feed without events, in an epoch of its own.
+    /// Creates an empty feed with a new epoch.
     pub fn new(limits: FeedLimits) -> Self {
         Self(Arc::new(Shared { epoch: epoch(), limits, state: Mutex::default(), newest: watch::Sender::new(0) }))
     }
@@ -83,7 +83,7 @@ impl Feed {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session that the events from here on belong to.
+    /// Sets the session of later events.
     pub(crate) fn set_session(&self, session: &SessionId) {
         self.state().session = Some(session.clone());
     }
@@ -92,17 +92,17 @@ impl Feed {
         self.state().session.clone()
     }
 
-    /// The turn that the events from here on belong to.
+    /// Sets the turn of later events.
     pub(crate) fn set_turn(&self, turn: Option<TurnNumber>) {
         self.state().turn = turn;
     }
 
-    /// Publishes an event that is about the session or the turn.
+    /// Publishes an event about the session or the turn.
     pub(crate) fn publish(&self, kind: EventKind) {
         self.publish_about(About::default(), kind);
     }
 
-    /// Publishes an event that is about a message or a call.
+    /// Publishes an event about a message or a call.
     pub(crate) fn publish_about(&self, about: About, kind: EventKind) {
         let mut state = self.state();
         if state.snapshot.ended {
@@ -123,18 +123,18 @@ impl Feed {
             kind,
         };
         state.snapshot.apply(&event);
-        state.bytes += weight(&event);
+        state.bytes += size_of(&event);
         state.events.push_back(Arc::new(event));
         while state.events.len() > self.0.limits.events || state.bytes > self.0.limits.bytes {
             let Some(oldest) = state.events.pop_front() else { break };
-            state.bytes -= weight(&oldest);
+            state.bytes -= size_of(&oldest);
         }
         let newest = state.newest;
         drop(state);
         self.0.newest.send_replace(newest);
     }
 
-    /// A line for the user. The same line is published once in the life of a feed.
+    /// Publishes a notice for the user. A feed publishes each text once.
     pub(crate) fn notice(&self, notice: impl Into<Notice>) {
         let Notice { text, fix } = notice.into();
         self.publish(EventKind::Notice { text, fix });
@@ -145,7 +145,7 @@ impl Feed {
         self.0.newest.receiver_count() > 0
     }
 
-    /// Drops the events that are kept for front ends that are behind: they get a snapshot.
+    /// Drops the buffered events. Front ends that lag behind get a snapshot.
     pub(crate) fn forget(&self) {
         let mut state = self.state();
         state.events = VecDeque::new();
@@ -157,26 +157,26 @@ impl Feed {
         Position { epoch: self.0.epoch.clone(), sequence: 0 }
     }
 
-    /// The state that the events so far have led to.
+    /// The session's state after all events so far.
     pub fn snapshot(&self) -> Snapshot {
         self.state().snapshot.clone()
     }
 
-    /// Events after a position. Without one, and if the position is too old or of another epoch, a snapshot comes first.
+    /// Reads the events after a position. A snapshot comes first if the position is missing, too old or of another epoch.
     pub fn subscribe(&self, after: Option<&Position>) -> Subscription {
         let newest = self.state().newest;
         let known = after.filter(|after| after.epoch == self.0.epoch && after.sequence <= newest);
-        // Before the first event there is nothing to take a snapshot of.
+        // Before the first event a snapshot would be empty.
         let from_start = (after.is_none() && newest == 0).then_some(0);
         Subscription {
             seen: known.map(|after| after.sequence).or(from_start),
             changed: self.0.newest.subscribe(),
             feed: self.clone(),
-            over: false,
+            ended: false,
         }
     }
 
-    /// The next event after a sequence number, or a snapshot; none if there is nothing new.
+    /// The next event after a sequence number, or a snapshot; `None` if there is nothing new.
     fn after(&self, seen: Option<u64>) -> Option<Arc<Event>> {
         let state = self.state();
         let oldest = state.newest + 1 - state.events.len() as u64;
@@ -195,30 +195,30 @@ impl Feed {
     }
 }
 
-/// The events of a session as one front end reads them.
+/// One front end's reader of a feed.
 pub struct Subscription {
     feed: Feed,
-    /// The newest event that was handed out; none if the front end knows nothing yet.
+    /// The sequence number of the last returned event; `None` if the front end knows nothing yet.
     seen: Option<u64>,
     changed: watch::Receiver<u64>,
-    over: bool,
+    ended: bool,
 }
 
 impl Subscription {
-    /// The next event; none once the session has ended and everything was handed out. May be dropped at any time.
+    /// Waits for the next event; `None` after the session's last event. The future may be dropped at any time.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         loop {
             if let Some(event) = self.try_next() {
                 return Some(event);
             }
             // The sender lives as long as this feed.
-            if self.over || self.changed.changed().await.is_err() {
+            if self.ended || self.changed.changed().await.is_err() {
                 return None;
             }
         }
     }
 
-    /// The notices so far, for work that has no front end.
+    /// Reads all notices so far, for work without a front end.
     pub(crate) fn notices(&mut self) -> Vec<Notice> {
         let events = std::iter::from_fn(|| self.try_next());
         let notice = |event: Arc<Event>| match &event.kind {
@@ -228,12 +228,12 @@ impl Subscription {
         events.filter_map(notice).collect()
     }
 
-    /// The next event, if there is one already.
+    /// The next event, if it has been published.
     pub fn try_next(&mut self) -> Option<Arc<Event>> {
         self.changed.mark_unchanged();
         let event = self.feed.after(self.seen)?;
         self.seen = Some(event.position.sequence);
-        self.over = match &event.kind {
+        self.ended = match &event.kind {
             EventKind::Ended => true,
             EventKind::Snapshot(snapshot) => snapshot.ended,
             _ => false,
@@ -242,9 +242,9 @@ impl Subscription {
     }
 }
 
-/// Bytes that an event takes, roughly: its texts, and a fixed amount for the rest.
-fn weight(event: &Event) -> usize {
-    const REST: usize = 128;
+/// The approximate size of an event: its texts, and a constant for the rest.
+fn size_of(event: &Event) -> usize {
+    const OVERHEAD: usize = 128;
     let texts = match &event.kind {
         EventKind::Text { text }
         | EventKind::Reasoning { text }
@@ -255,10 +255,10 @@ fn weight(event: &Event) -> usize {
         EventKind::TurnEnded { .. } | EventKind::Asked { .. } | EventKind::CompressionPreviewed { .. } => 1 << 10,
         _ => 0,
     };
-    REST + texts
+    OVERHEAD + texts
 }
 
-/// Differs between processes, and between the handles of a process.
+/// A new id that differs between processes and between the feeds of a process.
 fn epoch() -> Epoch {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

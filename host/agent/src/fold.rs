@@ -1,10 +1,10 @@
-//! From events to a snapshot: what each event changes.
+//! Applies events to a snapshot.
 
 use crate::event::{Event, EventKind};
 use crate::snapshot::{OpenQuestion, RunningCall, Snapshot};
 
 impl Snapshot {
-    /// Takes an event in.
+    /// Updates the state with an event.
     pub fn apply(&mut self, event: &Event) {
         if let EventKind::Snapshot(snapshot) = &event.kind {
             self.clone_from(snapshot);
@@ -18,11 +18,11 @@ impl Snapshot {
             }
             EventKind::TurnStarted => {
                 self.turn = event.turn;
-                self.forget_reply();
+                self.clear_reply();
             }
             EventKind::Text { text } => self.text.push_str(text),
             EventKind::Reasoning { text } => self.reasoning.push_str(text),
-            EventKind::ReplyDone => self.forget_reply(),
+            EventKind::ReplyDone => self.clear_reply(),
             EventKind::ToolStarted { name, arguments } => {
                 if let Some(call) = &event.call {
                     let (call, name, arguments) = (call.clone(), name.clone(), arguments.clone());
@@ -30,7 +30,7 @@ impl Snapshot {
                 }
             }
             EventKind::ToolFinished { .. } => {
-                // A model may use one id for two calls: each result ends one of them.
+                // A model may use one id for two calls; each result ends one of them.
                 if let Some(at) = self.running.iter().position(|running| Some(&running.call) == event.call.as_ref()) {
                     self.running.remove(at);
                 }
@@ -38,7 +38,7 @@ impl Snapshot {
             EventKind::TurnEnded { .. } => {
                 self.turn = None;
                 self.running.clear();
-                self.forget_reply();
+                self.clear_reply();
             }
             EventKind::Rewound { .. } => self.last_message = event.message,
             EventKind::Asked { question, query } => {
@@ -57,7 +57,7 @@ impl Snapshot {
         }
     }
 
-    fn forget_reply(&mut self) {
+    fn clear_reply(&mut self) {
         self.text.clear();
         self.reasoning.clear();
     }

@@ -1,4 +1,5 @@
-//! What a session's requests begin with: built once, stored, restored as it was, and never rebuilt in silence.
+//! The system prompt and the tools of a session: built once, stored, and restored unchanged. A rebuild is always
+//! announced to the user.
 
 use std::path::Path;
 
@@ -9,21 +10,21 @@ use hermes_session_store::{Frozen, StoreError};
 
 use crate::error::AgentError;
 use crate::host::Host;
-use crate::live::plugins::Plugged;
+use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
 
-/// What a session that began now would begin with.
+/// An opening built from the current inputs.
 pub(crate) struct Fresh {
     pub(crate) opening: Opening,
-    /// What should be known about it.
+    /// Failures and warnings for the user.
     pub(crate) notices: Vec<String>,
 }
 
-/// Builds what a session that began now would begin with. What cannot be read at the moment stays as it was `before`.
-pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged, before: Option<&Opening>) -> Fresh {
+/// Builds the opening from its current inputs. Parts that cannot be read now are copied from `before`.
+pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugins, before: Option<&Opening>) -> Fresh {
     let settings = &host.settings.prompt;
     let (mut blocks, mut notices, mut failures, mut unread) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for memory in &plugged.memories {
+    for memory in &plugins.memories {
         match memory.system_prompt().await {
             Ok(text) if text.trim().is_empty() => {}
             Ok(text) => {
@@ -32,14 +33,14 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged, befo
                 notices.extend(blocked);
             }
             Err(error) => {
-                failures.push(format!("{error}; its part of the system prompt {}", left_out(before)));
+                failures.push(format!("{error}; its part of the system prompt {}", fallback(before)));
                 unread.push(format!("memory: {}", memory.name()));
             }
         }
     }
-    let (skills, failed) = plugged.toolbox.shelf().index().await;
+    let (skills, failed) = plugins.toolbox.skills().index().await;
     if !failed.is_empty() {
-        failures.extend(failed.iter().map(|error| format!("{error}; the index of skills {}", left_out(before))));
+        failures.extend(failed.iter().map(|error| format!("{error}; the index of skills {}", fallback(before))));
         unread.push("skills".to_owned());
     }
     let limit = shape::limit(settings.context_file_max_chars, Some(host.model.context_length));
@@ -48,7 +49,7 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged, befo
     let (context_files, unusable) = project.map(|project| (project.files, project.notices)).unwrap_or_default();
     notices.extend(soul.notices.into_iter().chain(unusable));
     failures.extend(notices.iter().map(ToString::to_string));
-    let schemas = plugged.toolbox.schemas();
+    let schemas = plugins.toolbox.schemas();
     let inputs = Inputs {
         identity: soul.text,
         tools: schemas.iter().map(|schema| schema.name.clone()).collect(),
@@ -70,23 +71,23 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugged: &Plugged, befo
     };
     let mut opening = Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) };
     if let Some(before) = before {
-        if !plugged.toolbox.is_whole() {
+        if !plugins.toolbox.is_complete() {
             unread.push("tools".to_owned());
             opening.tools.clone_from(&before.tools);
         }
         for layer in unread {
-            keep(&mut opening.prompt, &before.prompt, &layer);
+            restore_layer(&mut opening.prompt, &before.prompt, &layer);
         }
     }
     Fresh { opening, notices: failures }
 }
 
-fn left_out(before: Option<&Opening>) -> &'static str {
-    if before.is_some() { "stays as it was" } else { "is left out" }
+fn fallback(before: Option<&Opening>) -> &'static str {
+    if before.is_some() { "stays unchanged" } else { "is left out" }
 }
 
-/// Puts a layer back as it was before.
-fn keep(prompt: &mut SystemPrompt, before: &SystemPrompt, name: &str) {
+/// Replaces a layer by the one of an earlier prompt.
+fn restore_layer(prompt: &mut SystemPrompt, before: &SystemPrompt, name: &str) {
     let tiers = [
         (&mut prompt.stable, &before.stable),
         (&mut prompt.context, &before.context),
@@ -100,21 +101,22 @@ fn keep(prompt: &mut SystemPrompt, before: &SystemPrompt, name: &str) {
     }
 }
 
-/// What the session's requests begin with: as it was stored, or built and stored now. With what has changed since, told in
-/// one line.
-pub(crate) async fn thaw(
+/// Restores the stored opening of a session, or builds and stores it. Also returns a notice of the inputs that have
+/// changed since.
+pub(crate) async fn restore_or_build(
     host: &Host,
     session: &hermes_session_store::Session,
-    plugged: &Plugged,
+    plugins: &RunningPlugins,
 ) -> Result<(Frozen, Option<Notice>), AgentError> {
     let before = session.frozen.as_ref().map(Opening::restore);
-    let fresh = build(host, &session.workspace, plugged, before.as_ref()).await;
+    let fresh = build(host, &session.workspace, plugins, before.as_ref()).await;
     let (Some(before), Some(mut frozen)) = (before, session.frozen.clone()) else {
-        fresh.notices.into_iter().for_each(|notice| plugged.notices.notice(notice));
+        fresh.notices.into_iter().for_each(|notice| plugins.notices.notice(notice));
         return Ok((store(host, &session.id, fresh.opening.freeze("a new session")).await?, None));
     };
     let drift = before.drift(&fresh.opening).map(|changed| {
-        let text = format!("the system prompt is kept as it was when this session began; changed since: {changed}");
+        let text =
+            format!("the system prompt is still the one from the beginning of this session; changed since: {changed}");
         Notice::new(text, Action::RebuildPrompt { session: session.id.to_string() })
     });
     let renamed = Opening { prompt: before.prompt.with_model(&host.model), tools: before.tools };

@@ -1,10 +1,10 @@
-//! What connects a session with its front ends for as long as it is open.
+//! The connection between an open session and its front ends.
 
 use crate::approval::SessionRights;
 use crate::feed::{Feed, FeedLimits};
 use crate::questions::Questions;
 
-/// The events, the questions and the answers that last. It outlives the plugins' instances of an idle session.
+/// The events, the open questions and the granted rights. They stay while an idle session drops its plugin instances.
 #[derive(Clone)]
 pub(crate) struct Front {
     pub(crate) feed: Feed,

@@ -1,4 +1,4 @@
-//! What a session runs with: the store, the plugins, the model and the settings.
+//! The environment of a session: the store, the plugins, the model and the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,60 +14,60 @@ use crate::clock::Clock;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
 
-/// What the loop obeys.
+/// The settings of the agent loop.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Requests that one turn may make.
+    /// The most requests of one turn.
     pub max_turns: u32,
-    /// Whether the engine is asked. A window that is really full is folded by rule in any case.
+    /// Whether the context engine is used. A full window is folded by the host's rules in any case.
     pub compression: bool,
-    /// `cli`, …
+    /// The platform, such as `cli`.
     pub platform: String,
-    /// The process ends after one turn.
+    /// Whether the process ends after one turn.
     pub one_shot: bool,
-    /// The models that serve plugins, by task.
+    /// The models for plugins, by task.
     pub auxiliary_models: AuxiliaryModels,
-    /// What the prompt is built from beside what plugins and files say.
+    /// The settings of the system prompt.
     pub prompt: PromptSettings,
-    /// Layers of a single call.
+    /// Text that is sent but never stored.
     pub ephemeral: Ephemeral,
-    /// How long providers are asked to keep a prefix.
+    /// The requested lifetime of cached prefixes.
     pub cache_ttl: Ttl,
-    /// The time of day.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// What the prompt is built from beside what plugins and files say.
+/// The settings of the system prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptSettings {
-    /// The user's own part.
+    /// The user's own text.
     pub system_message: Option<String>,
-    /// What to say of the platform instead of, or behind, the built-in words.
+    /// Text about the platform that replaces or extends the built-in text.
     pub platform_hint: PlatformHint,
-    /// What to say of the machine.
+    /// Text about the machine.
     pub environment_hint: Option<String>,
     /// Whether project files are read.
     pub context_files: bool,
-    /// Characters that a project file may take; none for a share of the window.
+    /// The most characters of a project file; `None` for a share of the window.
     pub context_file_max_chars: Option<usize>,
 }
 
-/// What an agent works with.
+/// The environment of a session.
 pub struct Host {
     /// `$HERMES_HOME`.
     pub home: PathBuf,
-    /// Sessions and messages.
+    /// The store of sessions and messages.
     pub store: Arc<dyn SessionStore>,
     /// The plugins that the configuration selects.
     pub plugins: Box<dyn PluginSet>,
-    /// Who answers.
+    /// The provider of the model.
     pub provider: Arc<dyn Provider>,
-    /// The model that answers, and its window.
+    /// The model, with its window.
     pub model: Model,
-    /// The name of the context engine.
+    /// The context engine's name.
     pub engine: String,
-    /// What the loop obeys.
+    /// The settings of the agent loop.
     pub settings: Settings,
-    /// What plugins do only with the user's leave.
+    /// The approval rules.
     pub approvals: Approvals,
 }

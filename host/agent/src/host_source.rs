@@ -1,11 +1,11 @@
-//! Where the hosts of sessions come from: the application builds them from its configuration.
+//! The interface through which the application builds hosts from its configuration.
 
 use async_trait::async_trait;
 
 use crate::host::Host;
 use crate::problem::Problem;
 
-/// What differs from the configuration in one session.
+/// A session's deviations from the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
     /// The model, as the configuration or the command line names it.
@@ -14,10 +14,10 @@ pub struct Choice {
     pub engine: Option<String>,
 }
 
-/// Builds what sessions run with. Sessions of one process share what it hands out: compiled plugins, the file watcher,
-/// the provider's connections.
+/// Builds the hosts of sessions. The sessions of one process share compiled plugins, the file watcher and the provider's
+/// connections.
 #[async_trait]
 pub trait HostSource: Send + Sync {
-    /// The host of a session, with the plugins that are installed by now.
+    /// Builds the host of a session with the currently installed plugins.
     async fn host(&self, choice: &Choice) -> Result<Host, Problem>;
 }

@@ -1,20 +1,20 @@
-//! The ids that events and commands carry beside those of the store.
+//! Ids in events and commands that do not come from the store.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One life of a session handle. Sequence numbers of different epochs cannot be compared.
+/// One lifetime of a feed. Sequence numbers of different epochs cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub String);
 
-/// Where a front end is in the events of a session.
+/// A position in the events of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The life of the handle that numbered the event.
+    /// The epoch of the sequence number.
     pub epoch: Epoch,
-    /// The last event that the front end has seen.
+    /// The sequence number of an event.
     pub sequence: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct Position {
 #[serde(transparent)]
 pub struct TurnNumber(pub u32);
 
-/// A tool call, as the model named it.
+/// The id that the model gave to a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub String);

@@ -1,4 +1,4 @@
-//! The conversation in memory and in the store, always in step: what is appended here is stored first.
+//! The conversation in memory and in the store. Messages are stored before they appear in memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -11,7 +11,7 @@ use hermes_session_store::{PassageQuery, Session, SessionStore, StoreError, Stor
 
 use crate::stop::Steps;
 
-/// The log of one session, its view, and the summaries that views of it had.
+/// The messages of one session, its current view, and the summaries of all its views.
 pub(crate) struct Journal {
     store: Arc<dyn SessionStore>,
     session: hermes_conversation::SessionId,
@@ -33,7 +33,7 @@ impl Journal {
         })
     }
 
-    /// Reads everything anew: messages were taken back.
+    /// Reloads everything from the store after a rewind.
     pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
         let conversation = Conversation::new(self.store.conversation(&self.session).await?);
         self.view = self.store.view_in_force(&self.session).await?;
@@ -42,7 +42,7 @@ impl Journal {
         Ok(())
     }
 
-    /// One of a session that is not there, for plugins that are only asked what they have.
+    /// An empty journal without a session, for plugins that only list what they offer.
     pub(crate) fn empty(store: &Arc<dyn SessionStore>) -> Self {
         Self {
             conversation: Arc::default(),
@@ -54,7 +54,7 @@ impl Journal {
         }
     }
 
-    /// Stores messages, then takes them into the conversation.
+    /// Stores messages, then adds them to the conversation in memory.
     pub(crate) async fn append(&self, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
         if drafts.is_empty() {
             return Ok(Vec::new());
@@ -68,7 +68,7 @@ impl Journal {
         Ok(messages)
     }
 
-    /// Stores a view that was verified, and makes it the one in force.
+    /// Stores a verified view and makes it the current one.
     pub(crate) async fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), StoreError> {
         let _step = self.steps.begin();
         let id = self.store.put_view(&self.session, &view, reason, engine).await?;
@@ -87,7 +87,7 @@ impl Journal {
         &self.view.view
     }
 
-    /// The same, with where it is stored and who made it.
+    /// The current view with its id in the store and its author.
     pub(crate) fn stored_view(&self) -> &StoredView {
         &self.view
     }
@@ -96,7 +96,7 @@ impl Journal {
         &self.summaries
     }
 
-    /// The steps that a stop must not cut in half: a write, and the change in memory that belongs to it.
+    /// The steps that a stop must not interrupt: a write, and the matching change in memory.
     pub(crate) fn steps(&self) -> &Steps {
         &self.steps
     }
@@ -105,7 +105,7 @@ impl Journal {
         self.store.as_ref()
     }
 
-    /// What plugins read of it.
+    /// The read-only access of plugins to the conversation.
     pub(crate) fn history(&self) -> Arc<dyn History> {
         Arc::new(Reader {
             conversation: Arc::clone(&self.conversation),
@@ -156,7 +156,7 @@ impl History for Reader {
         if self.session.as_str().is_empty() {
             return Ok(Vec::new());
         }
-        let asked = PassageQuery {
+        let passages = PassageQuery {
             text: query.text.clone(),
             words: match query.matching {
                 Matching::Any => Words::Any,
@@ -169,7 +169,7 @@ impl History for Reader {
             offset: query.offset,
             limit: query.limit,
         };
-        let found = self.store.search(&self.session, &asked).await;
+        let found = self.store.search(&self.session, &passages).await;
         let found = found.map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))?.into_iter();
         Ok(found
             .map(|passage| HistoryHit {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn plugins_find_what_the_conversation_shows_and_nothing_that_was_taken_back() {
+    async fn plugins_find_current_messages_and_no_rewound_ones() {
         let home = tempfile::tempdir().unwrap();
         let store: Arc<dyn SessionStore> = Arc::new(SqliteSessions::new(Arc::new(Store::open(home.path()).unwrap())));
         let session = store

@@ -21,6 +21,7 @@ mod feed;
 mod fold;
 mod freezing;
 mod front;
+mod hook_dispatcher;
 mod host;
 mod host_source;
 mod id;
@@ -47,7 +48,6 @@ mod stop;
 mod syncing;
 mod toolbox;
 mod turn;
-mod watchers;
 
 pub use approval::Approvals;
 pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};

@@ -1,4 +1,4 @@
-//! A session at work: its log, its plugins, the prefix that all its requests share, and its compaction.
+//! A session that is ready for a turn: its log, its plugins, the shared prefix of its requests, and its compaction.
 
 pub(crate) mod compaction;
 pub(crate) mod log;
@@ -19,25 +19,25 @@ use crate::host::Host;
 use crate::journal::Journal;
 use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
-use crate::live::plugins::Plugged;
+use crate::live::plugins::RunningPlugins;
 use crate::live::prefix::SessionPrefix;
 
-/// How long plugins may take to finish their work in the background.
-const SETTLING: Duration = Duration::from_secs(2);
+/// How long plugins may take to finish background work.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A session that is ready for a turn.
 pub(crate) struct Live {
     pub(crate) log: SessionLog,
-    pub(crate) plugged: Plugged,
+    pub(crate) plugins: RunningPlugins,
     pub(crate) prefix: SessionPrefix,
     pub(crate) compaction: SessionCompaction,
-    /// That another engine goes on with the conversation; reported with the next turn.
-    pub(crate) switched: Option<Notice>,
+    /// A notice that another engine took over the conversation; reported with the next turn.
+    pub(crate) engine_change: Option<Notice>,
     pub(crate) front: Front,
 }
 
 impl Live {
-    /// Makes a session ready for a turn whose log this process owns. On an error the log comes back with it.
+    /// Starts the plugins of a session and renders its prefix. An error returns the log to the caller.
     pub(crate) async fn wake(
         host: &Host,
         session: Session,
@@ -46,8 +46,8 @@ impl Live {
         front: &Front,
     ) -> Result<Self, (Box<SessionLog>, AgentError)> {
         match Self::parts(host, &session, &log, fresh, front).await {
-            Ok((plugged, prefix, compaction, switched)) => {
-                Ok(Self { log, plugged, prefix, compaction, switched, front: front.clone() })
+            Ok((plugins, prefix, compaction, engine_change)) => {
+                Ok(Self { log, plugins, prefix, compaction, engine_change, front: front.clone() })
             }
             Err(error) => Err((Box::new(log), error)),
         }
@@ -59,62 +59,63 @@ impl Live {
         log: &SessionLog,
         fresh: bool,
         front: &Front,
-    ) -> Result<(Plugged, SessionPrefix, SessionCompaction, Option<Notice>), AgentError> {
-        let plugged = Plugged::start(host, session, fresh, log.journal.history(), front).await?;
-        let prefix = SessionPrefix::open(host, session, log, &plugged).await?;
+    ) -> Result<(RunningPlugins, SessionPrefix, SessionCompaction, Option<Notice>), AgentError> {
+        let plugins = RunningPlugins::start(host, session, fresh, log.journal.history(), front).await?;
+        let prefix = SessionPrefix::open(host, session, log, &plugins).await?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model).await?;
         }
-        let switched =
-            (session.engine != host.engine).then(|| switched(&session.engine, &host.engine, &log.journal, &session.id));
-        if switched.is_some() {
+        let engine_change = (session.engine != host.engine)
+            .then(|| engine_change(&session.engine, &host.engine, &log.journal, &session.id));
+        if engine_change.is_some() {
             host.store.update_engine(&session.id, &host.engine).await?;
         }
-        let compaction = SessionCompaction::open(host, log, &plugged).await?;
-        Ok((plugged, prefix, compaction, switched))
+        let compaction = SessionCompaction::open(host, log, &plugins).await?;
+        Ok((plugins, prefix, compaction, engine_change))
     }
 
-    /// Ends work in the background that could still name messages about to be rewound. Returns the turns that memory
-    /// providers did not finish storing.
+    /// Ends background work before a rewind, because it may refer to messages that will be removed. Returns the turns
+    /// that memory providers did not finish storing.
     pub(crate) async fn quiesce(&mut self) -> Vec<TurnRecord> {
         self.compaction.compactor.finish(Duration::ZERO).await;
-        self.plugged.syncing.interrupt(SETTLING).await
+        self.plugins.syncing.interrupt(SETTLE_TIMEOUT).await
     }
 
-    /// Follows a rewind: the plugins' instances stay, the engine learns of it, and the bytes are rendered again.
+    /// Updates the session after a rewind: the plugin instances stay, the engine is notified, and the prefix is rendered
+    /// again.
     pub(crate) async fn rewound(&mut self, host: &Host, first: MessageId) -> Result<(), AgentError> {
         self.log.journal.reload().await?;
-        if let Err(error) = self.plugged.engine.rewound(first).await {
-            self.plugged.notices.notice(format!("{error}; the engine learns of the rewind when it starts again"));
+        if let Err(error) = self.plugins.engine.rewound(first).await {
+            self.plugins.notices.notice(format!("{error}; the engine will see the rewind when it starts again"));
         }
         let session = host.store.session(&self.log.session).await?;
-        self.prefix = SessionPrefix::open(host, &session, &self.log, &self.plugged).await?;
-        self.compaction = SessionCompaction::open(host, &self.log, &self.plugged).await?;
+        self.prefix = SessionPrefix::open(host, &session, &self.log, &self.plugins).await?;
+        self.compaction = SessionCompaction::open(host, &self.log, &self.plugins).await?;
         Ok(())
     }
 
-    /// Ends the work of plugins in bounded time, drops their instances and the rendered bytes, and keeps the log.
+    /// Ends the plugins' work in bounded time, drops their instances and the rendered prefix, and returns the log.
     pub(crate) async fn retire(mut self, patience: Duration) -> SessionLog {
         self.compaction.compactor.finish(patience).await;
-        let _ = tokio::time::timeout(SETTLING, self.plugged.watchers.settle()).await;
-        self.plugged.syncing.settle(SETTLING).await;
+        let _ = tokio::time::timeout(SETTLE_TIMEOUT, self.plugins.dispatcher.settle()).await;
+        self.plugins.syncing.settle(SETTLE_TIMEOUT).await;
         self.log
     }
 
-    /// Whether a plugin works in the background.
+    /// Whether a plugin does background work.
     pub(crate) fn is_working(&self) -> bool {
-        self.plugged.syncing.is_working()
+        self.plugins.syncing.is_working()
             || self.compaction.compactor.is_preparing()
             || self.compaction.compactor.is_proposing()
     }
 
-    /// The compactor, and the session as the compactor works on it.
+    /// The compactor and its target.
     pub(crate) fn compactor<'a>(&'a mut self, host: &'a Host) -> (&'a mut Compactor, SessionTarget<'a>) {
-        let Self { log, plugged, prefix, compaction, .. } = self;
+        let Self { log, plugins, prefix, compaction, .. } = self;
         let target = SessionTarget {
             store: host.store.as_ref(),
             session: &log.session,
-            engine: &plugged.engine_version,
+            engine: &plugins.engine_version,
             journal: &mut log.journal,
             outgoing: &prefix.outgoing,
             frozen: &prefix.frozen,
@@ -125,40 +126,40 @@ impl Live {
         (&mut compaction.compactor, target)
     }
 
-    /// Whether the conversation, as the view shows it, leaves room to go on beside a prompt and tools of that size.
+    /// Whether the current view leaves enough room next to a prompt and tools of the given size.
     pub(crate) fn fits_beside(&mut self, host: &Host, fixed: u32) -> bool {
         let (compactor, target) = self.compactor(host);
         compactor.fits_beside(&target, fixed)
     }
 
-    /// Tokens that the messages of a request may take, by the estimate.
+    /// The most estimated tokens for the messages of a request.
     pub(crate) fn room_for_messages(&mut self, host: &Host) -> u32 {
         let (compactor, target) = self.compactor(host);
         compactor.limit(&target)
     }
 
-    /// Estimate for the next request, by the host's ruler.
+    /// The estimated tokens of the next request.
     pub(crate) fn estimate(&self) -> u32 {
         let journal = &self.log.journal;
         self.prefix.fixed_tokens.saturating_add(journal.conversation().view_tokens(journal.view()))
     }
 
-    /// Estimate for the next request, by the provider's ruler where it is known.
+    /// The tokens of the next request in the provider's counts, as far as they are known.
     pub(crate) fn next_request(&self) -> u32 {
         self.compaction.compactor.ruler().counted(self.estimate())
     }
 }
 
-/// What a person is told when an engine takes over the conversation of another one.
-fn switched(before: &str, now: &str, journal: &Journal, session: &hermes_conversation::SessionId) -> Notice {
+/// The notice when an engine takes over another engine's conversation.
+fn engine_change(before: &str, now: &str, journal: &Journal, session: &hermes_conversation::SessionId) -> Notice {
     let inherited = match journal.view().summaries().count() {
-        0 => "it gets the conversation as it is".to_owned(),
-        1 => "it takes over the view, with a summary and what that covers".to_owned(),
-        count => format!("it takes over the view, with {count} summaries and what they cover"),
+        0 => "it continues with the unfolded conversation".to_owned(),
+        1 => "it takes over the view with one summary".to_owned(),
+        count => format!("it takes over the view with {count} summaries"),
     };
     let text = format!(
-        "this conversation was held with the context engine `{before}`; `{now}` continues from here: {inherited}; its own \
-         tools come with the next system prompt, at the next compaction or when the prompt is rebuilt"
+        "this conversation used the context engine `{before}`; `{now}` continues from here: {inherited}; the model gets the \
+         new engine's tools with the next system prompt, at the next compaction or when the prompt is rebuilt"
     );
     Notice::new(text, Action::RebuildPrompt { session: session.to_string() })
 }

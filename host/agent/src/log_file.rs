@@ -1,60 +1,60 @@
-//! A plugin's log: a file of lines to which several processes append, and the one before it.
+//! A plugin's log: a file to which several processes append lines, and one rotated predecessor.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A log that would grow beyond this is put aside, and the one before it goes.
-pub(crate) const LARGEST: u64 = 8 << 20;
+/// The size at which a log is rotated, in bytes. A rotation replaces the older log.
+pub(crate) const MAX_SIZE: u64 = 8 << 20;
 
-/// Where the log before this one lies.
+/// The path of the rotated log.
 pub fn older_log(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     PathBuf::from(name)
 }
 
-/// Appends lines to a log; the file is made with the first one.
+/// Appends lines to a log. The first line creates the file.
 pub(crate) struct LogFile {
     path: PathBuf,
-    largest: u64,
+    max_size: u64,
     file: Option<File>,
 }
 
 impl LogFile {
-    pub(crate) fn new(path: PathBuf, largest: u64) -> Self {
-        Self { path, largest, file: None }
+    pub(crate) fn new(path: PathBuf, max_size: u64) -> Self {
+        Self { path, max_size, file: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends a line, which ends in a line feed.
+    /// Appends a line, which must end with a line feed.
     pub(crate) fn append(&mut self, line: &str) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
             None => open(&self.path)?,
         };
-        // A file that another process has put aside is as full as one that is to be.
+        // This also covers a file that another process has just rotated: it is full too.
         if self.is_full(&file.metadata()?, line) {
-            self.put_aside(line)?;
+            self.rotate(line)?;
             file = open(&self.path)?;
         }
-        // One write a line: several processes append to one file.
+        // One write for each line, because several processes append to the file.
         file.write_all(line.as_bytes())?;
         self.file = Some(file);
         Ok(())
     }
 
     fn is_full(&self, found: &fs::Metadata, line: &str) -> bool {
-        found.len() > 0 && found.len() + line.len() as u64 > self.largest
+        found.len() > 0 && found.len() + line.len() as u64 > self.max_size
     }
 
-    /// Puts the log aside, unless another process has done so by now.
-    fn put_aside(&self, line: &str) -> io::Result<()> {
-        let turn = hermes_private_files::open_file(&self.path.with_file_name("rotation.lock"))?;
-        turn.lock()?;
+    /// Rotates the log unless another process has already rotated it.
+    fn rotate(&self, line: &str) -> io::Result<()> {
+        let lock = hermes_private_files::open_file(&self.path.with_file_name("rotation.lock"))?;
+        lock.lock()?;
         match fs::metadata(&self.path) {
             Ok(found) if self.is_full(&found, line) => fs::rename(&self.path, older_log(&self.path)),
             Ok(_) => Ok(()),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_put_aside_before_it_is_too_large_and_one_older_one_is_kept() {
+    fn a_log_is_rotated_before_it_is_too_large_and_one_older_log_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("logs/mine.jsonl");
         let mut log = LogFile::new(path.clone(), 100);
@@ -94,14 +94,14 @@ mod tests {
         assert!(kept.len() > 6 && kept.last() == Some(&"line number 49"), "{kept:?}");
         assert!(kept.is_sorted(), "{kept:?}");
         log.append(&"x".repeat(300)).unwrap();
-        assert_eq!(size(&path), 300, "a line that is longer than a log has one of its own");
+        assert_eq!(size(&path), 300, "an oversized line gets its own log");
     }
 
     #[test]
-    fn several_writers_put_it_aside_once_and_lose_no_line() {
+    fn concurrent_writers_rotate_once_and_lose_no_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.jsonl");
-        // All of them together fill less than two files.
+        // All lines together fill less than two files.
         std::thread::scope(|scope| {
             for writer in 0..4 {
                 let mut log = LogFile::new(path.clone(), 12_000);

@@ -1,15 +1,15 @@
-//! The opening of a session's requests: the system prompt with its layers, and the tools.
+//! The opening of a session's requests: the system prompt and the tools.
 
 use hermes_conversation::tokens;
 use hermes_prompt::{Layer, Outline, SystemPrompt};
 use hermes_session_store::{Frozen, PromptNumber};
 
-/// A prompt and the tools that go with it, before they are stored.
+/// A system prompt with its layers, and the tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The system prompt by tier and layer.
     pub prompt: SystemPrompt,
-    /// The tools, sorted by name, as they are sent.
+    /// The serialised tools, sorted by name.
     pub tools: String,
 }
 
@@ -24,12 +24,12 @@ impl Opening {
         }
     }
 
-    /// What was stored, by tier and layer.
+    /// Restores a stored opening by tier and layer.
     pub(crate) fn restore(frozen: &Frozen) -> Self {
         Self { prompt: prompt_of(frozen), tools: frozen.tools.clone() }
     }
 
-    /// What differs in another one, in the words of a notice; none where nothing does. Date and model are no drift.
+    /// Describes the differences to another opening, for a notice; `None` if there are none. Date and model are ignored.
     pub(crate) fn drift(&self, now: &Self) -> Option<String> {
         let changes = hermes_prompt::drift(&self.prompt, &now.prompt);
         let tools = (self.tools != now.tools).then(|| "the tool list".to_owned());
@@ -39,23 +39,23 @@ impl Opening {
     }
 }
 
-/// A prompt whose layers cannot be told apart any more is one layer.
+/// Restores a stored prompt. If its layers cannot be restored, the whole prompt becomes one layer.
 fn prompt_of(frozen: &Frozen) -> SystemPrompt {
     let outline: Result<Outline, _> = serde_json::from_str(&frozen.layers);
     let prompt = outline.ok().and_then(|outline| SystemPrompt::restore(&frozen.system_prompt, &outline).ok());
     prompt.unwrap_or_else(|| {
-        tracing::warn!(number = frozen.number.0, "the layers of a stored prompt cannot be told apart");
+        tracing::warn!(number = frozen.number.0, "the layers of a stored prompt cannot be restored");
         let whole = Layer { name: "prompt".to_owned(), text: frozen.system_prompt.clone() };
         SystemPrompt { context: vec![whole], ..SystemPrompt::default() }
     })
 }
 
-/// How many bytes of a stored prompt its first tier takes.
+/// The length of a stored prompt's first tier in bytes.
 pub(crate) fn stable_len(frozen: &Frozen) -> usize {
     prompt_of(frozen).stable_len()
 }
 
-/// Estimate for system prompt and tools.
+/// The estimated tokens of the system prompt and the tools.
 pub(crate) fn fixed_tokens(frozen: &Frozen) -> u32 {
     tokens::of_text(&frozen.system_prompt) + tokens::of_text(&frozen.tools)
 }

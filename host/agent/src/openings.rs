@@ -1,4 +1,4 @@
-//! What a session's requests begin with, and what they would begin with today. No session is changed.
+//! Compares a session's stored opening with the one that would be built now. No session is changed.
 
 use std::path::PathBuf;
 
@@ -12,21 +12,21 @@ use crate::freezing;
 use crate::front::Front;
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::live::plugins::Plugged;
+use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
 
-/// What the requests of a session begin with.
+/// A stored opening and a current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Openings {
-    /// As it is stored; none where no session was asked for, or nothing was built for it yet.
+    /// The stored opening; `None` without a session, or before its first request.
     pub stored: Option<Opening>,
-    /// As it would be built now.
+    /// The opening that would be built now.
     pub now: Opening,
-    /// What should be known about it.
+    /// Failures and warnings for the user.
     pub notices: Vec<Notice>,
 }
 
-/// What a session's requests begin with, and what they would begin with if it began now. No session is changed.
+/// Reads a session's stored opening and builds the current one. No session is changed.
 pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathBuf) -> Result<Openings, AgentError> {
     let is_new = session.is_none();
     let (session, history) = match session {
@@ -39,14 +39,14 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     };
     let front = Front::new(FeedLimits::SHARED);
     let mut events = front.feed.subscribe(None);
-    let plugged = Plugged::start(host, &session, is_new, history, &front).await?;
+    let plugins = RunningPlugins::start(host, &session, is_new, history, &front).await?;
     let stored = session.frozen.as_ref().map(Opening::restore);
-    let fresh = freezing::build(host, &session.workspace, &plugged, stored.as_ref()).await;
+    let fresh = freezing::build(host, &session.workspace, &plugins, stored.as_ref()).await;
     let notices = events.notices().into_iter().chain(fresh.notices.into_iter().map(Notice::from)).collect();
     Ok(Openings { stored, now: fresh.opening, notices })
 }
 
-/// A session that is not there.
+/// A placeholder for a session that does not exist.
 fn unsaved(host: &Host, workspace: PathBuf) -> Session {
     Session {
         id: SessionId(String::new()),

@@ -1,7 +1,7 @@
-//! What goes out: the bytes that the requests of a session share, and the ledger of what a provider can hold of them.
+//! The bytes of a session's requests, and the ledger entries about the provider's cache.
 //!
-//! While view and prompt stay, bytes are only put behind those that are there. Another view or prompt makes new ones, and
-//! what was sent before is kept to be compared with.
+//! As long as view and prompt stay the same, each request only appends bytes to the previous one. Another view or prompt
+//! rebuilds all bytes; the previous bytes are kept for a comparison.
 
 mod built;
 mod recorded;
@@ -23,23 +23,23 @@ use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
 use crate::journal::Journal;
 
-/// Everything about a request that is settled before its messages are.
+/// The settings of a request that do not depend on its messages.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
+pub(crate) struct RequestSettings {
     pub(crate) style: Style,
     pub(crate) model: Model,
     pub(crate) ephemeral: Ephemeral,
-    /// How long a prefix is kept.
+    /// The requested lifetime of cached prefixes.
     pub(crate) ttl: Ttl,
 }
 
-impl Terms {
-    /// Provider, model and wire format: what has a cache of its own.
+impl RequestSettings {
+    /// Provider, model and wire format. Each combination has its own cache.
     fn identity(&self) -> String {
         identity(&self.model.provider, &self.model.name, self.style.mode.as_str())
     }
 
-    /// The model, as payloads name the one that can read them.
+    /// The model as the reader of payloads.
     fn reader(&self) -> Reader<'_> {
         Reader { provider: &self.model.provider, model: &self.model.name, api_mode: self.style.mode.as_str() }
     }
@@ -53,8 +53,8 @@ fn identity(provider: &str, model: &str, api_mode: &str) -> String {
     format!("{provider}/{model} ({api_mode})")
 }
 
-/// The request before, as the next one is compared with it.
-struct Before {
+/// The previous request, for a comparison with the next one.
+struct PreviousRequest {
     bytes: Bytes,
     tools: usize,
     system: usize,
@@ -65,41 +65,41 @@ struct Before {
     usage: Option<Usage>,
 }
 
-/// What the request before consisted of.
+/// The bytes of the previous request.
 enum Bytes {
-    /// The beginning of what is there now, and how many messages are in it.
-    Here { length: usize, messages: usize },
-    /// Those of another view or prompt.
-    Elsewhere(Vec<u8>),
-    /// They cannot be put together again.
-    Gone,
+    /// A prefix of the current bytes, with its number of messages.
+    Prefix { length: usize, messages: usize },
+    /// The bytes of another view or prompt.
+    Separate(Vec<u8>),
+    /// The bytes cannot be rebuilt.
+    Unavailable,
 }
 
-/// A request that is on its way.
-pub(crate) struct Departed {
+/// A request without its reply.
+pub(crate) struct PendingRequest {
     record: RequestRecord,
     elapsed: Duration,
 }
 
-/// What a session sends.
+/// The requests of a session.
 pub(crate) struct Outgoing {
-    terms: Terms,
+    terms: RequestSettings,
     built: Built,
-    /// Messages as they stand in a request, made once for a session.
+    /// Rendered messages; each is rendered once.
     rendered: HashMap<MessageId, Rendered>,
-    before: Option<Before>,
-    /// Whether the provider ever said that it reads or writes a cache.
-    reports: bool,
-    /// What the user has read of repairs in the log.
-    repairs_told: Repairs,
+    before: Option<PreviousRequest>,
+    /// Whether the provider ever reported cache use.
+    reports_cache: bool,
+    /// The repairs that the user already knows.
+    known_repairs: Repairs,
 }
 
 impl Outgoing {
-    /// Puts together what the session's next request begins with, and what its last one was.
+    /// Builds the current bytes and restores the previous request.
     pub(crate) async fn begin(
         store: &dyn SessionStore,
         session: &Session,
-        terms: Terms,
+        terms: RequestSettings,
         frozen: &Frozen,
         journal: &Journal,
     ) -> Result<Self, AgentError> {
@@ -121,17 +121,17 @@ impl Outgoing {
             api_mode: terms.style.mode.as_str().to_owned(),
             ..RequestRecord::default()
         };
-        let mut reports = store.cache_was_reported(&session.id, &like).await?;
+        let mut reports_cache = store.cache_was_reported(&session.id, &like).await?;
         if let Some((owner, _)) = &last {
-            reports |= store.cache_was_reported(owner, &like).await?;
+            reports_cache |= store.cache_was_reported(owner, &like).await?;
         }
-        // With these repairs the request before has left already.
-        let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Here { .. }));
-        let repairs_told = if sent { built.rendering.repairs() } else { Repairs::default() };
-        Ok(Self { terms, built, rendered, before, reports, repairs_told })
+        // The previous request already contained these repairs.
+        let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Prefix { .. }));
+        let known_repairs = if sent { built.rendering.repairs() } else { Repairs::default() };
+        Ok(Self { terms, built, rendered, before, reports_cache, known_repairs })
     }
 
-    /// Takes in what was appended since, or begins anew where the view or the prompt is another one.
+    /// Adds new messages, or rebuilds everything after a change of view or prompt.
     pub(crate) async fn catch_up(&mut self, frozen: &Frozen, journal: &Journal) -> Result<(), AgentError> {
         let store = journal.store();
         let view = journal.stored_view();
@@ -140,9 +140,9 @@ impl Outgoing {
             let anew = Built::new(store, &self.terms, frozen, shown, view, &mut self.rendered).await?;
             let old = std::mem::replace(&mut self.built, anew);
             if let Some(before) = &mut self.before
-                && let Bytes::Here { length, .. } = before.bytes
+                && let Bytes::Prefix { length, .. } = before.bytes
             {
-                before.bytes = Bytes::Elsewhere(old.prefix.bytes()[..length].to_vec());
+                before.bytes = Bytes::Separate(old.prefix.bytes()[..length].to_vec());
             }
         }
         let new = {
@@ -158,14 +158,14 @@ impl Outgoing {
         Ok(())
     }
 
-    /// What was repaired so that a provider accepts the request; none where the user knows already.
+    /// Repairs of the conversation that the user does not know yet.
     pub(crate) fn take_repairs(&mut self) -> Option<Repairs> {
         let repairs = self.built.rendering.repairs();
-        let told = std::mem::replace(&mut self.repairs_told, repairs);
+        let told = std::mem::replace(&mut self.known_repairs, repairs);
         (repairs.any() && repairs != told).then_some(repairs)
     }
 
-    /// Whether the next request shows another view than the last one did.
+    /// Whether the view has changed since the bytes were built.
     pub(crate) fn is_stale(&self, journal: &Journal) -> bool {
         journal.stored_view().id != self.built.view
     }
@@ -174,17 +174,17 @@ impl Outgoing {
         &self.built.prefix
     }
 
-    /// Where the provider is asked to keep what it has read.
+    /// The positions at which the provider should cache the prefix.
     pub(crate) fn breakpoints(&self) -> Breakpoints {
         let previous = match &self.before {
-            Some(Before { bytes: Bytes::Here { messages, .. }, .. }) => messages.checked_sub(1),
+            Some(PreviousRequest { bytes: Bytes::Prefix { messages, .. }, .. }) => messages.checked_sub(1),
             _ => None,
         };
         Breakpoints { ttl: self.terms.ttl, summaries: self.built.summaries, previous }
     }
 
-    /// Compares the request that is about to leave with the one before it.
-    pub(crate) fn depart(&mut self, frozen: &Frozen, journal: &Journal, now: u64) -> Departed {
+    /// Compares the next request with the previous one, and begins its ledger entry.
+    pub(crate) fn begin_request(&mut self, frozen: &Frozen, journal: &Journal, now: u64) -> PendingRequest {
         let fingerprint = self.built.fingerprint.of(self.built.prefix.bytes());
         let (identity, ephemeral) = (self.terms.identity(), self.terms.ephemeral.as_text());
         let sent = self.built.sent(self.built.prefix.bytes(), &identity, ephemeral.as_deref());
@@ -195,16 +195,18 @@ impl Outgoing {
         };
         let finding = match &self.before {
             None => ledger::compare(None, &sent, &suspects),
-            Some(before @ Before { bytes: Bytes::Gone, .. }) if before.identity == identity => Finding {
-                prefix: 0,
-                cause: Some(Cause::Unknown),
-                culprit: Some("the request before cannot be put together again".to_owned()),
-            },
+            Some(before @ PreviousRequest { bytes: Bytes::Unavailable, .. }) if before.identity == identity => {
+                Finding {
+                    prefix: 0,
+                    cause: Some(Cause::Unknown),
+                    culprit: Some("the previous request cannot be rebuilt".to_owned()),
+                }
+            }
             Some(before) => {
                 let bytes = match &before.bytes {
-                    Bytes::Here { length, .. } => &self.built.prefix.bytes()[..*length],
-                    Bytes::Elsewhere(bytes) => bytes,
-                    Bytes::Gone => &[],
+                    Bytes::Prefix { length, .. } => &self.built.prefix.bytes()[..*length],
+                    Bytes::Separate(bytes) => bytes,
+                    Bytes::Unavailable => &[],
                 };
                 let before = Sent {
                     bytes,
@@ -236,25 +238,25 @@ impl Outgoing {
             payloads_dropped: self.built.payloads.dropped,
             ..RequestRecord::default()
         };
-        Departed { record, elapsed: Duration::from_millis(elapsed) }
+        PendingRequest { record, elapsed: Duration::from_millis(elapsed) }
     }
 
-    /// Closes the account of a request that reached the provider, with what it reported.
-    pub(crate) fn arrived(&mut self, departed: Departed, usage: Option<Usage>) -> RequestRecord {
-        let Departed { mut record, elapsed } = departed;
+    /// Completes the ledger entry of a request with the provider's report.
+    pub(crate) fn finish_request(&mut self, pending: PendingRequest, usage: Option<Usage>) -> RequestRecord {
+        let PendingRequest { mut record, elapsed } = pending;
         let before = self.before.as_ref().and_then(|before| before.usage);
         let same = self.before.as_ref().is_some_and(|before| before.identity == self.terms.identity());
         if let Some(usage) = &usage {
             if let (None, Some(before)) = (&record.cause, &before) {
-                let keeping = Keeping { ttl: self.terms.lifetime(), reports: self.reports };
+                let keeping = Keeping { ttl: self.terms.lifetime(), reports: self.reports_cache };
                 if let Some((cause, culprit)) = ledger::missed(before, usage, elapsed, keeping) {
                     record.cause = Some(cause.as_str().to_owned());
                     record.culprit = culprit;
                 }
             }
-            self.reports |= reports(usage);
+            self.reports_cache |= has_cache_use(usage);
             if let Some(price) = hermes_models::price(&self.terms.model.provider, &self.terms.model.name) {
-                // In a cache that had gone cold nothing is lost by moving.
+                // A change of the prefix costs nothing after the cache has expired.
                 let cold = elapsed > self.terms.lifetime() && !expired(&record);
                 let broke = record.cause.is_some() && !cold;
                 let lost = before.filter(|_| broke).map_or(0, |before| ledger::lost_tokens(&before, usage));
@@ -262,15 +264,15 @@ impl Outgoing {
             }
         }
         record.usage = usage;
-        self.before = Some(Before {
-            bytes: Bytes::Here { length: self.built.prefix.bytes().len(), messages: self.built.prefix.messages() },
+        self.before = Some(PreviousRequest {
+            bytes: Bytes::Prefix { length: self.built.prefix.bytes().len(), messages: self.built.prefix.messages() },
             tools: self.built.prefix.tools_len(),
             system: self.built.prefix.ephemeral_start(),
             identity: self.terms.identity(),
             view: self.built.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
-            // Of a reply that was stopped nothing is reported; the one before it is the next best.
+            // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: usage.or(before.filter(|_| same)),
         });
         record
@@ -280,16 +282,16 @@ impl Outgoing {
         let ttl = self.terms.ttl;
         record.cost = Some(hermes_models::cost(usage, price, ttl));
         record.saved = Some(hermes_models::saved(usage, price, ttl));
-        // What is not read is paid for in full, and dearer where it is written again.
+        // Tokens that are not read from the cache cost the full price, or more if they are written to it again.
         let again = lost.min(usage.cache_write);
         let paid = f64::from(again) * write_price(price, ttl) + f64::from(lost - again) * price.input;
         record.lost = Some((paid - f64::from(lost) * price.cache_read) / 1e6);
     }
 
-    /// What the provider can hold of the next request, for engines that plan by it.
+    /// The expected state of the provider's cache for the next request. Engines use it for planning.
     pub(crate) fn cache_state(&self, frozen: &Frozen, journal: &Journal, now: u64) -> CacheState {
         let price = hermes_models::price(&self.terms.model.provider, &self.terms.model.name);
-        // What most providers ask, where this one's price is not known.
+        // The usual ratios of providers, if this model's prices are unknown.
         let (read_price, write_price) = price.filter(|price| price.input > 0.0).map_or((0.1, 1.25), |price| {
             (price.cache_read / price.input, write_price(&price, self.terms.ttl) / price.input)
         });
@@ -302,19 +304,19 @@ impl Outgoing {
             warm_until: warm.map(|(_, until)| until),
             read_price: read_price as f32,
             write_price: write_price as f32,
-            breaking: anew || warm.is_some_and(|(before, _)| !matches!(before.bytes, Bytes::Here { .. })),
+            breaking: anew || warm.is_some_and(|(before, _)| !matches!(before.bytes, Bytes::Prefix { .. })),
         }
     }
 }
 
-impl Before {
-    /// As the provider counted, or by the usual size of a token.
+impl PreviousRequest {
+    /// The provider's count, or an estimate by the usual size of a token.
     fn tokens(&self) -> u32 {
         const BYTES_PER_TOKEN: usize = 4;
         let bytes = match &self.bytes {
-            Bytes::Here { length, .. } => *length,
-            Bytes::Elsewhere(bytes) => bytes.len(),
-            Bytes::Gone => 0,
+            Bytes::Prefix { length, .. } => *length,
+            Bytes::Separate(bytes) => bytes.len(),
+            Bytes::Unavailable => 0,
         };
         let estimate = u32::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
         self.usage.map(|usage| usage.input).filter(|input| *input > 0).unwrap_or(estimate)
@@ -332,6 +334,6 @@ fn expired(record: &RequestRecord) -> bool {
     record.cause.as_deref() == Some(Cause::Expired.as_str())
 }
 
-fn reports(usage: &Usage) -> bool {
+fn has_cache_use(usage: &Usage) -> bool {
     usage.cache_read > 0 || usage.cache_write > 0
 }

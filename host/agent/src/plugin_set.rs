@@ -1,4 +1,4 @@
-//! The plugins of a session, as far as the loop needs them before they run.
+//! The interface to the plugins that a session can start.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use async_trait::async_trait;
 use hermes_diagnostic::Notice;
 use hermes_plugin_host::{Change, Identity, OnFailure, Plugins, PluginsError, SessionPlugins, Surroundings};
 
-/// Plugins that were selected for a session. [`Plugins`] are those on disk.
+/// The plugins selected for a session. [`Plugins`] implements it for installed plugins.
 #[async_trait]
 pub trait PluginSet: Send + Sync {
-    /// Gives a session its own instances.
+    /// Starts instances for a session.
     fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError>;
-    /// All plugins, as approvals name them.
+    /// The identities of all plugins, for approvals.
     fn identities(&self) -> Vec<Identity>;
-    /// Name and version of the context engine.
+    /// The name and version of the context engine.
     fn engine_version(&self) -> String;
-    /// What the user wants if the engine fails for good.
+    /// The policy for an engine that keeps failing.
     fn on_engine_failure(&self) -> OnFailure;
-    /// What has changed since the last call; changes that are being built are waited for, but no longer than `patience`.
+    /// The changes since the last call. Waits at most `patience` for changes that are being built.
     async fn changes(&self, patience: Duration) -> Vec<Change>;
-    /// Takes up changes before a session begins; lines for the user.
+    /// Applies changes before a session begins. Returns notices for the user.
     async fn renew(&mut self, patience: Duration) -> Vec<Notice>;
 }
 

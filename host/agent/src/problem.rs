@@ -1,4 +1,4 @@
-//! An error as an event or a reply carries it: a stable code, what failed, why, and what to do.
+//! The serialisable form of an error: a stable code, what failed, why, and what to do.
 
 use hermes_diagnostic::{Category, Diagnose, Diagnostic, Fix};
 use serde::{Deserialize, Serialize};

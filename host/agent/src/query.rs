@@ -1,10 +1,10 @@
-//! What a session asks the user, and why a question is closed.
+//! Questions to the user, and the reasons for which they are closed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::approval::question::Question;
 
-/// What the user is asked.
+/// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "query", rename_all = "kebab-case")]
 pub enum Query {
@@ -13,11 +13,11 @@ pub enum Query {
         /// The details.
         question: Box<Question>,
     },
-    /// Something in words. [`crate::Command::Answer`] answers.
+    /// A question with a text answer. [`crate::Command::Answer`] answers.
     Text {
         /// The question.
         text: String,
-        /// The answers that are possible; any text if there are none.
+        /// The possible answers; if empty, any text is valid.
         choices: Vec<String>,
     },
 }
@@ -28,6 +28,6 @@ pub enum Query {
 pub enum QuestionEnd {
     /// A command answered it.
     Answered,
-    /// The call that needed the answer is over.
+    /// The call that needed the answer has ended.
     Withdrawn,
 }

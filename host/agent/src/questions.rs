@@ -1,4 +1,4 @@
-//! Questions that wait for a command: asked as an event, answered once, withdrawn when nobody needs the answer any more.
+//! Open questions of a session: an event asks each, one command answers it, and it is withdrawn when its caller ends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use crate::feed::Feed;
 use crate::id::QuestionId;
 use crate::query::{Query, QuestionEnd};
 
-/// How long a question waits for a front end that can answer. Between two turns none may be there for a moment.
-const UNATTENDED: Duration = Duration::from_secs(1);
-/// How many closed questions are remembered with the reason.
-const REMEMBERED: usize = 64;
+/// How long a question waits for a front end that can answer. Between two turns there may be none for a moment.
+const ATTENDANCE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most closed questions that are remembered with their reason.
+const MAX_CLOSED: usize = 64;
 
 /// The questions of a session. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Questions {
     state: Arc<Mutex<State>>,
-    /// Front ends that can answer.
+    /// The number of front ends that can answer.
     attending: Arc<watch::Sender<usize>>,
     feed: Feed,
 }
@@ -35,13 +35,13 @@ struct State {
     ended: bool,
 }
 
-/// A question, and who waits for its answer.
+/// An open question with the channel for its answer.
 enum Open {
     Approval(oneshot::Sender<Decision>),
     Text { choices: Vec<String>, answer: oneshot::Sender<String> },
 }
 
-/// A front end that can answer questions, as long as it lives.
+/// Marks a front end as able to answer questions until it is dropped.
 pub struct Attendance(Arc<watch::Sender<usize>>);
 
 impl Drop for Attendance {
@@ -64,22 +64,22 @@ impl Questions {
         Attendance(Arc::clone(&self.attending))
     }
 
-    /// From now on nobody is asked anything.
+    /// Refuses all further questions.
     pub(crate) fn end(&self) {
         self.state().ended = true;
     }
 
-    /// Whether a front end can answer, or one comes soon.
+    /// Whether a front end can answer now or connects soon.
     async fn is_attended(&self) -> bool {
         if self.state().ended {
             return false;
         }
         let mut attending = self.attending.subscribe();
         let attended = attending.wait_for(|count| *count > 0);
-        matches!(tokio::time::timeout(UNATTENDED, attended).await, Ok(Ok(_)))
+        matches!(tokio::time::timeout(ATTENDANCE_TIMEOUT, attended).await, Ok(Ok(_)))
     }
 
-    /// Asks for an approval and waits; none where nobody can answer. Dropping the future withdraws the question.
+    /// Asks for an approval; `None` if no front end can answer. Dropping the future withdraws the question.
     pub(crate) async fn approval(&self, question: Question) -> Option<Decision> {
         if !self.is_attended().await {
             return None;
@@ -87,11 +87,11 @@ impl Questions {
         let (answer, answered) = oneshot::channel();
         let query = Query::Approval { question: Box::new(question) };
         let _asked = self.ask(query, Open::Approval(answer));
-        // A question that is dropped without an answer is a no.
+        // A question that is dropped without an answer counts as a refusal.
         Some(answered.await.unwrap_or(Decision::Deny))
     }
 
-    /// Asks something in words and waits; none where nobody can answer.
+    /// Asks a text question; `None` if no front end can answer.
     pub(crate) async fn text(&self, text: String, choices: Vec<String>) -> Option<String> {
         if !self.is_attended().await {
             return None;
@@ -102,7 +102,7 @@ impl Questions {
         answered.await.ok()
     }
 
-    fn ask(&self, query: Query, open: Open) -> Asked<'_> {
+    fn ask(&self, query: Query, open: Open) -> AskedQuestion<'_> {
         let question = {
             let mut state = self.state();
             state.newest += 1;
@@ -111,13 +111,13 @@ impl Questions {
             question
         };
         self.feed.publish(EventKind::Asked { question, query });
-        Asked { questions: self, question }
+        AskedQuestion { questions: self, question }
     }
 
     pub(crate) fn decide(&self, question: QuestionId, decision: Decision) -> Result<(), CommandError> {
         let open = self.take(question, |open| matches!(open, Open::Approval(_)))?;
         if let Open::Approval(answer) = open {
-            // Whoever waited may have gone this moment; the answer counts as given all the same.
+            // The caller may have ended at this moment; the command still succeeds.
             let _ = answer.send(decision);
         }
         Ok(())
@@ -153,7 +153,7 @@ impl State {
     fn close(&mut self, question: QuestionId, how: QuestionEnd) -> Option<Open> {
         let open = self.open.remove(&question)?;
         self.closed.push_back((question, how));
-        if self.closed.len() > REMEMBERED {
+        if self.closed.len() > MAX_CLOSED {
             self.closed.pop_front();
         }
         Some(open)
@@ -170,13 +170,13 @@ impl State {
     }
 }
 
-/// A question that is open; withdrawn when dropped without an answer.
-struct Asked<'a> {
+/// Withdraws its question when dropped without an answer.
+struct AskedQuestion<'a> {
     questions: &'a Questions,
     question: QuestionId,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for AskedQuestion<'_> {
     fn drop(&mut self) {
         let (question, how) = (self.question, QuestionEnd::Withdrawn);
         let withdrawn = self.questions.state().close(question, how).is_some();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_is_answered_once_and_by_what_was_offered() {
+    async fn a_question_is_answered_once_and_with_an_offered_choice() {
         let (feed, questions) = questions();
         let _attending = questions.attend();
         let asker = questions.clone();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_nobody_waits_for_is_withdrawn() {
+    async fn a_question_is_withdrawn_when_its_caller_ends() {
         let (feed, questions) = questions();
         let _attending = questions.attend();
         let mut asking = Box::pin(questions.text("which?".into(), Vec::new()));

@@ -1,4 +1,4 @@
-//! What plugins say about themselves: a log file for each, and notices for the user where it matters.
+//! The logs of plugins: one file for each plugin, and notices for warnings and errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::event::EventKind;
 use crate::feed::Feed;
-use crate::log_file::{LARGEST, LogFile};
+use crate::log_file::{LogFile, MAX_SIZE};
 
-/// Sends notices to the front ends of a session, and makes the reporters of its plugins.
+/// Sends notices to the front ends of a session, and creates the reporters of its plugins.
 #[derive(Clone)]
 pub(crate) struct NoticeSender {
     folder: PathBuf,
@@ -29,7 +29,7 @@ impl NoticeSender {
         Arc::new(PluginLog {
             plugin: plugin.to_owned(),
             session: self.session.clone(),
-            file: Mutex::new(LogFile::new(self.folder.join(format!("{plugin}.jsonl")), LARGEST)),
+            file: Mutex::new(LogFile::new(self.folder.join(format!("{plugin}.jsonl")), MAX_SIZE)),
             feed: self.feed.clone(),
         })
     }
@@ -72,7 +72,7 @@ impl PluginLog {
     }
 }
 
-/// A line of JSON; a text that is a JSON object gives its fields.
+/// Formats a log line as JSON. The fields of a text that is a JSON object are added to the line.
 fn line(level: Level, text: &str, session: &str, time: &str) -> String {
     let mut fields = Map::new();
     fields.insert("time".to_owned(), time.into());
@@ -81,7 +81,7 @@ fn line(level: Level, text: &str, session: &str, time: &str) -> String {
     match serde_json::from_str(text) {
         Ok(Value::Object(own)) => {
             for (key, value) in own {
-                // What the host says of the line is not the plugin's to change.
+                // A plugin cannot overwrite the host's fields.
                 fields.entry(key).or_insert(value);
             }
         }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_gives_its_fields_and_cannot_forge_the_hosts() {
+    fn an_object_adds_its_fields_and_cannot_overwrite_the_hosts_fields() {
         let text = r#"{"event":"tool","session":"forged"}"#;
         assert_eq!(
             line(Level::Info, text, "s1", "now"),

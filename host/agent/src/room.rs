@@ -1,11 +1,11 @@
-//! Making room for a session's next request, and compactions that the user asks for.
+//! Makes room for a session's next request, and runs compactions on request.
 
 use hermes_conversation::Usage;
 use hermes_conversation::picture;
 use hermes_plugin_host::Moment;
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::{Compacted, Compression, LEAST_MESSAGES, Outlook, Preview, note_ruler};
+use crate::compaction::{Compacted, Compression, LEAST_MESSAGES, Outlook, Preview, store_ruler};
 use crate::error::AgentError;
 use crate::event::EventKind;
 use crate::host::Host;
@@ -13,17 +13,17 @@ use crate::live::Live;
 use crate::rebuild;
 use crate::stop::until_stopped;
 
-/// Takes what a provider counted for a request whose estimate is known.
+/// Updates the ruler with the provider's count for a request.
 pub(crate) async fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
     if live.compaction.compactor.counted(estimate, usage)
-        && let Err(error) = note_ruler(host.store.as_ref(), &host.model, live.compaction.compactor.ruler()).await
+        && let Err(error) = store_ruler(host.store.as_ref(), &host.model, live.compaction.compactor.ruler()).await
     {
-        tracing::debug!(%error, "how the model counts was not noted");
+        tracing::debug!(%error, "the token ratio of the model was not stored");
     }
 }
 
-/// Before a request: the engine is heard, and the window has room afterwards. False where the user stopped it; what was done
-/// until then is told all the same.
+/// Consults the engine before a request and makes sure that the request fits. Returns false if the user stopped it. Views
+/// that were adopted before the stop are reported.
 pub(crate) async fn make_room(
     host: &Host,
     live: &mut Live,
@@ -39,21 +39,21 @@ pub(crate) async fn make_room(
     report(live, &done);
     let Some(outcome) = outcome else { return Ok(false) };
     outcome?;
-    // Where it is stopped, it is made up for before the next request: the view is a new one still.
+    // After a stop the rebuild happens before the next request, because the view is still newer than the prefix.
     let steps = live.log.journal.steps().clone();
     until_stopped(stop, &steps, rebuild::after_compaction(host, live))
         .await
         .map_or(Ok(false), |done| done.map(|()| true))
 }
 
-/// After a turn, while the user reads: the engine may work ahead.
+/// Lets the engine prepare after a turn, while the user reads.
 pub(crate) async fn turn_ended(host: &Host, live: &mut Live) -> Result<(), AgentError> {
     let (compactor, mut target) = live.compactor(host);
     compactor.turn_ended(&mut target).await
 }
 
-/// Why `/compress` and its preview need not ask.
-pub(crate) fn unasked(host: &Host, live: &Live) -> Option<Compression> {
+/// Why `/compress` and its preview do not consult the engine, if there is a reason.
+pub(crate) fn skip_reason(host: &Host, live: &Live) -> Option<Compression> {
     let messages = live.log.journal.conversation().messages().len();
     if messages < LEAST_MESSAGES {
         return Some(Compression::TooFew { messages, least: LEAST_MESSAGES });
@@ -61,15 +61,15 @@ pub(crate) fn unasked(host: &Host, live: &Live) -> Option<Compression> {
     (!host.settings.compression).then_some(Compression::Off)
 }
 
-/// `/compress`: now, whatever the window says.
+/// `/compress`: compacts now, however full the window is.
 pub(crate) async fn compress(
     host: &Host,
     live: &mut Live,
     focus: Option<&str>,
     stop: &CancellationToken,
 ) -> Result<Compression, AgentError> {
-    if let Some(unasked) = unasked(host, live) {
-        return Ok(unasked);
+    if let Some(skip_reason) = skip_reason(host, live) {
+        return Ok(skip_reason);
     }
     let faults = live.compaction.faults;
     let mut done = Vec::new();
@@ -92,10 +92,10 @@ pub(crate) async fn compress(
     })
 }
 
-/// `/compress --preview`: what that would do, or why nothing. Nothing is changed.
+/// `/compress --preview`: what a compaction would change, or why it would change nothing.
 pub(crate) async fn preview(host: &Host, live: &mut Live, focus: Option<&str>) -> Result<Outlook, Compression> {
-    if let Some(unasked) = unasked(host, live) {
-        return Err(unasked);
+    if let Some(skip_reason) = skip_reason(host, live) {
+        return Err(skip_reason);
     }
     let (compactor, target) = live.compactor(host);
     let previewed = compactor.preview(&target, focus).await;
@@ -103,13 +103,13 @@ pub(crate) async fn preview(host: &Host, live: &mut Live, focus: Option<&str>) -
         Ok(Ok(Some(Preview { reason, view, before, after }))) => {
             let conversation = live.log.journal.conversation();
             let changes = picture::compare(&conversation, live.log.journal.view(), &view);
-            Ok(Outlook { by: live.plugged.engine.name().to_owned(), reason, changes, before, after })
+            Ok(Outlook { by: live.plugins.engine.name().to_owned(), reason, changes, before, after })
         }
         Ok(Ok(None)) => Err(Compression::Nothing),
         Ok(Err(refusal)) => {
             live.front.feed.notice(format!(
                 "the plan of the context engine `{}` would be refused: {refusal}",
-                live.plugged.engine.name()
+                live.plugins.engine.name()
             ));
             Err(Compression::Failed)
         }

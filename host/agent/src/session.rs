@@ -1,7 +1,7 @@
-//! A session as an actor: a task that owns the session, commands in, events out.
+//! A session as an actor: a task owns the session, receives commands, and publishes events.
 //!
-//! The task runs one turn or compaction at a time and reads its commands meanwhile, so that a stop or an answer always
-//! arrives. Front ends share nothing with it but the commands, the events, and a few questions about its state.
+//! The task runs one turn or compaction at a time. It reads commands meanwhile, so that a stop or an answer always
+//! arrives. Front ends communicate with it only through commands, events and queries of its state.
 
 mod actor;
 mod core;
@@ -17,13 +17,13 @@ pub use handle::{SessionHandle, SessionRules};
 
 use hermes_conversation::SessionId;
 
-/// Which session to work on.
+/// Which session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin {
-    /// A new one, stored when the first message is said.
+    /// A new session, stored with its first message.
     New,
-    /// A stored one.
+    /// A stored session.
     Resume(SessionId),
-    /// A new one that begins with everything that another one has said so far.
+    /// A new session that begins with all messages of another one.
     Branch(SessionId),
 }

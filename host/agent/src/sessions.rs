@@ -1,4 +1,4 @@
-//! The sessions of one process: opened, listed, closed.
+//! The open sessions of one process.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use crate::host_source::{Choice, HostSource};
 use crate::problem::Problem;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
-/// A session of this process, by the number that it got when it was opened: a new session has no other id yet.
+/// The number of an open session in this process. A new session has no other id yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpenNumber(pub u64);
 
-/// Opens sessions and knows those that are open.
+/// Opens sessions and keeps track of the open ones.
 pub struct Sessions {
     source: Arc<dyn HostSource>,
     rules: SessionRules,
@@ -29,7 +29,7 @@ struct Open {
 }
 
 impl Sessions {
-    /// No session is open yet.
+    /// Creates a registry without open sessions.
     pub fn new(source: Arc<dyn HostSource>, rules: SessionRules) -> Self {
         Self { source, rules, open: Mutex::default() }
     }
@@ -40,7 +40,7 @@ impl Sessions {
         open
     }
 
-    /// Opens a session. A stored session that is open already is the same session: its handle comes back.
+    /// Opens a session. For a stored session that is already open it returns a handle to the open one.
     pub async fn open(&self, begin: Begin, choice: Choice, workspace: PathBuf) -> Result<SessionHandle, Problem> {
         if let Begin::Resume(id) = &begin
             && let Some(handle) = self.find(id)
@@ -58,7 +58,7 @@ impl Sessions {
         Ok(handle)
     }
 
-    /// The open sessions, in the order in which they were opened.
+    /// The open sessions, in the order of opening.
     pub fn list(&self) -> Vec<(OpenNumber, SessionHandle)> {
         let open = self.open_sessions();
         let mut handles: Vec<_> = open.handles.iter().map(|(number, handle)| (*number, handle.clone())).collect();
@@ -66,13 +66,13 @@ impl Sessions {
         handles
     }
 
-    /// An open session by its id.
+    /// Finds an open session by its id.
     pub fn find(&self, id: &SessionId) -> Option<SessionHandle> {
         let open = self.open_sessions();
         open.handles.values().find(|handle| handle.session().as_ref() == Some(id)).cloned()
     }
 
-    /// Closes all sessions, side by side.
+    /// Closes all sessions concurrently.
     pub async fn close(&self) {
         let handles = self.list();
         let closing = handles.iter().map(|(_, handle)| handle.send(Command::Close));

@@ -1,4 +1,4 @@
-//! The tools that the host makes from every skills plugin: a list, and one skill at a time.
+//! The host's tools for skills: one lists all skills, and one shows a skill.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) const LIST: &str = "skills_list";
 pub(crate) const VIEW: &str = "skill_view";
 
 /// All skills of a session.
-pub(crate) struct SkillShelf {
+pub(crate) struct SkillCatalog {
     plugins: Vec<Arc<dyn Skills>>,
 }
 
@@ -28,12 +28,12 @@ struct ViewArguments {
     path: Option<String>,
 }
 
-impl SkillShelf {
+impl SkillCatalog {
     pub(crate) fn new(plugins: Vec<Arc<dyn Skills>>) -> Self {
         Self { plugins }
     }
 
-    /// The two tools, where there is a plugin to serve them.
+    /// The two tools, if a skills plugin is running.
     pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
         if self.plugins.is_empty() {
             return Vec::new();
@@ -46,7 +46,7 @@ impl SkillShelf {
         vec![
             schema(
                 LIST,
-                "List the skills that are there now, with a line on each.",
+                "List the available skills, each with a short description.",
                 json!({"type": "object", "properties": {"category": {"type": "string", "description": "Only this category."}}}),
             ),
             schema(
@@ -60,21 +60,20 @@ impl SkillShelf {
         ]
     }
 
-    /// Every skill, and what kept a plugin from telling.
+    /// All skills, and the errors of plugins that failed to list theirs.
     pub(crate) async fn index(&self) -> (Vec<(Arc<dyn Skills>, Skill)>, Vec<CallError>) {
         let (mut skills, mut failed) = (Vec::new(), Vec::new());
         for plugin in &self.plugins {
             match plugin.index().await {
-                Ok(index) => {
-                    skills.extend(index.into_iter().filter(fits_here).map(|skill| (Arc::clone(plugin), skill)))
-                }
+                Ok(index) => skills
+                    .extend(index.into_iter().filter(supports_this_platform).map(|skill| (Arc::clone(plugin), skill))),
                 Err(error) => failed.push(error),
             }
         }
         (skills, failed)
     }
 
-    /// Carries out one of the two tools; an error's text goes to the model.
+    /// Runs one of the two tools. The text of an error goes to the model.
     pub(crate) async fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
         match name {
             LIST => self.list(parse(arguments)?).await,
@@ -102,8 +101,8 @@ impl SkillShelf {
         let (skills, _) = self.index().await;
         let Some((plugin, _)) = skills.iter().find(|(_, skill)| skill.name == arguments.name) else {
             let names: Vec<&str> = skills.iter().map(|(_, skill)| skill.name.as_str()).collect();
-            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(format!("there is no skill `{}`; there are: {there}", arguments.name));
+            let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(format!("there is no skill `{}`; available skills: {available}", arguments.name));
         };
         let document = plugin.view(arguments.name, arguments.path).await.map_err(|error| error.to_string())?;
         let mut answer = document.content;
@@ -115,10 +114,10 @@ impl SkillShelf {
     }
 }
 
-fn fits_here(skill: &Skill) -> bool {
+fn supports_this_platform(skill: &Skill) -> bool {
     skill.platforms.is_empty() || skill.platforms.iter().any(|platform| platform == std::env::consts::OS)
 }
 
 fn parse<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
-    serde_json::from_str(arguments).map_err(|error| format!("the arguments do not fit: {error}"))
+    serde_json::from_str(arguments).map_err(|error| format!("the arguments are invalid: {error}"))
 }

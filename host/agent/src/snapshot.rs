@@ -1,4 +1,4 @@
-//! The state of a session that a front end needs when it cannot have every event: what runs, what is asked, what is shown.
+//! The state of a session for a front end that missed events.
 
 use hermes_conversation::{MessageId, Model};
 use serde::{Deserialize, Serialize};
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 use crate::id::{CallId, QuestionId, TurnNumber};
 use crate::query::Query;
 
-/// Everything that the events so far leave behind. The messages themselves are in the log.
+/// The state of a session after all events so far. The messages themselves are in the log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The model that answers, once the session is open.
     pub model: Option<Model>,
     /// The context engine, once the session is open.
     pub engine: Option<String>,
-    /// The turn that runs.
+    /// The running turn.
     pub turn: Option<TurnNumber>,
     /// The newest stored message that an event named.
     pub last_message: Option<MessageId>,
-    /// The reply that streams, as far as it has arrived.
+    /// The received part of the current reply.
     pub text: String,
-    /// The reasoning that streams, as far as it has arrived.
+    /// The received part of the current reasoning.
     pub reasoning: String,
-    /// Tool calls that run, in the order in which they started.
+    /// The running tool calls, in the order of their start.
     pub running: Vec<RunningCall>,
-    /// Questions that wait for an answer, oldest first.
+    /// The open questions, oldest first.
     pub questions: Vec<OpenQuestion>,
-    /// The session was closed.
+    /// Whether the session was closed.
     pub ended: bool,
 }
 
-/// A tool call that runs.
+/// A running tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningCall {
     /// The call.
@@ -40,11 +40,11 @@ pub struct RunningCall {
     pub arguments: String,
 }
 
-/// A question that waits for an answer.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuestion {
-    /// Names the question in a command.
+    /// The question's id for the command.
     pub question: QuestionId,
-    /// What is asked.
+    /// The content of the question.
     pub query: Query,
 }

@@ -1,4 +1,4 @@
-//! How a command stops a turn.
+//! Stops a turn on a command.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
-/// Lets work finish, or drops it when it is stopped; work that is done at that moment counts as done. Work in the middle of
-/// one of its `steps` is dropped only after that step.
+/// Runs work until it is done or stopped. A stop drops the work after its open `steps` have ended. Returns `None` for
+/// stopped work.
 pub(crate) async fn until_stopped<T>(
     stop: &CancellationToken,
     steps: &Steps,
@@ -27,8 +27,8 @@ pub(crate) async fn until_stopped<T>(
     .await
 }
 
-/// Counts open steps: a write to the store together with the change in memory that belongs to it. Cut in half, memory and
-/// store would disagree.
+/// Counts open steps. A step is a write to the store together with the matching change in memory: after an interruption
+/// between the two, memory and store would disagree.
 #[derive(Clone, Default)]
 pub(crate) struct Steps(Arc<AtomicUsize>);
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_lets_an_open_step_end_and_drops_what_follows() {
+    async fn a_stop_finishes_the_open_step_and_drops_the_rest() {
         let (stop, steps) = (CancellationToken::new(), Steps::default());
         let mut reached = Vec::new();
         let work = async {

@@ -1,4 +1,4 @@
-//! Hands finished turns to the memory providers: in the background, in the order of turns.
+//! Sends finished turns to the memory providers, in order and in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::report::NoticeSender;
 
-/// The turns of a session that memory providers are storing. Dropping it lets them finish.
+/// The turns that memory providers are storing. Dropping it does not cancel them.
 #[derive(Default)]
 pub(crate) struct Syncing(Vec<Sync>);
 
-/// A turn that is being stored, or waits for the one before it.
+/// A turn that is being stored or waits for the previous one.
 struct Sync {
     record: TurnRecord,
     cancel: CancellationToken,
-    /// Cancelled when the providers are done with the turn.
+    /// Cancelled when all providers have finished with the turn.
     done: CancellationToken,
 }
 
 impl Syncing {
-    /// Hands a turn to all providers, after the turns before it.
+    /// Sends a turn to all providers, after the previous turns.
     pub(crate) fn start(&mut self, record: TurnRecord, memories: Vec<Arc<dyn MemoryProvider>>, notices: NoticeSender) {
         self.0.retain(|sync| !sync.done.is_cancelled());
         let before = self.0.last().map(|sync| sync.done.clone());
         let (cancel, done) = (CancellationToken::new(), CancellationToken::new());
         let sync = Sync { record: record.clone(), cancel: cancel.clone(), done: done.clone() };
         tokio::spawn(async move {
-            // Also done if a provider panics.
+            // Set even if a provider panics.
             let _done = done.drop_guard();
             let stored = async {
                 if let Some(before) = before {
@@ -36,7 +36,7 @@ impl Syncing {
                 }
                 for memory in memories {
                     if let Err(error) = memory.sync_turn(&record).await {
-                        notices.notice(format!("{error}; this turn is in the log, but not in that memory"));
+                        notices.notice(format!("{error}; the turn is stored in the log, but not in that memory"));
                     }
                 }
             };
@@ -54,25 +54,25 @@ impl Syncing {
         self.0.iter().any(|sync| !sync.done.is_cancelled())
     }
 
-    /// Waits until all turns are stored, but no longer than `patience`.
+    /// Waits until all turns are stored, at most `patience`.
     pub(crate) async fn settle(&self, patience: Duration) {
         let settled = async {
             for sync in &self.0 {
                 sync.done.cancelled().await;
             }
         };
-        // What is not stored by then is stored later.
+        // Turns that are not stored by then are still stored later.
         let _ = tokio::time::timeout(patience, settled).await;
     }
 
-    /// Waits like [`Syncing::settle`], and then cancels what still runs. Returns the turns that were not stored, in order.
+    /// Waits like [`Syncing::settle`] and then cancels the rest. Returns the turns that were not stored, in order.
     pub(crate) async fn interrupt(&mut self, patience: Duration) -> Vec<TurnRecord> {
         self.settle(patience).await;
         let unstored: Vec<Sync> =
             std::mem::take(&mut self.0).into_iter().filter(|sync| !sync.done.is_cancelled()).collect();
         unstored.iter().for_each(|sync| sync.cancel.cancel());
         for sync in &unstored {
-            // A cancelled task ends at once: it drops the call, which cancels it in the plugin.
+            // A cancelled task ends at once: dropping the call cancels it in the plugin.
             sync.done.cancelled().await;
         }
         unstored.into_iter().map(|sync| sync.record).collect()

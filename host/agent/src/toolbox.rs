@@ -1,4 +1,4 @@
-//! The tools of a session: who offers which, and one call from arguments to a stored result.
+//! The tools of a session, and the way of a call from its arguments to a stored result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use hermes_conversation::{Draft, Media, Part, ToolCall, ToolResult, ToolSchema, 
 use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Tool, Tools};
 
 use crate::approval::Gate;
-use crate::skills::{self, SkillShelf};
-use crate::watchers::Watchers;
+use crate::hook_dispatcher::HookDispatcher;
+use crate::skills::{self, SkillCatalog};
 
-/// Everything that the model may call.
+/// All tools that the model can call.
 pub(crate) struct Toolbox {
     offered: HashMap<String, Offered>,
-    shelf: SkillShelf,
-    watchers: Arc<Watchers>,
+    skills: SkillCatalog,
+    dispatcher: Arc<HookDispatcher>,
     gate: Arc<Gate>,
-    /// Every plugin said what it offers.
-    whole: bool,
+    /// Whether every plugin listed its tools.
+    is_complete: bool,
 }
 
 struct Offered {
@@ -27,32 +27,32 @@ struct Offered {
     tool: Tool,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub(crate) struct Answer {
     pub(crate) content: String,
-    /// Pictures beside it.
+    /// Images of the result.
     pub(crate) images: Vec<Part>,
     pub(crate) failed: bool,
     pub(crate) elapsed_ms: u64,
 }
 
 impl Toolbox {
-    /// Asks every plugin what it offers. A name belongs to the first that offers it.
-    pub(crate) async fn fill(
+    /// Lists the tools of every plugin. The first plugin with a name keeps it.
+    pub(crate) async fn load(
         plugins: &[Arc<dyn Tools>],
-        shelf: SkillShelf,
-        watchers: Arc<Watchers>,
+        skills: SkillCatalog,
+        dispatcher: Arc<HookDispatcher>,
         gate: Arc<Gate>,
     ) -> (Self, Vec<String>) {
         let mut notices = Vec::new();
         let mut offered: HashMap<String, Offered> = HashMap::new();
-        let mut whole = true;
+        let mut is_complete = true;
         for plugin in plugins {
             let tools = match plugin.catalog().await {
                 Ok(tools) => tools,
                 Err(error) => {
                     notices.push(format!("{error}; its tools are left out"));
-                    whole = false;
+                    is_complete = false;
                     continue;
                 }
             };
@@ -66,56 +66,56 @@ impl Toolbox {
                 }
             }
         }
-        (Self { offered, shelf, watchers, gate, whole }, notices)
+        (Self { offered, skills, dispatcher, gate, is_complete }, notices)
     }
 
-    /// Other watchers from here on.
-    pub(crate) fn watch_with(&mut self, watchers: Arc<Watchers>) {
-        self.watchers = watchers;
+    /// Replaces the hook dispatcher.
+    pub(crate) fn set_dispatcher(&mut self, dispatcher: Arc<HookDispatcher>) {
+        self.dispatcher = dispatcher;
     }
 
-    /// Whether every plugin could say what it offers.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.whole
+    /// Whether every plugin listed its tools.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
-    /// What the model is told of: frozen for the session by whoever asks first.
+    /// The schemas for the model, sorted by name.
     pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
         let plugins = self.offered.values().map(|offered| ToolSchema {
             name: offered.tool.schema.name.clone(),
             description: offered.tool.schema.description.clone(),
             parameters: offered.tool.schema.parameters.clone(),
         });
-        let mut schemas: Vec<ToolSchema> = plugins.chain(self.shelf.schemas()).collect();
+        let mut schemas: Vec<ToolSchema> = plugins.chain(self.skills.schemas()).collect();
         schemas.sort_by(|a, b| a.name.cmp(&b.name));
         schemas
     }
 
-    pub(crate) fn shelf(&self) -> &SkillShelf {
-        &self.shelf
+    pub(crate) fn skills(&self) -> &SkillCatalog {
+        &self.skills
     }
 
-    /// Splits calls into runs: neighbours that may run at once stand together, others alone.
+    /// Splits calls into runs. Adjacent parallel calls form one run; every other call is a run of its own.
     pub(crate) fn runs<'c>(&self, calls: &'c [ToolCall]) -> Vec<&'c [ToolCall]> {
-        calls.chunk_by(|a, b| self.may_share(&a.name) && self.may_share(&b.name)).collect()
+        calls.chunk_by(|a, b| self.is_parallel(&a.name) && self.is_parallel(&b.name)).collect()
     }
 
-    fn may_share(&self, name: &str) -> bool {
+    fn is_parallel(&self, name: &str) -> bool {
         match self.offered.get(name) {
             Some(offered) => offered.tool.parallel,
             None => name == skills::LIST || name == skills::VIEW,
         }
     }
 
-    /// Starts the calls of a run together; answers come in the order of the calls.
+    /// Starts the calls of a run together and returns the answers in the order of the calls.
     pub(crate) fn start<'a>(
         &'a self,
         run: &'a [ToolCall],
     ) -> impl futures_util::Stream<Item = (&'a ToolCall, Answer)> + 'a {
-        // More at once would only queue for the processor.
-        const AT_ONCE: usize = 8;
+        // More calls at once would only compete for the processor.
+        const MAX_PARALLEL: usize = 8;
         let calls = run.iter().map(move |call| async move { (call, self.call(call).await) });
-        futures_util::stream::iter(calls).buffered(AT_ONCE)
+        futures_util::stream::iter(calls).buffered(MAX_PARALLEL)
     }
 
     async fn call(&self, call: &ToolCall) -> Answer {
@@ -125,29 +125,29 @@ impl Toolbox {
         let failed = result.is_err();
         let (content, images) = result.unwrap_or_else(|why| (format!("error: {why}"), Vec::new()));
         let answer = Answer { content, images, failed, elapsed_ms };
-        self.watchers.after_tool(call, &answer.content, answer.failed, answer.elapsed_ms);
+        self.dispatcher.after_tool(call, &answer.content, answer.failed, answer.elapsed_ms);
         answer
     }
 
     async fn carry_out(&self, call: &ToolCall) -> Result<(String, Vec<Part>), String> {
         if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
             return Err(format!(
-                "the arguments of `{}` are no JSON object, so it was not run: write them anew",
+                "`{}` was not run, because its arguments are not a JSON object: write them again",
                 call.name
             ));
         }
-        let ours = [skills::LIST, skills::VIEW].contains(&call.name.as_str()) && !self.shelf.schemas().is_empty();
+        let is_own = [skills::LIST, skills::VIEW].contains(&call.name.as_str()) && !self.skills.schemas().is_empty();
         let offered = self.offered.get(&call.name);
-        if offered.is_none() && !ours {
+        if offered.is_none() && !is_own {
             let names: Vec<String> = self.schemas().into_iter().map(|schema| schema.name).collect();
-            return Err(format!("there is no tool `{}`; there are: {}", call.name, names.join(", ")));
+            return Err(format!("there is no tool `{}`; available tools: {}", call.name, names.join(", ")));
         }
-        let objections = self.watchers.before_tool(call).await?;
+        let objections = self.dispatcher.before_tool(call).await?;
         let plugin = offered.map(|offered| offered.plugin.name());
         let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
         self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
         let Some(offered) = offered else {
-            return self.shelf.call(&call.name, &call.arguments).await.map(|content| (content, Vec::new()));
+            return self.skills.call(&call.name, &call.arguments).await.map(|content| (content, Vec::new()));
         };
         let invocation = Invocation {
             id: call.id.clone(),
@@ -155,13 +155,13 @@ impl Toolbox {
             arguments: call.arguments.clone(),
             extra: Vec::new(),
         };
-        let output = offered.plugin.call(invocation).await.map_err(|error| for_the_model(&error))?;
-        Ok(pictures(output.content, output.images))
+        let output = offered.plugin.call(invocation).await.map_err(|error| model_message(&error))?;
+        Ok(with_images(output.content, output.images))
     }
 }
 
-/// The text of an answer and its pictures; what cannot be sent is a line of the text.
-fn pictures(mut content: String, images: Vec<Image>) -> (String, Vec<Part>) {
+/// Converts the images of an answer. The text names each image that cannot be sent.
+fn with_images(mut content: String, images: Vec<Image>) -> (String, Vec<Part>) {
     let mut parts = Vec::new();
     let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
     for image in images {
@@ -182,56 +182,57 @@ fn pictures(mut content: String, images: Vec<Image>) -> (String, Vec<Part>) {
     (content, parts)
 }
 
-/// A tool's own error as it is; a crash with the plugin's name.
-fn for_the_model(error: &CallError) -> String {
+/// The error text for the model: a tool's own message, or a crash with the plugin's name.
+fn model_message(error: &CallError) -> String {
     match &error.cause {
         Cause::Fault(fault) => fault.message.clone(),
         _ => error.to_string(),
     }
 }
 
-/// Why no session offers a tool to the model, where another plugin may hold its name already; none where one does.
+/// Why the host leaves a tool out; `None` if it offers the tool. `holder` is the plugin that already has a tool of this
+/// name.
 pub fn left_out(tool: &Tool, holder: Option<&str>) -> Option<String> {
     if let Some(why) = unusable(tool) {
         return Some(why.to_owned());
     }
     if [skills::LIST, skills::VIEW].contains(&tool.schema.name.as_str()) {
-        return Some("the name is the host's".to_owned());
+        return Some("the host reserves this name".to_owned());
     }
-    holder.map(|holder| format!("`{holder}` offers one of that name"))
+    holder.map(|holder| format!("`{holder}` offers a tool with the same name"))
 }
 
 fn unusable(tool: &Tool) -> Option<&'static str> {
     let name = &tool.schema.name;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-        return Some("its name is not 1 to 64 letters, digits, `_` and `-`");
+        return Some("its name must be 1 to 64 letters, digits, `_` and `-`");
     }
     match serde_json::from_str(&tool.schema.parameters) {
         Ok(serde_json::Value::Object(_)) => None,
-        _ => Some("its parameters are no JSON Schema object"),
+        _ => Some("its parameters are not a JSON Schema object"),
     }
 }
 
-/// Most tokens that one result may take of a window, and that all results of one reply may take.
-fn shares(window: u32) -> (u32, u32) {
+/// The most tokens for one result, and for all results of one reply.
+fn result_limits(window: u32) -> (u32, u32) {
     ((window / 100 * 15).clamp(1_500, 25_000), (window / 100 * 30).clamp(3_000, 50_000))
 }
 
-/// The result of a call in its final form: what is too long for the window is cut for the model and kept in full, and what
-/// is to be known of the place that the call touched stands behind it.
+/// Creates the message with the result of a call. A long result is stored in full and shortened for the model; the hint
+/// is appended to the shortened text. `calls` is the number of calls in the reply.
 pub(crate) fn result(
     call: &ToolCall,
     answer: &Answer,
-    of: usize,
+    calls: usize,
     window: u32,
     hint: Option<String>,
     now: u64,
 ) -> Draft {
-    let (each, all) = shares(window);
-    let budget = each.min(all / u32::try_from(of.max(1)).unwrap_or(u32::MAX)).max(100);
+    let (each, all) = result_limits(window);
+    let budget = each.min(all / u32::try_from(calls.max(1)).unwrap_or(u32::MAX)).max(100);
     let mut draft = Draft::result(call, answer.content.clone(), now);
-    // A message without a list of parts cannot say that its tool failed.
+    // Only a message with parts can record that its tool failed.
     if answer.failed || !answer.images.is_empty() {
         let text = (!answer.content.is_empty()).then(|| Part::text(answer.content.clone()));
         draft = draft.with_parts(vec![Part::ToolResult(ToolResult {
@@ -244,8 +245,8 @@ pub(crate) fn result(
     }
     if draft.content.is_empty() {
         // Some providers refuse an empty result.
-        let instead = if answer.images.is_empty() { "(no output)" } else { "(see the image)" };
-        draft.sent = Some(instead.to_owned());
+        let placeholder = if answer.images.is_empty() { "(no output)" } else { "(see the image)" };
+        draft.sent = Some(placeholder.to_owned());
     } else {
         draft.sent = cut(&draft.content, budget);
     }
@@ -255,7 +256,7 @@ pub(crate) fn result(
     draft
 }
 
-/// Head and tail of a text that takes more than `budget` tokens.
+/// Shortens a text of more than `budget` tokens to its head and tail.
 fn cut(text: &str, budget: u32) -> Option<String> {
     let total = tokens::of_text(text);
     if total <= budget {
@@ -266,7 +267,7 @@ fn cut(text: &str, budget: u32) -> Option<String> {
     loop {
         let (head, tail) = (keep * 7 / 10, keep * 3 / 10);
         let shown = format!(
-            "{}\n[{} of {count} characters are left out here; the log has all of them. Ask for less at a time.]\n{}",
+            "{}\n[{} of {count} characters are left out here; the log has the full text. Request less at a time.]\n{}",
             text.chars().take(head).collect::<String>(),
             count - head - tail,
             text.chars().skip(count - tail).collect::<String>(),
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_result_is_cut_in_the_middle_and_kept_whole() {
+    fn a_long_result_is_stored_in_full_and_sent_without_its_middle() {
         let content: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
         let answer = Answer { content: content.clone(), images: Vec::new(), failed: false, elapsed_ms: 1 };
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_stored_with_its_result_also_without_images() {
+    fn a_failed_result_without_images_records_the_failure() {
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
         let answer = |failed| Answer { content: "no such file".to_owned(), images: Vec::new(), failed, elapsed_ms: 1 };
         let failed = result(&call, &answer(true), 1, 12_000, Some("[hint]".to_owned()), 7);
@@ -303,12 +304,12 @@ mod tests {
         assert!(stored.failed);
         let done = result(&call, &answer(false), 1, 12_000, Some("[hint]".to_owned()), 7);
         assert_eq!(done.parts, []);
-        // Apart from that the messages are equal.
+        // The messages are equal except for their parts.
         assert_eq!(Draft { parts: Vec::new(), ..failed }, done);
     }
 
     #[test]
-    fn a_hint_stands_behind_what_is_sent_and_not_in_what_is_searched() {
+    fn a_hint_is_appended_to_the_sent_text_and_not_to_the_searched_text() {
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
         let answer = Answer { content: "found".to_owned(), images: Vec::new(), failed: false, elapsed_ms: 1 };
         let draft = result(&call, &answer, 1, 12_000, Some("[hint]".to_owned()), 7);
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_sent_as_it_is() {
+    fn a_short_result_is_sent_unchanged() {
         assert_eq!(cut("short", 100), None);
     }
 }

@@ -1,4 +1,4 @@
-//! One turn: from what the user said to an answer without calls.
+//! One turn: from the user's message to an answer without tool calls.
 
 use std::time::Instant;
 
@@ -18,25 +18,25 @@ use crate::id::TurnNumber;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
 use crate::live::log::SessionLog;
-use crate::outgoing::Departed;
+use crate::outgoing::PendingRequest;
 use crate::toolbox::{self, Answer};
 use crate::{assist, compaction, memory, reload, room};
 
-/// How often a request that the provider finds too long is folded and sent again.
-const OVERFLOWS: u32 = 3;
-/// What the model is shown of a reply that its user stopped.
+/// How often a request is folded and sent again after the provider rejected it as too long.
+const MAX_OVERFLOWS: u32 = 3;
+/// Marks a reply that the user stopped.
 const STOPPED: &str = "[The user stopped the reply here.]";
-/// A reply that ran into the limit of output in the middle of its calls.
+/// Marks a reply that reached the output limit within its tool calls.
 const CUT_CALLS: &str =
-    "[The reply ran into the model's limit of output before its tool calls were complete; none was run.]";
+    "[The reply reached the model's output limit before its tool calls were complete; none of them was run.]";
 
-/// Stands for a refusal without words.
+/// The text of a refusal that came without one.
 const DECLINED: &str = "[The model declined to answer.]";
 
-/// A reply, or why there is none.
+/// A complete reply, or the part before a stop.
 enum Replied {
     Whole(Box<Reply>),
-    /// The user stopped it; this much had arrived.
+    /// The user stopped the reply; contains the received text.
     Stopped(String),
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn run(
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
     live.compaction.compactor.turn_begins();
-    let changed = [live.switched.take(), live.prefix.drift.take()].into_iter().flatten();
+    let changed = [live.engine_change.take(), live.prefix.drift.take()].into_iter().flatten();
     let joined = changed.reduce(|engine, prompt| Notice::new(format!("{}; {}", engine.text, prompt.text), prompt.fix));
     if let Some(notice) = joined {
         live.front.feed.notice(notice);
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     let end = answer(host, live, stop).await;
     let end = end?;
     if let TurnEnd::Answered { text: answer } = &end {
-        hand_to_memories(live, first, text, answer);
+        store_in_memories(live, first, text, answer);
         if !host.settings.one_shot {
             room::turn_ended(host, live).await?;
         }
@@ -72,7 +72,7 @@ pub(crate) async fn run(
     Ok(end)
 }
 
-/// The message in its final form, with what was recalled for it.
+/// Creates the user's message with recalled memories and passages.
 async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Part>) -> Result<Draft, AgentError> {
     let Model { provider, name, .. } = &host.model;
     let has_images = attached.iter().any(|part| matches!(part, Part::Image(_)));
@@ -81,7 +81,7 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     }
     let window = host.model.context_length;
     let room = live.room_for_messages(host);
-    // A summary of all that was said before has to stand beside it.
+    // A summary of the previous conversation must fit beside the message.
     let room = room - room / 4;
     let is_silent = text.trim().is_empty();
     let words = (!is_silent).then(|| Part::text(text));
@@ -94,16 +94,16 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
-    // Without words there is nothing to look for.
-    let memories = if is_silent { &[] } else { live.plugged.memories.as_slice() };
+    // Without text there is nothing to search for.
+    let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
     let (recalled, failed) = memory::recall(memories, &query).await;
-    // That one is suspended was told when it happened.
+    // The user already saw the suspension notice.
     for error in failed.into_iter().filter(|error| !matches!(error.cause, Cause::Suspended { .. })) {
-        live.plugged.notices.notice(format!("{error}; the turn goes on without it"));
+        live.plugins.notices.notice(format!("{error}; the turn continues without this memory"));
     }
     draft.sent = memory::with_recollections(text, &recalled, budget);
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
-    // An engine that is still at a plan would answer too late, and that is not its fault.
+    // Skip `assist` while the engine is still proposing: its answer would arrive too late.
     let quotes = if is_silent || live.compaction.compactor.is_proposing() {
         Vec::new()
     } else {
@@ -150,12 +150,12 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
     Ok(TurnEnd::OutOfBudget { steps })
 }
 
-/// Whether a reply says nothing, so that asking again may help.
+/// Whether a reply is empty, so that a second request may help.
 fn is_empty(reply: &Reply) -> bool {
     reply.text.trim().is_empty() && reply.tool_calls.is_empty() && reply.finish != Finish::Refused
 }
 
-/// What was received of a reply is kept, marked as what it is.
+/// Stores the received part of a stopped reply with a mark.
 async fn stopped(log: &SessionLog, partial: &str) -> Result<TurnEnd, AgentError> {
     let partial = partial.trim_end();
     let note = if partial.is_empty() { STOPPED.to_owned() } else { format!("{partial}\n\n{STOPPED}") };
@@ -178,7 +178,7 @@ fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCal
         parts.push(Part::Refusal { text: text.clone() });
     }
     if finish == Finish::Length && !tool_calls.is_empty() {
-        // Its last call may be cut in the middle of an argument: half a call is never run.
+        // The last call may be cut within its arguments, so no call is run.
         tool_calls.clear();
         parts.retain(|part| !matches!(part, Part::ToolCall(_)));
         if !parts.is_empty() {
@@ -194,20 +194,20 @@ fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCal
     (draft, tool_calls)
 }
 
-/// Whether a plugin failed for good whose failures the user wants to end the turn.
+/// Fails if a suspended plugin must end the turn.
 fn check_halt(host: &Host, live: &Live) -> Result<(), AgentError> {
-    if let Some((plugin, why)) = live.plugged.halt.why() {
+    if let Some((plugin, why)) = live.plugins.halt.why() {
         return Err(AgentError::Halted { plugin, why });
     }
     if host.plugins.on_engine_failure() == OnFailure::Stop && live.compaction.faults >= compaction::STRIKES {
-        let plugin = live.plugged.engine.name().to_owned();
+        let plugin = live.plugins.engine.name().to_owned();
         let why = format!("the context engine `{plugin}` failed {} times in a row", live.compaction.faults);
         return Err(AgentError::Halted { plugin, why });
     }
     Ok(())
 }
 
-/// Makes room, asks the model, and asks again where that helps.
+/// Makes room and requests a reply. Repeats the request after an overflow or an empty reply.
 async fn reply(
     host: &Host,
     live: &mut Live,
@@ -229,11 +229,11 @@ async fn reply(
             }
             Ok(replied) => return Ok(replied),
             Err(AgentError::Model(ModelError::TooLong { message }))
-                if overflows < OVERFLOWS && host.settings.compression =>
+                if overflows < MAX_OVERFLOWS && host.settings.compression =>
             {
                 overflows += 1;
                 live.front.feed.notice(format!(
-                    "the provider finds the request too long ({message}); compacting and trying again"
+                    "the provider rejected the request as too long ({message}); compacting and trying again"
                 ));
                 moment = Moment::Overflow;
             }
@@ -242,19 +242,19 @@ async fn reply(
     }
 }
 
-/// One request: the frozen prefix, then the view.
+/// Sends one request: the frozen prefix, then the view.
 async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<Replied, AgentError> {
     live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal).await?;
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
         live.front.feed.notice(format!(
-            "the log of this session is damaged or incomplete ({repairs}); the log stays as it is, and the model is sent a \
-             valid conversation in which a lost result reads \"{}\"",
+            "the log of this session is damaged or incomplete ({repairs}); the log is not changed, and the model gets a \
+             repaired conversation in which each lost result reads \"{}\"",
             closing::INTERRUPTED_CALL
         ));
     }
     check_validity(live);
     let estimate = live.estimate();
-    let departed = live.prefix.outgoing.depart(&live.prefix.frozen, &live.log.journal, live.log.clock.now());
+    let pending = live.prefix.outgoing.begin_request(&live.prefix.frozen, &live.log.journal, live.log.clock.now());
     let request = Request {
         model: &host.model.name,
         prefix: live.prefix.outgoing.prefix(),
@@ -263,7 +263,7 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
         temperature: None,
         schema: None,
     };
-    live.plugged.watchers.before_model(&host.model.name);
+    live.plugins.dispatcher.before_model(&host.model.name);
     let begun = Instant::now();
     let (mut partial, feed) = (String::new(), &live.front.feed);
     let reply = {
@@ -284,44 +284,44 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
     let reply = match reply {
         Some(Ok(reply)) => reply,
         Some(Err(error)) => {
-            // It was read, and will be billed, though its reply never came to an end.
+            // The provider read the request and bills it, although the reply is incomplete.
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }) {
-                account(host, live, departed, None).await;
+                record_request(host, live, pending, None).await;
             }
             return Err(error.into());
         }
         None => {
-            account(host, live, departed, None).await;
+            record_request(host, live, pending, None).await;
             return Ok(Replied::Stopped(partial));
         }
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    live.plugged.watchers.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
+    live.plugins.dispatcher.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
     room::counted(host, live, estimate, reply.usage).await;
-    account(host, live, departed, reply.usage).await;
+    record_request(host, live, pending, reply.usage).await;
     Ok(Replied::Whole(Box::new(reply)))
 }
 
-/// Writes the request into the ledger.
-async fn account(host: &Host, live: &mut Live, departed: Departed, usage: Option<Usage>) {
-    let record = live.prefix.outgoing.arrived(departed, usage);
+/// Records the request in the ledger.
+async fn record_request(host: &Host, live: &mut Live, pending: PendingRequest, usage: Option<Usage>) {
+    let record = live.prefix.outgoing.finish_request(pending, usage);
     if let Err(error) = host.store.record_request(&live.log.session, &record).await {
-        // The conversation matters more than its bill.
-        tracing::warn!(%error, "a request was not written into the ledger");
+        // A missing ledger entry must not end the turn.
+        tracing::warn!(%error, "a request was not recorded in the ledger");
     }
 }
 
-/// In development builds every request is looked at whole: what is sent is put together piece by piece.
+/// Checks the whole conversation in debug builds, because requests are built incrementally.
 fn check_validity(live: &Live) {
     if cfg!(debug_assertions) {
         let shown = render::render(&live.log.journal.conversation(), live.log.journal.view());
         if let Err(invalid) = validity::check(&shown) {
-            debug_assert!(false, "the request is not what every provider accepts: {invalid}");
+            debug_assert!(false, "the request is invalid for some providers: {invalid}");
         }
     }
 }
 
-/// Runs the calls of a reply, each result stored in the order of the calls. False when the user stopped them.
+/// Runs the calls of a reply and stores the results in the order of the calls. Returns false if the user stopped them.
 async fn run_tools(
     host: &Host,
     live: &mut Live,
@@ -329,10 +329,10 @@ async fn run_tools(
     stop: &CancellationToken,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
-    let Live { log, plugged, prefix, compaction, front, .. } = live;
+    let Live { log, plugins, prefix, compaction, front, .. } = live;
     let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
     let SessionCompaction { compactor, assistant, .. } = compaction;
-    let toolbox = &plugged.toolbox;
+    let toolbox = &plugins.toolbox;
     for run in toolbox.runs(calls) {
         for call in run {
             let (name, arguments) = (call.name.clone(), call.arguments.clone());
@@ -348,14 +348,15 @@ async fn run_tools(
             let Some((call, answer)) = next else { break };
             let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
             for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
-                plugged.notices.notice(notice.to_string());
+                plugins.notices.notice(notice.to_string());
             }
             let budget = assist::budget(window);
-            let drafted = || AssistDraft::Tool(drafted(call, &answer.content));
-            let quotes = if compactor.is_proposing() { Vec::new() } else { assistant.consult(drafted, budget).await };
+            let tool_result = || AssistDraft::Tool(tool_result(call, &answer.content));
+            let quotes =
+                if compactor.is_proposing() { Vec::new() } else { assistant.consult(tool_result, budget).await };
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
-            let beside = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
-            let result = toolbox::result(call, &answer, calls.len(), window, beside, clock.now());
+            let appended = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
+            let result = toolbox::result(call, &answer, calls.len(), window, appended, clock.now());
             let stored = journal.append(&[result]).await?[0].id;
             let about = About { message: Some(stored), ..About::call(&call.id) };
             let Answer { content, failed, elapsed_ms, .. } = answer;
@@ -366,14 +367,14 @@ async fn run_tools(
     Ok(true)
 }
 
-/// A result as an engine is told of it before it is stored.
-fn drafted(call: &ToolCall, content: &str) -> ToolResult {
+/// The form in which an engine gets a result before it is stored.
+fn tool_result(call: &ToolCall, content: &str) -> ToolResult {
     let ToolCall { id, name, arguments } = call.clone();
     ToolResult { call: CalledTool { id, name, arguments }, content: content.to_owned() }
 }
 
-/// Hands a finished turn to the memory providers, which store it in the background.
-fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user: &str, assistant: &str) {
+/// Sends a finished turn to the memory providers, which store it in the background.
+fn store_in_memories(live: &mut Live, first: hermes_conversation::MessageId, user: &str, assistant: &str) {
     let record = {
         let conversation = live.log.journal.conversation();
         let Some(last) = conversation.headers().last() else { return };
@@ -384,5 +385,5 @@ fn hand_to_memories(live: &mut Live, first: hermes_conversation::MessageId, user
             messages: MessageRange::new(first, last.id),
         }
     };
-    live.plugged.sync(record);
+    live.plugins.sync(record);
 }

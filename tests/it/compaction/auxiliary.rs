@@ -74,7 +74,7 @@ fn assert_only_key(requests: &[Request], own: Option<&str>, other: &str) {
 }
 
 fn notices(output: &Output) -> Vec<&str> {
-    output.stderr.lines().filter(|line| line.contains("was served by")).collect()
+    output.stderr.lines().filter(|line| line.contains("in place of the configured model")).collect()
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_empty_summary_reply_counts_as_a_failure() {
     let home = home(&session, json!({"base_url": empty.url(), "model": "small"}));
     let output = converse(&home, 1);
     assert_eq!(empty.requests().len(), summaries(&session).len());
-    assert!(notices(&output)[0].contains("answered with nothing"), "{output}");
+    assert!(notices(&output)[0].contains("gave an empty answer"), "{output}");
 }
 
 #[test]

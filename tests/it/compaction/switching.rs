@@ -37,7 +37,7 @@ fn each_engine_takes_over_the_view_with_what_its_summaries_cover() {
     let begun = server.turns().len();
 
     let second = chat_with(&home, &["--continue", "--engine", "alpha"], &[d, e, "/compress", f]).success();
-    let reported = planner::lines(&second, "was held with the context engine");
+    let reported = planner::lines(&second, "conversation used the context engine");
     assert_eq!(reported.len(), 1, "{second}");
     assert!(
         reported[0].contains("`compressor`") && reported[0].contains("`alpha` continues from here"),

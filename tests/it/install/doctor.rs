@@ -148,7 +148,7 @@ fn a_missing_or_forbidden_tool_is_reported() {
     assert!(findings_of(&report, "one").contains("approvals.deny lists `one/query`"), "{report:#}");
     assert_eq!(cases(&report, "two"), ["problem tool"; 4]);
     let search = block(&report, "two")["findings"].as_array().unwrap().iter().find(|found| found["tool"] == "search");
-    assert!(search.unwrap().to_string().contains("`one` offers one of that name"), "{report:#}");
+    assert!(search.unwrap().to_string().contains("`one` offers a tool with the same name"), "{report:#}");
 
     home.set("plugins.enabled", json!(["two"]));
     home.set("approvals.deny", json!(["two"]));

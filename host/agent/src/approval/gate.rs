@@ -1,4 +1,4 @@
-//! The gate itself: rules first, then earlier answers, then the user.
+//! The gate: it consults the rules first, then earlier answers, then the user.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -18,27 +18,27 @@ use super::rules::ApprovalRules;
 use crate::questions::Questions;
 use crate::report::NoticeSender;
 
-/// What decides before the user is asked, and whether the user can be asked.
+/// The configured rules, and whether the user can be asked.
 #[derive(Debug, Clone, Default)]
 pub struct Approvals {
     /// `approvals.allow` and `approvals.deny`.
     pub rules: ApprovalRules,
-    /// Whether a front end of the session may answer questions.
+    /// Whether a front end of the session can answer questions.
     pub can_ask: bool,
 }
 
-/// What the user allowed until the session is closed. It outlives the plugins' instances.
+/// Rights that the user granted until the session is closed. They outlive the plugins' instances.
 pub(crate) type SessionRights = Arc<Mutex<HashSet<Right>>>;
 
-/// What was refused, and by whom.
+/// A refusal, and who refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) by: Refusal,
-    /// For the model: what, why, and what not to do now.
+    /// For the model: what was refused, why, and what not to try next.
     pub(crate) text: String,
 }
 
-/// Of one session in this process.
+/// The gate of one session in this process.
 pub(crate) struct Gate {
     rules: ApprovalRules,
     kept: Kept,
@@ -51,9 +51,9 @@ pub(crate) struct Gate {
     questions: Questions,
 }
 
-/// Whom the host's own tools belong to.
+/// The owner of the host's own tools.
 const HOST: &str = "hermes";
-/// What a model must be told, or it looks for another way.
+/// Without this instruction a model tries another way to the same end.
 const NO_OTHER_WAY: &str =
     "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";
 
@@ -81,7 +81,7 @@ impl Gate {
         }
     }
 
-    /// Whether a call of the model may be carried out; `plugin` is none for the host's own tools.
+    /// Checks whether a tool call may run; `plugin` is `None` for the host's own tools.
     pub(crate) async fn tool(
         &self,
         plugin: Option<&str>,
@@ -92,14 +92,14 @@ impl Gate {
         let own = self.identity(plugin.unwrap_or(HOST));
         let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
         let itself = right(own.clone(), String::new());
-        // What is forbidden is so whether or not it would have to be approved.
+        // `approvals.deny` also applies to tools that need no approval.
         if let Some(refused) = self.forbidden(&itself, &call.name) {
             return Err(refused);
         }
         let mut rights: Vec<Right> = objections
             .iter()
             .map(|objection| {
-                // A yes to one reason is none to another.
+                // An approval is valid only for the reason that the user saw.
                 let reason = blake3::hash(objection.why.as_bytes()).to_hex();
                 right(self.identity(&objection.plugin), format!("reason {reason}"))
             })
@@ -120,12 +120,12 @@ impl Gate {
         self.pass(question, rights, true).await
     }
 
-    /// Whether a plugin may run a program.
+    /// Checks whether a plugin may run a program.
     pub(super) async fn program(&self, plugin: &Identity, run: &Run, attended: bool) -> Result<(), Refused> {
         let right = Right {
             plugin: plugin.clone(),
             what: format!("process:{}", run.program),
-            // The same name may lead elsewhere tomorrow.
+            // The same name may resolve to another file later.
             of: run.real.display().to_string(),
         };
         if let Some(refused) = self.forbidden(&right, &run.program) {
@@ -153,7 +153,7 @@ impl Gate {
             return Err(self.unattended(&question, &rights));
         }
         let _one_at_a_time = self.asking.lock().await;
-        // The answer to the question before this one may be the answer to this one.
+        // The answer to the previous question may cover this one too.
         let rights = missing(rights);
         if rights.is_empty() {
             return Ok(());
@@ -168,7 +168,7 @@ impl Gate {
             Some(Decision::Session) => self.remember(rights),
             Some(Decision::Always) => {
                 if let Err(error) = self.kept.add(&rights) {
-                    let text = format!("the approval counts for this session only: {error}");
+                    let text = format!("the approval is valid for this session only: {error}");
                     self.notices.notice(Notice::new(text, error.parts().2));
                 }
                 self.remember(rights);
@@ -177,7 +177,8 @@ impl Gate {
         Ok(())
     }
 
-    /// These run another generation from here on: what was allowed to the one before is not allowed to them.
+    /// Replaces the identities of plugins with those of their new generations. Approvals of the old generations do not
+    /// apply to the new ones.
     pub(crate) fn renew(&self, newer: impl IntoIterator<Item = Identity>) {
         self.identities.lock().unwrap_or_else(PoisonError::into_inner).extend(by_name(newer));
     }
@@ -196,7 +197,7 @@ impl Gate {
             return true;
         }
         self.kept.has(right).unwrap_or_else(|error| {
-            let text = format!("approvals that were given for good are asked for again: {error}");
+            let text = format!("permanent approvals cannot be read, so Hermes asks again: {error}");
             self.notices.notice(Notice::new(text, error.parts().2));
             false
         })
@@ -229,7 +230,7 @@ impl Gate {
     }
 }
 
-/// The gate as one plugin meets it.
+/// The gate for the programs of one plugin.
 pub(crate) struct PluginGate {
     pub(crate) gate: Arc<Gate>,
     pub(crate) plugin: Identity,

@@ -1,4 +1,4 @@
-//! `approvals.json`: what the user approved for good, shared by all processes of a home.
+//! `approvals.json`: the user's permanent approvals, shared by all processes of a home folder.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 
 use super::right::Right;
 
-/// The file; it need not be there.
+/// The file of permanent approvals; it may be missing.
 #[derive(Debug, Clone)]
 pub struct Kept {
     file: PathBuf,
 }
 
-/// An approval in it.
+/// A permanent approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptApproval {
     /// The plugin's name.
     pub plugin: String,
-    /// Its version, for people: what counts is the digest.
+    /// Its version, for people. Only the digest is compared.
     pub version: String,
-    /// Of its component. With another one the user is asked again.
+    /// The digest of its component. After a change the user is asked again.
     pub digest: String,
     /// The tool, or `process:` and the program.
     pub what: String,
-    /// What else must be the same: the file behind the program's name, the reason of a hook.
+    /// What else must match: the file behind the program's name, or the reason of a hook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub of: String,
-    /// When it was given.
+    /// When the user gave it.
     pub at: String,
 }
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path} cannot be read: {source}")]
     Read {
         /// The file.
@@ -43,7 +43,7 @@ pub enum KeptError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// It is not what was written.
+    /// The content is not valid.
     #[error("{path} is damaged: {why}")]
     Damaged {
         /// The file.
@@ -51,7 +51,7 @@ pub enum KeptError {
         /// What is wrong.
         why: String,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("{path} cannot be written: {source}")]
     Write {
         /// The file.
@@ -67,16 +67,16 @@ struct Content {
     approvals: Vec<KeptApproval>,
 }
 
-/// Of the file's form.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
 impl Kept {
-    /// That of a home.
+    /// The file of a home folder.
     pub fn in_home(home: &Path) -> Self {
         Self { file: home.join("approvals.json") }
     }
 
-    /// All of them, in the order in which they were given.
+    /// All approvals, oldest first.
     pub fn all(&self) -> Result<Vec<KeptApproval>, KeptError> {
         let bytes = match fs::read(&self.file) {
             Ok(bytes) => bytes,
@@ -87,16 +87,16 @@ impl Kept {
         let content: Content = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         match content.version {
             VERSION => Ok(content.approvals),
-            other => Err(damaged(format!("it has the form {other}, and this version of Hermes knows {VERSION}"))),
+            other => Err(damaged(format!("its format is version {other}, and this Hermes reads version {VERSION}"))),
         }
     }
 
     pub(super) fn has(&self, right: &Right) -> Result<bool, KeptError> {
-        // A plugin without a digest is not known well enough to be trusted for good.
+        // Without a digest the plugin cannot be recognised later.
         Ok(!right.plugin.digest.is_empty() && self.all()?.iter().any(|kept| kept.is(right)))
     }
 
-    /// Adds approvals; those of the same for another state of the plugin are dropped.
+    /// Adds approvals. They replace approvals of the same action for other digests of the plugin.
     pub(super) fn add(&self, rights: &[Right]) -> Result<(), KeptError> {
         let at = jiff::Timestamp::now().to_string();
         self.change(|approvals| {
@@ -114,7 +114,7 @@ impl Kept {
         })
     }
 
-    /// Forgets those of a plugin; says how many there were.
+    /// Removes the approvals of a plugin. Returns how many there were.
     pub fn forget(&self, plugin: &str) -> Result<usize, KeptError> {
         if self.all()?.iter().all(|kept| kept.plugin != plugin) {
             return Ok(0);
@@ -128,7 +128,7 @@ impl Kept {
         Ok(forgotten)
     }
 
-    /// Reads, changes and replaces the file, while no other process does.
+    /// Reads, changes and replaces the file under a lock.
     fn change(&self, change: impl FnOnce(&mut Vec<KeptApproval>)) -> Result<(), KeptError> {
         let failed = |source| KeptError::Write { path: self.file.clone(), source };
         let _lock = self.lock().map_err(failed)?;
@@ -139,7 +139,7 @@ impl Kept {
         hermes_private_files::write_whole(&self.file, (text + "\n").as_bytes()).map_err(failed)
     }
 
-    /// Another file, since this one is replaced.
+    /// Locks a separate file, because the file itself is replaced.
     fn lock(&self) -> std::io::Result<File> {
         let lock = hermes_private_files::append_file(&self.file.with_extension("json.lock"))?;
         lock.lock()?;
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_approval_is_for_one_state_of_the_plugin_and_one_file_behind_the_name() {
+    fn an_approval_is_valid_for_one_digest_and_one_program_file() {
         let home = tempfile::tempdir().unwrap();
         let kept = Kept::in_home(home.path());
         let git = Right { of: "/usr/bin/git".to_owned(), ..right("runner", "process:git") };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_forgotten_for_one_plugin() {
+    fn forgetting_a_plugin_leaves_the_approvals_of_others() {
         let home = tempfile::tempdir().unwrap();
         let kept = Kept::in_home(home.path());
         assert_eq!(kept.forget("runner").unwrap(), 0);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_approves_nothing_and_is_left_as_it_is() {
+    fn a_damaged_file_approves_nothing_and_stays_unchanged() {
         let home = tempfile::tempdir().unwrap();
         let kept = Kept::in_home(home.path());
         for text in ["", "{", "[]", r#"{"version":2,"approvals":[]}"#, r#"{"version":1,"approvals":[{"plugin":"x"}]}"#]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_without_a_digest_is_never_trusted_for_good() {
+    fn a_plugin_without_a_digest_gets_no_permanent_approval() {
         let home = tempfile::tempdir().unwrap();
         let kept = Kept::in_home(home.path());
         let mut nameless = right("runner", "a");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_approve_at_once_lose_nothing() {
+    fn concurrent_approvals_are_all_stored() {
         let home = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for number in 0..16 {

@@ -1,12 +1,12 @@
-//! What a user is asked before a plugin does something, and the answers.
+//! The question that a user answers before a plugin acts.
 
 use hermes_capabilities::process::Run;
 use serde::{Deserialize, Serialize};
 
-/// What the user is asked.
+/// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The plugin that wants to do it.
+    /// The plugin that wants to act.
     pub plugin: String,
     /// Its version; empty for the host's own tools.
     pub version: String,
@@ -22,33 +22,33 @@ pub enum Subject {
     Tool {
         /// Its name.
         name: String,
-        /// As the model wrote them.
+        /// Its arguments, as the model wrote them.
         arguments: String,
-        /// The plugin says that it cannot be undone.
+        /// The plugin declares that the effect cannot be undone.
         dangerous: bool,
-        /// The hooks that want it approved, each with its reason.
+        /// The hooks that ask for an approval, each with its reason.
         objections: Vec<Objection>,
     },
     /// Run a program.
     Program(Box<ProgramRun>),
 }
 
-/// A run of a program, as far as the user is shown it. The environment stays in the host: it may hold secrets.
+/// A program run, as shown to the user. It leaves out the environment, which may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// The program's name, as it was granted.
     pub program: String,
-    /// Where it was found.
+    /// The path where the host found it.
     pub path: String,
-    /// The same without links.
+    /// That path with symbolic links resolved.
     pub real: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Where it runs.
+    /// The folder in which it runs.
     pub folder: String,
     /// How many bytes it reads from its standard input.
     pub input_bytes: usize,
-    /// Those bytes, where they are text.
+    /// Those bytes if they are valid UTF-8.
     pub input: Option<String>,
 }
 
@@ -75,17 +75,17 @@ pub struct Objection {
     pub why: String,
 }
 
-/// What the user answers.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// This time.
+    /// Allow this time.
     Once,
-    /// Until this process leaves the session.
+    /// Allow until this process closes the session.
     Session,
-    /// Until the plugin changes or the user forgets it.
+    /// Allow until the plugin changes or the user removes the approval.
     Always,
-    /// No.
+    /// Refuse.
     Deny,
 }
 

@@ -1,19 +1,19 @@
-//! What an approval covers.
+//! The right that an approval grants.
 
 use hermes_plugin_host::Identity;
 
-/// What an approval is good for.
+/// A right of one plugin to do one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Right {
     pub(crate) plugin: Identity,
     /// The tool, or `process:` and the program.
     pub(crate) what: String,
-    /// What else must be the same: the file behind the program's name, the reason of a hook.
+    /// What else must match: the file behind the program's name, or the reason of a hook.
     pub(crate) of: String,
 }
 
 impl Right {
-    /// As the lists of the configuration name it.
+    /// The entry for `approvals.allow` or `approvals.deny`.
     pub(crate) fn entry(&self) -> String {
         format!("{}/{}", self.plugin.name, self.what)
     }

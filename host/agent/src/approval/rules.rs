@@ -1,17 +1,17 @@
-//! `approvals.allow` and `approvals.deny`: what needs no question.
+//! `approvals.allow` and `approvals.deny`: rules that decide without a question.
 
 use std::str::FromStr;
 
 use super::right::Right;
 
-/// The two lists. What is in both is denied.
+/// The two lists. `approvals.deny` wins over `approvals.allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
     allow: Vec<Entry>,
     deny: Vec<Entry>,
 }
 
-/// Why an entry means nothing.
+/// An entry that is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{list}` has the entry `{entry}`, which is not a rule")]
 pub struct RuleError {
@@ -22,12 +22,12 @@ pub struct RuleError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     plugin: String,
-    /// None for everything.
+    /// `None` covers everything that the plugin does.
     what: Option<String>,
 }
 
 impl ApprovalRules {
-    /// Reads the lists as the configuration has them.
+    /// Parses the entries of the configuration.
     pub fn parse(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
         let list = |name: &'static str, entries: &[String]| {
             let read = |entry: &String| entry.parse().map_err(|()| RuleError { list: name, entry: entry.clone() });
@@ -36,7 +36,7 @@ impl ApprovalRules {
         Ok(Self { allow: list("approvals.allow", allow)?, deny: list("approvals.deny", deny)? })
     }
 
-    /// The entry of `approvals.deny` that forbids a plugin this: the name of a tool, or `process:PROGRAM`.
+    /// Finds the entry of `approvals.deny` that covers an action: a tool's name, or `process:PROGRAM`.
     pub fn forbids(&self, plugin: &str, what: &str) -> Option<String> {
         let is_about = |entry: &&Entry| entry.is_about(plugin, what);
         self.deny.iter().find(is_about).map(Entry::written)
@@ -46,7 +46,7 @@ impl ApprovalRules {
         self.allow.iter().any(|entry| entry.covers(right)) && self.denies(right).is_none()
     }
 
-    /// The entry that denies it.
+    /// Finds the entry that denies a right.
     pub(super) fn denies(&self, right: &Right) -> Option<String> {
         self.forbids(&right.plugin.name, &right.what)
     }
@@ -78,14 +78,14 @@ impl FromStr for Entry {
         let plain = |name: &str, more: &str| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
         };
-        let meant = match what {
+        let is_valid = match what {
             None => true,
             Some(what) => match what.strip_prefix("process:") {
                 Some(program) => !program.is_empty(),
                 None => plain(what, "-_"),
             },
         };
-        if !meant || !plain(plugin, "-_") {
+        if !is_valid || !plain(plugin, "-_") {
             return Err(());
         }
         Ok(Self { plugin: plugin.to_owned(), what: what.map(str::to_owned) })
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_covers_what_it_names_and_nothing_beside() {
+    fn an_entry_covers_only_what_it_names() {
         for (entry, covered) in [
             ("runner", [true, true, true, false]),
             ("runner/process:git", [true, false, false, false]),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_wins_over_allow_however_precise() {
+    fn deny_wins_over_a_more_specific_allow() {
         for (allow, deny) in [("runner", "runner/wipe"), ("runner/wipe", "runner"), ("runner/wipe", "runner/wipe")] {
             let rules = rules(&[allow], &[deny]);
             assert!(!rules.allows(&right("runner", "wipe")));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_means_nothing_is_refused_by_its_words() {
+    fn the_error_of_an_invalid_entry_quotes_the_entry() {
         for entry in ["", "*", "runner/", "/wipe", "runner/*", "process:git", "runner/process:", "a b", "runner/a/b"] {
             let error = ApprovalRules::parse(&[], &[entry.to_owned()]).unwrap_err().to_string();
             assert!(error.contains("approvals.deny") && error.contains(&format!("`{entry}`")), "{error}");

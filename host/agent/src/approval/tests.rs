@@ -20,7 +20,7 @@ use super::gate::Refused;
 use super::right::Right;
 use super::*;
 
-/// A right of version 1 of a plugin.
+/// A right of version 1.0.0 of a plugin.
 pub(super) fn right(plugin: &str, what: &str) -> Right {
     Right { plugin: identity(plugin), what: what.to_owned(), of: String::new() }
 }
@@ -30,7 +30,7 @@ fn identity(plugin: &str) -> Identity {
 }
 
 /// A gate, and a front end that answers its questions by a script.
-struct Ground {
+struct Fixture {
     home: tempfile::TempDir,
     gate: Gate,
     questions: Questions,
@@ -38,11 +38,11 @@ struct Ground {
     answers: VecDeque<Decision>,
     asked: Vec<Question>,
     notes: Vec<String>,
-    /// Most questions that were open at once.
+    /// The highest number of questions that were open at once.
     most_open: usize,
 }
 
-impl Ground {
+impl Fixture {
     fn new(answers: &[Decision]) -> Self {
         Self::with(answers, &[], &[], tempfile::tempdir().unwrap())
     }
@@ -63,7 +63,7 @@ impl Ground {
         Self { home, gate, questions, events, answers, asked, notes, most_open }
     }
 
-    /// Lets work be done while the front end reads events and answers.
+    /// Runs work while the front end reads events and answers.
     async fn attend<T>(&mut self, work: impl AsyncFnOnce(&Gate) -> T) -> T {
         let Self { gate, questions, events, answers, asked, notes, most_open, .. } = self;
         let _attending = questions.attend();
@@ -98,7 +98,7 @@ impl Ground {
         std::mem::take(&mut self.notes)
     }
 
-    /// Programs, one after the other.
+    /// Runs programs one after the other.
     async fn programs(&mut self, programs: &[&str]) -> Vec<Option<Refusal>> {
         self.attend(async |gate| {
             let mut outcomes = Vec::new();
@@ -138,21 +138,21 @@ const YES: Option<Refusal> = None;
 const NO: Option<Refusal> = Some(Refusal::User);
 
 #[tokio::test(start_paused = true)]
-async fn once_is_once_and_session_is_for_the_same_program_of_the_same_plugin() {
-    let mut ground = Ground::new(&[Decision::Once, Decision::Session, Decision::Deny, Decision::Deny]);
-    let outcomes = ground.programs(&["git", "git", "git", "ls", "ls"]).await;
+async fn once_allows_one_run_and_session_allows_all_runs_of_the_same_program() {
+    let mut fixture = Fixture::new(&[Decision::Once, Decision::Session, Decision::Deny, Decision::Deny]);
+    let outcomes = fixture.programs(&["git", "git", "git", "ls", "ls"]).await;
     assert_eq!(outcomes, [YES, YES, YES, NO, NO]);
-    assert_eq!(ground.asked(), 4);
-    assert_eq!(ground.notices(), ["asked"; 4]);
-    // Nothing of this lasts.
-    assert!(!ground.home.path().join("approvals.json").exists());
+    assert_eq!(fixture.asked(), 4);
+    assert_eq!(fixture.notices(), ["asked"; 4]);
+    // Neither answer is stored.
+    assert!(!fixture.home.path().join("approvals.json").exists());
 }
 
 #[tokio::test(start_paused = true)]
-async fn always_holds_in_the_next_session_until_the_plugin_changes() {
-    let mut first = Ground::new(&[Decision::Always]);
+async fn always_is_valid_in_the_next_session_until_the_plugin_changes() {
+    let mut first = Fixture::new(&[Decision::Always]);
     assert_eq!(first.programs(&["git"]).await, [YES]);
-    let mut second = Ground::with(&[Decision::Deny], &[], &[], first.home);
+    let mut second = Fixture::with(&[Decision::Deny], &[], &[], first.home);
     assert_eq!(second.programs(&["git"]).await, [YES]);
     let updated = Identity { digest: "another".to_owned(), ..identity("runner") };
     let git = run("git");
@@ -161,113 +161,113 @@ async fn always_holds_in_the_next_session_until_the_plugin_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_configuration_answers_before_the_user_and_deny_wins() {
-    let mut ground =
-        Ground::with(&[], &["runner"], &["runner/process:rm", "runner/wipe"], tempfile::tempdir().unwrap());
-    assert_eq!(ground.programs(&["git", "rm"]).await, [YES, Some(Refusal::Configuration)]);
-    // Even what would not have to be approved.
-    let refused = ground.tool(false, &[]).await.unwrap_err();
+async fn the_configuration_decides_before_the_user_and_deny_wins() {
+    let mut fixture =
+        Fixture::with(&[], &["runner"], &["runner/process:rm", "runner/wipe"], tempfile::tempdir().unwrap());
+    assert_eq!(fixture.programs(&["git", "rm"]).await, [YES, Some(Refusal::Configuration)]);
+    // A deny rule also covers tools that need no approval.
+    let refused = fixture.tool(false, &[]).await.unwrap_err();
     assert_eq!(refused.by, Refusal::Configuration);
     assert!(refused.text.contains("`approvals.deny` has `runner/wipe`"), "{}", refused.text);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denied_always_is_still_denied() {
-    let mut first = Ground::new(&[Decision::Always]);
+async fn a_deny_rule_wins_over_a_permanent_approval() {
+    let mut first = Fixture::new(&[Decision::Always]);
     assert_eq!(first.programs(&["git"]).await, [YES]);
-    let mut second = Ground::with(&[], &[], &["runner"], first.home);
+    let mut second = Fixture::with(&[], &[], &["runner"], first.home);
     assert_eq!(second.programs(&["git"]).await, [Some(Refusal::Configuration)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_come_one_after_the_other_and_an_answer_serves_those_that_wait() {
-    let mut ground = Ground::new(&[Decision::Session, Decision::Deny]);
+async fn one_question_is_open_at_a_time_and_its_answer_serves_waiting_calls() {
+    let mut fixture = Fixture::new(&[Decision::Session, Decision::Deny]);
     let plugin = identity("runner");
     let runs = ["git", "git", "git", "ls"].map(run);
-    let outcomes = ground
+    let outcomes = fixture
         .attend(async |gate| {
             futures_util::future::join_all(runs.iter().map(|run| gate.program(&plugin, run, true))).await
         })
         .await;
     assert_eq!(outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false]);
-    assert_eq!((ground.asked(), ground.most_open), (2, 1));
+    assert_eq!((fixture.asked(), fixture.most_open), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_be_asked_it_is_refused_with_the_way_to_allow_it() {
-    let mut ground = Ground::new(&[]);
-    ground.gate.can_ask = false;
-    assert_eq!(ground.programs(&["git"]).await, [Some(Refusal::Unattended)]);
-    let notices = ground.notices();
+async fn without_a_user_the_refusal_names_the_rule_that_would_allow_it() {
+    let mut fixture = Fixture::new(&[]);
+    fixture.gate.can_ask = false;
+    assert_eq!(fixture.programs(&["git"]).await, [Some(Refusal::Unattended)]);
+    let notices = fixture.notices();
     assert!(notices[0].contains("approvals.allow: [runner/process:git]"), "{notices:?}");
-    let refused = ground.tool(true, &["it is Friday"]).await.unwrap_err();
+    let refused = fixture.tool(true, &["it is Friday"]).await.unwrap_err();
     assert_eq!(refused.by, Refusal::Unattended);
     assert!(refused.text.contains("approvals.allow: [guard/wipe, runner/wipe]"), "{}", refused.text);
     assert!(refused.text.contains("another way"), "{}", refused.text);
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_in_the_background_asks_nobody() {
-    let mut ground = Ground::with(&[], &["runner/process:ls"], &[], tempfile::tempdir().unwrap());
+async fn background_work_never_asks_the_user() {
+    let mut fixture = Fixture::with(&[], &["runner/process:ls"], &[], tempfile::tempdir().unwrap());
     let plugin = identity("runner");
     let (git, ls) = (run("git"), run("ls"));
-    let (git, ls) = ground
+    let (git, ls) = fixture
         .attend(async |gate| (gate.program(&plugin, &git, false).await, gate.program(&plugin, &ls, false).await))
         .await;
-    assert_eq!((git.unwrap_err().by, ls.is_ok(), ground.asked()), (Refusal::Unattended, true, 0));
+    assert_eq!((git.unwrap_err().by, ls.is_ok(), fixture.asked()), (Refusal::Unattended, true, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_takes_up_is_refused_and_never_shown_later() {
-    let mut ground = Ground::new(&[]);
+async fn a_question_without_a_front_end_is_refused_and_not_shown_later() {
+    let mut fixture = Fixture::new(&[]);
     // No front end attends.
-    let refused = ground.gate.program(&identity("runner"), &run("git"), true).await.unwrap_err();
+    let refused = fixture.gate.program(&identity("runner"), &run("git"), true).await.unwrap_err();
     assert_eq!(refused.by, Refusal::Unattended);
-    ground.attend(async |_| tokio::time::sleep(Duration::from_secs(9)).await).await;
-    assert_eq!(ground.asked(), 0);
-    ground.questions.end();
-    assert_eq!(ground.programs(&["git"]).await, [Some(Refusal::Unattended)]);
+    fixture.attend(async |_| tokio::time::sleep(Duration::from_secs(9)).await).await;
+    assert_eq!(fixture.asked(), 0);
+    fixture.questions.end();
+    assert_eq!(fixture.programs(&["git"]).await, [Some(Refusal::Unattended)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_stopped_while_it_asks_withdraws_its_question() {
-    let mut ground = Ground::new(&[]);
-    let _attending = ground.questions.attend();
+async fn a_stopped_call_withdraws_its_question() {
+    let mut fixture = Fixture::new(&[]);
+    let _attending = fixture.questions.attend();
     let (runner, git) = (identity("runner"), run("git"));
-    let asking = ground.gate.program(&runner, &git, true);
+    let asking = fixture.gate.program(&runner, &git, true);
     assert!(tokio::time::timeout(Duration::from_secs(9), asking).await.is_err());
     let kinds: Vec<EventKind> =
-        std::iter::from_fn(|| ground.events.try_next()).map(|event| event.kind.clone()).collect();
+        std::iter::from_fn(|| fixture.events.try_next()).map(|event| event.kind.clone()).collect();
     let [EventKind::Asked { question, .. }, EventKind::Closed { question: closed, how }] = &kinds[..] else {
         panic!("{kinds:?}")
     };
     assert_eq!((question, *how), (closed, QuestionEnd::Withdrawn));
-    let late = ground.questions.decide(*question, Decision::Always);
+    let late = fixture.questions.decide(*question, Decision::Always);
     assert_eq!(late, Err(CommandError::QuestionWithdrawn { question: *question }));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_and_a_dangerous_tool_are_one_question_and_another_reason_is_another() {
-    let mut ground = Ground::new(&[Decision::Session, Decision::Deny]);
-    assert_eq!(ground.tool(false, &[]).await, Ok(()));
-    assert_eq!(ground.asked(), 0);
-    assert_eq!(ground.tool(true, &["it is Friday"]).await, Ok(()));
-    assert_eq!(ground.tool(true, &["it is Friday"]).await, Ok(()));
-    assert_eq!(ground.tool(true, &[]).await, Ok(()));
-    assert_eq!(ground.asked(), 1);
-    assert!(ground.tool(true, &["it is Monday"]).await.is_err());
-    let asked = &ground.asked;
+async fn a_hook_and_a_dangerous_tool_share_one_question_and_a_new_reason_asks_again() {
+    let mut fixture = Fixture::new(&[Decision::Session, Decision::Deny]);
+    assert_eq!(fixture.tool(false, &[]).await, Ok(()));
+    assert_eq!(fixture.asked(), 0);
+    assert_eq!(fixture.tool(true, &["it is Friday"]).await, Ok(()));
+    assert_eq!(fixture.tool(true, &["it is Friday"]).await, Ok(()));
+    assert_eq!(fixture.tool(true, &[]).await, Ok(()));
+    assert_eq!(fixture.asked(), 1);
+    assert!(fixture.tool(true, &["it is Monday"]).await.is_err());
+    let asked = &fixture.asked;
     let Subject::Tool { name, arguments, dangerous, objections } = &asked[0].subject else { panic!("{asked:?}") };
     assert_eq!((name.as_str(), arguments.as_str(), *dangerous), ("wipe", "{\"all\":1}", true));
     assert_eq!(objections, &[Objection { plugin: "guard".to_owned(), why: "it is Friday".to_owned() }]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_always_that_cannot_be_kept_counts_for_the_session_and_says_so() {
-    let mut ground = Ground::new(&[Decision::Always]);
-    std::fs::write(ground.home.path().join("approvals.json"), "damaged").unwrap();
-    assert_eq!(ground.programs(&["git", "git"]).await, [YES, YES]);
-    assert_eq!(ground.asked(), 1);
-    let told = ground.notices().join("\n");
-    assert!(told.contains("for this session only") && told.contains("damaged"), "{told}");
+async fn an_always_that_cannot_be_stored_is_valid_for_the_session_with_a_notice() {
+    let mut fixture = Fixture::new(&[Decision::Always]);
+    std::fs::write(fixture.home.path().join("approvals.json"), "damaged").unwrap();
+    assert_eq!(fixture.programs(&["git", "git"]).await, [YES, YES]);
+    assert_eq!(fixture.asked(), 1);
+    let notices = fixture.notices().join("\n");
+    assert!(notices.contains("for this session only") && notices.contains("damaged"), "{notices}");
 }

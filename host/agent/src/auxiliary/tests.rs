@@ -9,7 +9,7 @@ use super::*;
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::report::NoticeSender;
 
-/// What a scripted model does at an attempt.
+/// What a scripted model does in one attempt.
 #[derive(Clone)]
 enum Act {
     Say(&'static str),
@@ -19,18 +19,18 @@ enum Act {
 
 use Act::{Fail, Hang, Say};
 
-/// A model that follows a script; its last act serves all that follow.
+/// A model that follows a script and repeats its last act.
 struct Scripted {
     acts: Mutex<VecDeque<Act>>,
-    /// Seconds since the beginning at which it was asked; below zero where it was asked to be patient.
-    asked: Arc<Mutex<Vec<i64>>>,
+    /// The time of each attempt in seconds since the start; negative if the provider was to make its own retries.
+    attempts: Arc<Mutex<Vec<i64>>>,
     begun: Instant,
 }
 
 impl Scripted {
     async fn act(&self, patient: bool) -> Result<Reply, ModelError> {
         let seconds = i64::try_from(self.begun.elapsed().as_secs()).unwrap();
-        self.asked.lock().unwrap().push(if patient { -seconds } else { seconds });
+        self.attempts.lock().unwrap().push(if patient { -seconds } else { seconds });
         let act = {
             let mut acts = self.acts.lock().unwrap();
             if acts.len() > 1 { acts.pop_front().unwrap() } else { acts[0].clone() }
@@ -74,25 +74,25 @@ impl Provider for Scripted {
     }
 }
 
-/// The session's model stands last.
-struct Stage {
+/// The session's model is the last one.
+struct Fixture {
     auxiliary: Auxiliary,
     front: Subscription,
-    asked: Vec<Arc<Mutex<Vec<i64>>>>,
+    attempts: Vec<Arc<Mutex<Vec<i64>>>>,
 }
 
-/// Others, and behind them the session's; alone where there are no others.
-fn stage(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>) -> Stage {
-    staged(task, others, session, None)
+/// A task with other models, followed by the session's model.
+fn fixture(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>) -> Fixture {
+    fixture_with(task, others, session, None)
 }
 
-fn staged(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: Option<&str>) -> Stage {
+fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: Option<&str>) -> Fixture {
     let begun = Instant::now();
-    let mut asked = Vec::new();
+    let mut attempts = Vec::new();
     let mut provider = |acts: Vec<Act>| -> Arc<dyn Provider> {
         let log = Arc::default();
-        asked.push(Arc::clone(&log));
-        Arc::new(Scripted { acts: Mutex::new(acts.into()), asked: log, begun })
+        attempts.push(Arc::clone(&log));
+        Arc::new(Scripted { acts: Mutex::new(acts.into()), attempts: log, begun })
     };
     let mut candidates: Vec<Candidate> = Vec::new();
     for (at, acts) in others.into_iter().enumerate() {
@@ -110,14 +110,14 @@ fn staged(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: Option<
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
     let auxiliary = Auxiliary::new(provider(session), model("big", 100_000), models, notices);
-    Stage { auxiliary, front, asked }
+    Fixture { auxiliary, front, attempts }
 }
 
 fn model(name: &str, context_length: u32) -> Model {
     Model { provider: "p".to_owned(), name: name.to_owned(), context_length }
 }
 
-impl Stage {
+impl Fixture {
     async fn ask(&self, task: &str) -> Result<String, Fault> {
         let request = ModelRequest {
             task: task.to_owned(),
@@ -129,8 +129,8 @@ impl Stage {
         self.auxiliary.complete(request).await.map(|reply| reply.text)
     }
 
-    fn asked(&self) -> Vec<Vec<i64>> {
-        self.asked.iter().map(|log| log.lock().unwrap().clone()).collect()
+    fn attempts(&self) -> Vec<Vec<i64>> {
+        self.attempts.iter().map(|log| log.lock().unwrap().clone()).collect()
     }
 }
 
@@ -159,13 +159,13 @@ fn no_key() -> Act {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_trouble_has_its_step_on_the_ladder() {
+async fn each_failure_is_retried_passed_on_or_final() {
     let not_found =
         Fail(ModelError::NotFound { url: "u".to_owned(), model: "m".to_owned(), message: "none".to_owned() });
     let malformed = Fail(ModelError::Malformed { host: host(), why: "a page".to_owned() });
     let broken = Fail(ModelError::Server { host: host(), status: 503, message: "busy".to_owned() });
     let unable = Fail(ModelError::Server { host: host(), status: 501, message: "no".to_owned() });
-    // The first one's acts; when it is asked; when the next one is; when the session's is.
+    // The first model's acts, and the times of the attempts of the first, the second and the session's model.
     for (acts, first, next, sessions) in [
         (vec![Say("fine")], &[0][..], &[][..], &[][..]),
         (vec![down()], &[0, 1, 3], &[3], &[]),
@@ -183,25 +183,25 @@ async fn each_trouble_has_its_step_on_the_ladder() {
         (vec![Fail(ModelError::TooLong { message: "long".to_owned() })], &[0], &[], &[]),
     ] {
         let is_final = next.is_empty() && !matches!(acts.last(), Some(Say(_)));
-        let stage = stage(COMPRESSION, vec![acts, vec![Say("next")]], vec![Say("session")]);
-        let reply = stage.ask(COMPRESSION).await;
-        assert_eq!(stage.asked(), [first, next, sessions]);
+        let fixture = fixture(COMPRESSION, vec![acts, vec![Say("next")]], vec![Say("session")]);
+        let reply = fixture.ask(COMPRESSION).await;
+        assert_eq!(fixture.attempts(), [first, next, sessions]);
         assert_eq!(reply.is_err(), is_final, "{reply:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_is_tried_again_for_other_tasks_than_compression() {
-    let stage = stage("memory", vec![vec![Hang, Hang, Say("late")]], vec![Say("session")]);
-    assert_eq!(stage.ask("memory").await.unwrap(), "late");
-    assert_eq!(stage.asked(), [&[0, 101, 203][..], &[]]);
+async fn a_timeout_is_retried_except_for_compression() {
+    let fixture = fixture("memory", vec![vec![Hang, Hang, Say("late")]], vec![Say("session")]);
+    assert_eq!(fixture.ask("memory").await.unwrap(), "late");
+    assert_eq!(fixture.attempts(), [&[0, 101, 203][..], &[]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sessions_model_is_asked_last_and_once_and_the_first_reason_is_told() {
-    let stage = stage(COMPRESSION, vec![vec![no_key()], vec![limited()]], vec![down()]);
-    let fault = stage.ask(COMPRESSION).await.unwrap_err();
-    assert_eq!(stage.asked(), [[0], [0], [0]]);
+async fn the_sessions_model_gets_one_attempt_at_the_end_and_the_first_failure_is_reported() {
+    let fixture = fixture(COMPRESSION, vec![vec![no_key()], vec![limited()]], vec![down()]);
+    let fault = fixture.ask(COMPRESSION).await.unwrap_err();
+    assert_eq!(fixture.attempts(), [[0], [0], [0]]);
     assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Unavailable, "auth"));
     assert_eq!(
         fault.message,
@@ -210,72 +210,72 @@ async fn the_sessions_model_is_asked_last_and_once_and_the_first_reason_is_told(
 }
 
 #[tokio::test(start_paused = true)]
-async fn alone_the_sessions_model_is_given_time() {
-    let alone = stage(COMPRESSION, Vec::new(), vec![down(), Say("fine")]);
+async fn the_sessions_model_gets_retries_when_it_is_the_only_one() {
+    let alone = fixture(COMPRESSION, Vec::new(), vec![down(), Say("fine")]);
     assert_eq!(alone.ask(COMPRESSION).await.unwrap(), "fine");
-    assert_eq!(alone.asked(), [[0, 1]]);
-    // It is left to the provider how long a limit lasts.
-    let limited = stage(COMPRESSION, Vec::new(), vec![limited(), Say("fine")]);
+    assert_eq!(alone.attempts(), [[0, 1]]);
+    // The provider waits as long as the rate limit lasts.
+    let limited = fixture(COMPRESSION, Vec::new(), vec![limited(), Say("fine")]);
     assert_eq!(limited.ask(COMPRESSION).await.unwrap(), "fine");
-    assert_eq!(limited.asked(), [[0, -1]]);
-    // So it is for a task of which nothing is said.
+    assert_eq!(limited.attempts(), [[0, -1]]);
+    // The same applies to a task without a section.
     assert_eq!(alone.ask("unknown").await.unwrap(), "fine");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_to_be_paid_is_left_out_for_ten_minutes() {
-    let stage = stage(COMPRESSION, vec![vec![unpaid(), Say("paid")]], vec![Say("session")]);
-    assert_eq!(stage.ask(COMPRESSION).await.unwrap(), "session");
-    assert_eq!(stage.auxiliary.resolve(COMPRESSION).unwrap().name, "big");
+async fn a_model_that_needs_payment_is_skipped_for_ten_minutes() {
+    let fixture = fixture(COMPRESSION, vec![vec![unpaid(), Say("paid")]], vec![Say("session")]);
+    assert_eq!(fixture.ask(COMPRESSION).await.unwrap(), "session");
+    assert_eq!(fixture.auxiliary.resolve(COMPRESSION).unwrap().name, "big");
     tokio::time::advance(Duration::from_secs(599)).await;
-    assert_eq!(stage.ask(COMPRESSION).await.unwrap(), "session");
+    assert_eq!(fixture.ask(COMPRESSION).await.unwrap(), "session");
     tokio::time::advance(Duration::from_secs(2)).await;
-    assert_eq!(stage.ask(COMPRESSION).await.unwrap(), "paid");
-    assert_eq!(stage.asked(), [&[0, 601][..], &[0, 599]]);
+    assert_eq!(fixture.ask(COMPRESSION).await.unwrap(), "paid");
+    assert_eq!(fixture.attempts(), [&[0, 601][..], &[0, 599]]);
 
-    let alone = self::stage(COMPRESSION, Vec::new(), vec![unpaid()]);
+    let alone = self::fixture(COMPRESSION, Vec::new(), vec![unpaid()]);
     alone.ask(COMPRESSION).await.unwrap_err();
     let fault = alone.auxiliary.resolve(COMPRESSION).unwrap_err();
     assert_eq!((fault.code.as_str(), fault.retry_after_ms), ("no-model", Some(600_000)));
     assert_eq!(alone.ask(COMPRESSION).await.unwrap_err().code, "no-model");
-    assert_eq!(alone.asked(), [[0]], "an empty account is asked again");
+    assert_eq!(alone.attempts(), [[0]], "an empty account is attempts again");
 }
 
-fn told(stage: &mut Stage) -> Vec<String> {
-    stage.front.notices().iter().map(ToString::to_string).collect()
+fn notices(fixture: &mut Fixture) -> Vec<String> {
+    fixture.front.notices().iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_one_that_served_is_told_once_with_cause_and_way_out() {
-    let mut stage = stage(COMPRESSION, vec![vec![down()], vec![Say("next")]], vec![Say("session")]);
+async fn a_substitute_model_is_reported_once_with_cause_and_remedy() {
+    let mut fixture = fixture(COMPRESSION, vec![vec![down()], vec![Say("next")]], vec![Say("session")]);
     for _ in 0..3 {
-        stage.ask(COMPRESSION).await.unwrap();
+        fixture.ask(COMPRESSION).await.unwrap();
     }
     assert_eq!(
-        told(&mut stage),
+        notices(&mut fixture),
         [
-            "the task `compression` was served by other-1 of p and not as configured: no connection to http://h/: refused; \
+            "other-1 of p served the task `compression` in place of the configured model: no connection to http://h/: refused; \
           check `auxiliary.compression[0]` in config.yaml, or check the installation"
         ]
     );
     let lacking = "`auxiliary.compression` is to be served by groq, and there is no key for it; set GROQ_API_KEY";
-    let mut stage = staged(COMPRESSION, Vec::new(), vec![Say("session")], Some(lacking));
-    stage.ask(COMPRESSION).await.unwrap();
-    stage.ask(COMPRESSION).await.unwrap();
+    let mut fixture = fixture_with(COMPRESSION, Vec::new(), vec![Say("session")], Some(lacking));
+    fixture.ask(COMPRESSION).await.unwrap();
+    fixture.ask(COMPRESSION).await.unwrap();
     assert_eq!(
-        told(&mut stage),
-        [format!("the task `compression` was served by big of p and not as configured: {lacking}")]
+        notices(&mut fixture),
+        [format!("big of p served the task `compression` in place of the configured model: {lacking}")]
     );
-    let mut quiet = self::stage(COMPRESSION, vec![vec![down(), Say("again")]], vec![Say("session")]);
+    let mut quiet = self::fixture(COMPRESSION, vec![vec![down(), Say("again")]], vec![Say("session")]);
     assert_eq!(quiet.ask(COMPRESSION).await.unwrap(), "again");
     assert!(quiet.front.notices().is_empty());
 }
 
 #[tokio::test]
-async fn a_task_is_told_who_is_asked_first_and_the_window_that_all_have() {
-    let stage = stage("memory", vec![vec![Say("a")], vec![Say("b")]], vec![Say("c")]);
-    assert_eq!(stage.auxiliary.resolve("memory").unwrap(), model("other-0", 50_000));
-    assert_eq!(stage.auxiliary.resolve("unknown").unwrap(), model("big", 100_000));
-    let alone = self::stage("memory", Vec::new(), vec![Say("c")]);
+async fn a_task_resolves_to_its_first_model_with_the_smallest_window() {
+    let fixture = fixture("memory", vec![vec![Say("a")], vec![Say("b")]], vec![Say("c")]);
+    assert_eq!(fixture.auxiliary.resolve("memory").unwrap(), model("other-0", 50_000));
+    assert_eq!(fixture.auxiliary.resolve("unknown").unwrap(), model("big", 100_000));
+    let alone = self::fixture("memory", Vec::new(), vec![Say("c")]);
     assert_eq!(alone.auxiliary.resolve("memory").unwrap(), model("big", 90_000));
 }

@@ -1,4 +1,4 @@
-//! The engine is asked, its plan is checked, and the host has a plan of its own.
+//! Decides when the engine prepares and proposes, verifies its plans, and falls back to the host's own plan.
 
 mod fallback;
 mod preparation;
@@ -13,57 +13,57 @@ use hermes_plugin_host::{CallError, ContextEngine, MemoryEvents, Moment, Outcome
 use tokio::task::JoinHandle;
 
 use self::preparation::{foldable, prepare};
-use self::proposal::{Late, Want, first_line};
+use self::proposal::{PendingPlan, Want, first_line};
 use super::memory;
 use super::notify::Notify;
 use super::ruler::Ruler;
 use super::target::CompactionTarget;
 use crate::error::AgentError;
 
-/// Failures and refusals in a row after which an engine is no longer asked.
+/// Failures and refusals in a row after which the host no longer calls an engine.
 pub const STRIKES: u32 = 3;
-/// Share of the window above which a turn does not begin, in hundredths: whatever the engine thinks.
+/// The share of the window, in percent, above which the host compacts before a turn even without a plan of the engine.
 const HEAVY: u32 = 85;
-/// Share of the window that is left then, in hundredths.
+/// The share of the window, in percent, that the host compacts to in this case.
 const RELIEVED: u32 = 60;
-/// Share of the window, in hundredths, up to which a larger prompt stands well beside a conversation: engines propose from
-/// about 60 on.
+/// The share of the window, in percent, that a conversation may take together with a larger prompt. Engines begin to
+/// propose plans at about 60.
 const BESIDE: u32 = 45;
-/// Fewer messages than these are folded neither for their weight alone nor because the user says so.
+/// Shorter conversations are folded neither because of a heavy window nor on request.
 pub const LEAST_MESSAGES: usize = 4;
 
-/// What compaction obeys.
+/// The settings of compaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Whether the engine is asked. A window that is really full is folded by rule in any case.
+    /// Whether the engine is used. A full window is folded by the host's rules in any case.
     pub enabled: bool,
     /// The model's window in tokens.
     pub window: u32,
-    /// How long a turn waits for a plan that it can do without; one that comes later is taken up at the next request.
+    /// How long a turn waits for an optional plan. A later plan is handled at the next request.
     pub patience: Duration,
 }
 
-/// A view that was replaced.
+/// A compaction that replaced the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// The engine's line, or the host's.
+    /// The reason of the engine or the host, one line.
     pub reason: String,
-    /// Who made the view: the engine's name or `host`.
+    /// The author of the view: the engine's name, or `host`.
     pub by: String,
     /// Estimated tokens of the messages before.
     pub before: u32,
     /// Estimated tokens of the messages after.
     pub after: u32,
-    /// What the plan says beside.
+    /// Additional fields of the plan.
     pub extra: Vec<(String, String)>,
 }
 
-/// What a compaction would do.
+/// The preview of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// The engine's line.
+    /// The engine's reason, one line.
     pub reason: String,
-    /// The view that it would make.
+    /// The new view.
     pub view: View,
     /// Estimated tokens of the messages before.
     pub before: u32,
@@ -71,27 +71,27 @@ pub struct Preview {
     pub after: u32,
 }
 
-/// The context engine of a session, and how it has fared.
+/// The context engine of a session with its current state.
 pub struct Compactor {
     plugin: Arc<dyn ContextEngine>,
     memories: Vec<Arc<dyn MemoryEvents>>,
     rules: Rules,
     notify: Notify,
     ruler: Ruler,
-    /// It failed in this turn: it is asked again in the next one.
-    resting: bool,
-    /// The user knows that it is no longer asked.
-    told: bool,
-    /// Slow work under way; the error that it ends with is told already.
+    /// Whether the engine failed in this turn. It is called again in the next one.
+    failed_in_turn: bool,
+    /// Whether the user was notified that the engine is no longer called.
+    notified: bool,
+    /// The running preparation. It reports its own errors to the user.
     preparing: Option<JoinHandle<Result<(), CallError>>>,
-    late: Option<Late>,
-    /// Tokens of a request that a turn began with though it is too heavy, since nothing made it lighter.
-    borne: u32,
+    pending: Option<PendingPlan>,
+    /// Tokens of the last request that was too heavy and could not be reduced; 0 if there is none.
+    irreducible: u32,
     last_usage: Option<Usage>,
 }
 
 impl Compactor {
-    /// One that has asked nothing yet. `memories` are heard before messages are folded.
+    /// Creates a compactor. `memories` are queried before messages are folded.
     pub fn new(
         plugin: Arc<dyn ContextEngine>,
         memories: Vec<Arc<dyn MemoryEvents>>,
@@ -105,11 +105,11 @@ impl Compactor {
             rules,
             notify,
             ruler,
-            resting: false,
-            told: false,
+            failed_in_turn: false,
+            notified: false,
             preparing: None,
-            late: None,
-            borne: 0,
+            pending: None,
+            irreducible: 0,
             last_usage: None,
         }
     }
@@ -119,17 +119,17 @@ impl Compactor {
         &self.plugin
     }
 
-    /// A new turn: an engine that failed in the one before is asked again.
+    /// Begins a turn: an engine that failed in the previous turn is called again.
     pub fn turn_begins(&mut self) {
-        self.resting = false;
+        self.failed_in_turn = false;
     }
 
-    /// Another generation of the engine serves from here on: it is asked, whatever the one before it did.
+    /// Resets the state of failures for a new generation of the engine.
     pub fn engine_renewed(&mut self) {
-        (self.resting, self.told) = (false, false);
+        (self.failed_in_turn, self.notified) = (false, false);
     }
 
-    /// Takes what a provider counted for a request whose estimate is known. True when its ruler is another one now.
+    /// Updates the ruler with the provider's count for a request. Returns whether the ruler changed.
     pub fn counted(&mut self, estimate: u32, usage: Option<Usage>) -> bool {
         let moved = usage.is_some_and(|usage| self.ruler.read(estimate, &usage));
         if let Some(usage) = usage.filter(|usage| usage.input > 0) {
@@ -138,20 +138,20 @@ impl Compactor {
         moved
     }
 
-    /// How the model's provider counts.
+    /// The token ratio of the model's provider.
     pub fn ruler(&self) -> &Ruler {
         &self.ruler
     }
 
-    /// Whether a plan is on its way that no turn waits for. Until it comes, every other call would stand in line behind it.
+    /// Whether a plan is pending. Until it arrives, every other call of the engine would have to wait.
     pub fn is_proposing(&self) -> bool {
-        self.late.as_ref().is_some_and(|late| !late.plan.is_finished())
+        self.pending.as_ref().is_some_and(|pending| !pending.plan.is_finished())
     }
 
-    /// Lets slow work end that is under way, for as long as `patience`.
+    /// Waits at most `patience` for a running preparation, then cancels it. A pending plan is cancelled at once.
     pub async fn finish(&mut self, patience: Duration) {
-        if let Some(late) = self.late.take() {
-            late.plan.abort();
+        if let Some(pending) = self.pending.take() {
+            pending.plan.abort();
         }
         if let Some(mut preparing) = self.preparing.take()
             && tokio::time::timeout(patience, &mut preparing).await.is_err()
@@ -160,31 +160,31 @@ impl Compactor {
         }
     }
 
-    /// Estimate for the next request, by the host's ruler.
+    /// The estimated tokens of the next request.
     pub fn estimate(&self, target: &dyn CompactionTarget) -> u32 {
         target.fixed_tokens().saturating_add(target.conversation().view_tokens(target.view()))
     }
 
-    /// Estimate for the next request, by the provider's ruler where it is known.
+    /// The tokens of the next request in the provider's counts, as far as they are known.
     pub fn next_request(&self, target: &dyn CompactionTarget) -> u32 {
         self.ruler.counted(self.estimate(target))
     }
 
-    /// Tokens that the messages of a request may take, by the estimate.
+    /// The most estimated tokens for the messages of a request.
     pub fn limit(&self, target: &dyn CompactionTarget) -> u32 {
         self.ruler.estimated(self.rules.window - reserve(self.rules.window)).saturating_sub(target.fixed_tokens())
     }
 
-    /// Whether the conversation, as it is shown, stands well beside a prompt and tools of that size: with room to go
-    /// on, or it would have to be compacted again at once.
+    /// Whether the current view leaves enough room next to a prompt and tools of the given size. Otherwise another
+    /// compaction would follow at once.
     pub fn fits_beside(&self, target: &dyn CompactionTarget, fixed: u32) -> bool {
         let shown = target.conversation().view_tokens(target.view());
         fixed <= target.fixed_tokens()
             || self.ruler.counted(shown.saturating_add(fixed)) <= self.rules.window / 100 * BESIDE
     }
 
-    /// Before a request: the engine is heard, and the window has room afterwards. What was done is in `done`, also where
-    /// an error ends it.
+    /// Consults the engine before a request and makes sure that the request fits. `done` receives the compactions, also
+    /// before an error.
     pub async fn make_room(
         &mut self,
         target: &mut dyn CompactionTarget,
@@ -193,22 +193,22 @@ impl Compactor {
     ) -> Result<(), AgentError> {
         let overflow = moment == Moment::Overflow;
         let before = self.next_request(target);
-        self.take_prepared(target).await?;
+        self.finish_preparation(target).await?;
         let pressed =
             |at: &Self, target: &dyn CompactionTarget| overflow || at.is_full(target) || at.is_heavy(target, moment);
-        if self.rules.enabled && self.may_be_asked(target) {
-            self.take_late(target, done).await?;
+        if self.rules.enabled && self.is_available(target) {
+            self.take_pending(target, done).await?;
             if self.is_proposing() {
                 if !pressed(self, target) {
                     return Ok(());
                 }
-                self.await_late(target, done).await?;
+                self.await_pending(target, done).await?;
             }
             if !done.is_empty() && !pressed(self, target) {
                 return Ok(());
             }
         }
-        if self.rules.enabled && self.may_be_asked(target) {
+        if self.rules.enabled && self.is_available(target) {
             let pressure = self.pressure(target, moment);
             let plugin = Arc::clone(&self.plugin);
             match plugin.assess(&pressure).await {
@@ -235,20 +235,20 @@ impl Compactor {
             return self.fold_by_rule(target, overflow, done).await;
         }
         if self.rules.enabled && self.is_heavy(target, moment) {
-            // The second layer: whatever the engine thinks. Where it brings nothing, there is room still.
+            // The host reduces a heavy window itself. If it cannot, the request still fits.
             self.lighten(target, done).await?;
         }
         if moment == Moment::TurnStart {
             let next = self.next_request(target);
-            self.borne = if next > heavy(self.rules.window) { next } else { 0 };
+            self.irreducible = if next > heavy(self.rules.window) { next } else { 0 };
         }
         Ok(())
     }
 
-    /// After a turn, while the user reads: the engine may work ahead.
+    /// Lets the engine prepare after a turn, while the user reads.
     pub async fn turn_ended(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
-        self.take_prepared(target).await?;
-        if !self.rules.enabled || self.is_proposing() || !self.may_be_asked(target) {
+        self.finish_preparation(target).await?;
+        if !self.rules.enabled || self.is_proposing() || !self.is_available(target) {
             return Ok(());
         }
         let pressure = self.pressure(target, Moment::TurnEnd);
@@ -261,66 +261,66 @@ impl Compactor {
         Ok(())
     }
 
-    /// `/compress`: now, whatever the window says, also of an engine that is not asked by itself any more. True when a
-    /// new view was adopted.
+    /// `/compress`: compacts now, however full the window is, even with an engine that is otherwise no longer called.
+    /// Returns whether a view was adopted.
     pub async fn compress(
         &mut self,
         target: &mut dyn CompactionTarget,
         focus: Option<&str>,
         done: &mut Vec<Compacted>,
     ) -> Result<bool, AgentError> {
-        self.resting = false;
-        self.await_late(target, done).await?;
+        self.failed_in_turn = false;
+        self.await_pending(target, done).await?;
         let pressure = self.pressure(target, Moment::Manual);
-        let mut asked = self.request(target, pressure.clone(), focus);
-        // The person waits for this one: what the engine can prepare, it may.
-        asked.memory_context = memory::keepsakes(&self.memories, foldable(target), &self.notify).await;
+        let mut request = self.request(target, pressure.clone(), focus);
+        // The user waits for this compaction, so the engine may prepare first.
+        request.memory_context = memory::texts_to_keep(&self.memories, foldable(target), &self.notify).await;
         let plugin = Arc::clone(&self.plugin);
-        if let Err(error) = prepare(plugin.as_ref(), &asked, &self.notify).await {
+        if let Err(error) = prepare(plugin.as_ref(), &request, &self.notify).await {
             (self.notify)(format!("{error}; what is prepared already counts").into());
-            self.prepared_badly(target, &error).await?;
+            self.preparation_failed(target, &error).await?;
         }
         self.propose(target, pressure, focus, Want::Asked, done).await
     }
 
-    /// What [`Compactor::compress`] would do with what is prepared by now; nothing is changed and no model is asked.
+    /// What [`Compactor::compress`] would change with the current preparation. Changes nothing and calls no model.
     pub async fn preview(
         &mut self,
         target: &dyn CompactionTarget,
         focus: Option<&str>,
     ) -> Result<Result<Option<Preview>, Refusal>, CallError> {
-        let asked = self.request(target, self.pressure(target, Moment::Manual), focus);
+        let request = self.request(target, self.pressure(target, Moment::Manual), focus);
         let plugin = Arc::clone(&self.plugin);
-        let Some(plan) = plugin.propose(&asked).await? else { return Ok(Ok(None)) };
+        let Some(plan) = plugin.propose(&request).await? else { return Ok(Ok(None)) };
         let preview = self.check(target, &plan, true).map(|view| {
             let conversation = target.conversation();
             let (before, after) = (conversation.view_tokens(target.view()), conversation.view_tokens(&view));
             Some(Preview { reason: first_line(&plan), view, before, after })
         });
-        // A look is no verdict: an engine that heard of a refusal would drop what it has prepared.
+        // A preview must not report a refusal: the engine would drop its preparation.
         self.settle(&Outcome::Deferred).await;
         Ok(preview)
     }
 
-    fn may_be_asked(&mut self, target: &dyn CompactionTarget) -> bool {
+    fn is_available(&mut self, target: &dyn CompactionTarget) -> bool {
         let faults = target.faults();
-        if faults >= STRIKES && !self.told {
-            self.told = true;
+        if faults >= STRIKES && !self.notified {
+            self.notified = true;
             let text = format!(
-                "the context engine `{}` failed {faults} times in a row and is no longer asked in this session; a full window \
+                "the context engine `{}` failed {faults} times in a row and is no longer request in this session; a full window \
                  is compacted by rule",
                 self.plugin.name()
             );
             (self.notify)(Notice::new(text, Fix::from(Action::Compress).or(Action::ChooseEngine)));
         }
-        !self.resting && faults < STRIKES
+        !self.failed_in_turn && faults < STRIKES
     }
 
     async fn failed(&mut self, target: &mut dyn CompactionTarget, cause: &str) -> Result<(), AgentError> {
-        self.resting = true;
+        self.failed_in_turn = true;
         let faults = target.faults().saturating_add(1);
         target.keep_faults(faults, cause).await?;
-        self.may_be_asked(target);
+        self.is_available(target);
         Ok(())
     }
 
@@ -356,39 +356,40 @@ impl Compactor {
         target.conversation().view_tokens(target.view()) > self.limit(target)
     }
 
-    /// Whether a turn would begin with a window that has hardly any room. Where nothing helped, as beside a prompt that fills
-    /// the window, it is not tried again at every turn, which would rewrite the view each time, but when more was said.
+    /// Whether a turn would begin with hardly any room in the window. After an attempt that could not reduce the request,
+    /// for example because of a large prompt, the next attempt waits until the request has grown: each attempt rewrites
+    /// the view.
     fn is_heavy(&self, target: &dyn CompactionTarget, moment: Moment) -> bool {
-        let most = heavy(self.rules.window).max(self.borne.saturating_add(self.borne / 20));
+        let most = heavy(self.rules.window).max(self.irreducible.saturating_add(self.irreducible / 20));
         moment == Moment::TurnStart
             && target.conversation().messages().len() >= LEAST_MESSAGES
             && self.next_request(target) > most
     }
 }
 
-/// Work that nobody waits for any more ends with the session.
+/// Background work ends with the session.
 impl Drop for Compactor {
     fn drop(&mut self) {
         if let Some(preparing) = &self.preparing {
             preparing.abort();
         }
-        if let Some(late) = &self.late {
-            late.plan.abort();
+        if let Some(pending) = &self.pending {
+            pending.plan.abort();
         }
     }
 }
 
-/// Tokens of a request above which a turn does not begin.
+/// The tokens of a request above which the host compacts before a turn.
 pub fn heavy(window: u32) -> u32 {
     window / 100 * HEAVY
 }
 
-/// Tokens kept free for the reply.
+/// The tokens kept free for the reply.
 pub fn reserve(window: u32) -> u32 {
     (window / 5).min(8_192)
 }
 
-/// Requests to come before the conversation rests: a turn that calls tools calls more of them.
+/// The expected number of further requests: a turn that calls tools continues with more calls.
 fn expected(moment: Moment) -> u32 {
     match moment {
         Moment::TurnStart | Moment::MidTurn | Moment::Overflow => 10,

@@ -1,4 +1,4 @@
-//! What memory providers want kept of messages that are about to be folded.
+//! Collects what memory providers want a summary to keep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,47 +8,47 @@ use hermes_plugin_host::MemoryEvents;
 
 use super::notify::Notify;
 
-/// How long slow work waits for all of them.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Characters that they may say together: so many of the beginning and of the end where it is more.
-const MOST: usize = 6_000;
+/// How long preparation waits for the providers.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The most characters of all texts together. From a longer text only the head and the tail are kept.
+const MAX_CHARS: usize = 6_000;
 const HEAD: usize = 4_000;
 const TAIL: usize = 1_500;
 
-/// Asks every provider at once; what fails or is late is told and left out.
-pub(super) async fn keepsakes(
+/// Queries all providers at once. A provider that fails or is late is reported and left out.
+pub(super) async fn texts_to_keep(
     memories: &[Arc<dyn MemoryEvents>],
     messages: Option<MessageRange>,
     notify: &Notify,
 ) -> String {
     let Some(messages) = messages.filter(|_| !memories.is_empty()) else { return String::new() };
-    let asked = memories.iter().map(|memory| async {
-        match tokio::time::timeout(PATIENCE, memory.before_compact(messages)).await {
+    let queries = memories.iter().map(|memory| async {
+        match tokio::time::timeout(TIMEOUT, memory.before_compact(messages)).await {
             Ok(Ok(text)) => Some(text),
             Ok(Err(error)) => {
-                notify(format!("{error}; the summary is written without it").into());
+                notify(format!("{error}; the summary is written without this memory").into());
                 None
             }
             Err(_) => {
                 let text = format!(
-                    "the memory `{}` did not say within {} s what a summary should keep; it is written without it",
+                    "the memory `{}` did not answer within {} s what the summary should keep; the summary is written without it",
                     memory.name(),
-                    PATIENCE.as_secs()
+                    TIMEOUT.as_secs()
                 );
                 notify(text.into());
                 None
             }
         }
     });
-    let said = futures_util::future::join_all(asked).await;
-    let said: Vec<String> =
-        said.into_iter().flatten().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
-    bounded(&said.join("\n\n"))
+    let texts = futures_util::future::join_all(queries).await;
+    let texts: Vec<String> =
+        texts.into_iter().flatten().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
+    bounded(&texts.join("\n\n"))
 }
 
 fn bounded(text: &str) -> String {
     let count = text.chars().count();
-    if count <= MOST {
+    if count <= MAX_CHARS {
         return text.to_owned();
     }
     let head: String = text.chars().take(HEAD).collect();
@@ -61,10 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_keeps_its_beginning_and_its_end() {
+    fn a_long_text_keeps_its_head_and_tail() {
         let text: String = (0..7_000).map(|n| if n % 2 == 0 { 'ä' } else { 'b' }).collect();
         let bounded = bounded(&text);
-        assert!(bounded.chars().count() < MOST && bounded.contains("[1500 characters left out]"));
+        assert!(bounded.chars().count() < MAX_CHARS && bounded.contains("[1500 characters left out]"));
         assert!(text.starts_with(bounded.lines().next().unwrap_or_default()));
     }
 }

@@ -1,8 +1,8 @@
-//! How compaction reports to the user.
+//! The callback for notices of compaction.
 
 use std::sync::Arc;
 
 use hermes_diagnostic::Notice;
 
-/// Takes a notice for the user.
+/// Receives a notice for the user.
 pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;

@@ -1,39 +1,39 @@
-//! What a requested compaction did, or would do.
+//! The outcome of a requested compaction, and its preview.
 
 use hermes_conversation::picture::Change;
 use serde::{Deserialize, Serialize};
 
-/// What came of `/compress`.
+/// The outcome of `/compress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "compression", rename_all = "kebab-case")]
 pub enum Compression {
     /// A new view was adopted.
     Adopted,
-    /// There are fewer messages than any engine folds.
+    /// The conversation is too short to fold.
     TooFew {
-        /// How many there are.
+        /// Messages in the conversation.
         messages: usize,
-        /// How many it takes.
+        /// Messages that a compaction needs.
         least: usize,
     },
     /// `compression.enabled` is false.
     Off,
-    /// The engine has nothing to propose.
+    /// The engine proposed nothing.
     Nothing,
-    /// The engine failed, or its plan was refused; the user was told why.
+    /// The engine failed, or its plan was refused. A notice gave the reason.
     Failed,
-    /// The user stopped it before there was a new view.
+    /// The user stopped the compaction before a new view was adopted.
     Stopped,
 }
 
-/// What `/compress` would do.
+/// The preview of `/compress`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlook {
-    /// Who would do it.
+    /// The engine that made the plan.
     pub by: String,
-    /// The engine's line.
+    /// The engine's reason, one line.
     pub reason: String,
-    /// Stretch by stretch of the view that it would make.
+    /// The changes, one for each part of the new view.
     pub changes: Vec<Change>,
     /// Estimated tokens of the messages before.
     pub before: u32,

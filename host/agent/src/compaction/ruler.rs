@@ -1,17 +1,17 @@
-//! From the host's estimate of tokens to what a model's provider counts.
+//! Converts between the host's token estimates and the counts of a model's provider.
 
 use hermes_conversation::{Model, Usage};
 use hermes_session_store::{SessionStore, StoreError};
 
-/// How much of a new reading is taken in.
+/// The weight of a new reading in the moving average.
 const WEIGHT: f64 = 0.5;
-/// A count that is further off says more about the provider than about the text. Below, it is passed over: some report only
-/// what their cache did not hold, and whoever believed them would fill the window until it bursts. Above, it is taken for so
-/// much, since too much room left does no harm.
-const LEAST: f64 = 0.6;
-const MOST: f64 = 2.5;
+/// Readings below this ratio are ignored: some providers report only the tokens that their cache did not hold, and a
+/// scale from such counts would overfill the window.
+const MIN_RATIO: f64 = 0.6;
+/// Readings above this ratio are capped. A scale that is too large only leaves some of the window unused.
+const MAX_RATIO: f64 = 2.5;
 
-/// How many tokens a model's provider counts for one that the host estimates.
+/// The ratio between a provider's token counts and the host's estimates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ruler {
     scale: f64,
@@ -25,29 +25,28 @@ impl Default for Ruler {
 }
 
 impl Ruler {
-    /// As it was noted by [`Ruler::note`]; a new one where that makes no sense.
+    /// Parses the text of [`Ruler::note`]; an invalid text gives an uncalibrated ruler.
     pub fn from_note(note: &str) -> Self {
         match note.parse::<f64>() {
-            Ok(scale) if (LEAST..=MOST).contains(&scale) => Self { scale, readings: 1 },
+            Ok(scale) if (MIN_RATIO..=MAX_RATIO).contains(&scale) => Self { scale, readings: 1 },
             _ => Self::default(),
         }
     }
 
-    /// For the next process.
+    /// The text that stores the ratio for the next process.
     pub fn note(&self) -> String {
         format!("{:.3}", self.scale)
     }
 
-    /// Takes what a provider counted for a request whose estimate is known. True when the scale is another one now, by
-    /// more than a hundredth.
+    /// Updates the ratio with the provider's count for a request. Returns whether the ratio changed by more than 0.01.
     pub fn read(&mut self, estimate: u32, usage: &Usage) -> bool {
         if usage.input == 0 || estimate == 0 {
             return false;
         }
-        // What was read from a cache or written to it is part of a prompt that is counted whole.
+        // A full count includes the tokens that were read from and written to the cache.
         let of_cache = usage.cache_read.saturating_add(usage.cache_write);
-        let reading = (f64::from(usage.input) / f64::from(estimate)).min(MOST);
-        if reading < LEAST || usage.input < of_cache {
+        let reading = (f64::from(usage.input) / f64::from(estimate)).min(MAX_RATIO);
+        if reading < MIN_RATIO || usage.input < of_cache {
             return false;
         }
         let before = self.scale;
@@ -56,18 +55,18 @@ impl Ruler {
         (self.scale - before).abs() > 0.01
     }
 
-    /// Whether a provider was ever heard.
+    /// Whether the ratio comes from a provider's counts.
     pub fn is_calibrated(&self) -> bool {
         self.readings > 0
     }
 
-    /// What the provider would count.
+    /// Converts an estimate into the provider's count.
     pub fn counted(&self, estimate: u32) -> u32 {
         // Casts from floats saturate.
         (f64::from(estimate) * self.scale) as u32
     }
 
-    /// The estimate that the provider would count as so many.
+    /// Converts a provider's count into the host's estimate.
     pub fn estimated(&self, counted: u32) -> u32 {
         (f64::from(counted) / self.scale) as u32
     }
@@ -77,14 +76,14 @@ fn ruler_name(model: &Model) -> String {
     format!("ruler:{}/{}", model.provider, model.name)
 }
 
-/// How a model's provider counts, as far as any process has learnt.
-pub(crate) async fn noted(store: &dyn SessionStore, model: &Model) -> Ruler {
+/// Loads the ruler that an earlier process stored for a model.
+pub(crate) async fn load_ruler(store: &dyn SessionStore, model: &Model) -> Ruler {
     let note = store.note(&ruler_name(model)).await.unwrap_or_default();
     note.map_or_else(Ruler::default, |note| Ruler::from_note(&note))
 }
 
-/// Keeps it for the next process.
-pub(crate) async fn note(store: &dyn SessionStore, model: &Model, ruler: &Ruler) -> Result<(), StoreError> {
+/// Stores a ruler for the next process.
+pub(crate) async fn store_ruler(store: &dyn SessionStore, model: &Model, ruler: &Ruler) -> Result<(), StoreError> {
     store.set_note(&ruler_name(model), Some(&ruler.note())).await
 }
 
@@ -108,12 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_bounded_or_passed_over() {
+    fn implausible_readings_are_capped_or_ignored() {
         let mut ruler = Ruler::default();
         assert!(!ruler.read(100, &usage(0)) && !ruler.read(0, &usage(5)));
         ruler.read(10, &usage(1_000_000));
         assert_eq!(ruler.counted(100), 250);
-        // Only what the cache did not hold, with and without a word on what it did.
+        // A count without the cached tokens, with and without figures of the cache.
         let mut ruler = Ruler::from_note("1.200");
         assert!(!ruler.read(10_000, &usage(300)));
         assert!(!ruler.read(10_000, &Usage { input: 7_000, cache_read: 9_000, ..Usage::default() }));

@@ -1,4 +1,4 @@
-//! What compaction works on: a conversation with its view, wherever it is kept.
+//! The interface between compaction and the owner of a conversation.
 
 use std::collections::HashMap;
 use std::sync::RwLockReadGuard;
@@ -9,23 +9,23 @@ use hermes_plugin_host::CacheState;
 
 use crate::error::AgentError;
 
-/// A conversation that can be shown and whose view can be replaced.
+/// A conversation whose view can be replaced.
 #[async_trait]
 pub trait CompactionTarget: Send + Sync {
-    /// The log.
+    /// All messages of the conversation.
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation>;
-    /// The view in force.
+    /// The current view.
     fn view(&self) -> &View;
-    /// Every summary that is or was in a view of the conversation, by its key.
+    /// Every summary of the current and earlier views, by key.
     fn summaries(&self) -> &HashMap<String, Summary>;
-    /// Makes a verified view the one in force, for good; `engine` is who made it.
+    /// Stores a verified view and makes it the current one. `engine` names its author.
     async fn adopt(&mut self, view: View, reason: &str, engine: &str) -> Result<(), AgentError>;
-    /// Estimate for system prompt and tools.
+    /// The estimated tokens of the system prompt and the tools.
     fn fixed_tokens(&self) -> u32;
-    /// What the provider is believed to hold, and its prices.
+    /// The expected state of the provider's cache, and its prices.
     fn cache(&self) -> CacheState;
-    /// How often the engine failed in a row, in this process or an earlier one.
+    /// Failures of the engine in a row, including those in earlier processes.
     fn faults(&self) -> u32;
-    /// Keeps that for the next process, with the last cause.
+    /// Stores the failure count and the last cause for the next process.
     async fn keep_faults(&mut self, in_a_row: u32, cause: &str) -> Result<(), AgentError>;
 }

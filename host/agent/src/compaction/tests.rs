@@ -19,11 +19,11 @@ use super::*;
 use crate::error::AgentError;
 use crate::stop::{Steps, until_stopped};
 
-/// How long a turn waits for a plan that it can do without.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a turn waits for an optional plan.
+const PLAN_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A conversation on the table, without a store.
-struct Table {
+/// A conversation without a store.
+struct MemoryTarget {
     conversation: RwLock<Conversation>,
     view: View,
     summaries: HashMap<String, Summary>,
@@ -31,8 +31,8 @@ struct Table {
     faults: u32,
 }
 
-impl Table {
-    /// One message of a person, and answers of so many words each.
+impl MemoryTarget {
+    /// Creates a conversation: one message of the user, then answers of `words` words each, then another question.
     fn of(answers: u64, words: usize, fixed_tokens: u32) -> Self {
         let mut drafts = vec![Draft::user("begin", 1)];
         drafts.extend((0..answers).map(|at| Draft::assistant("word ".repeat(words), Vec::new(), at)));
@@ -44,7 +44,7 @@ impl Table {
 }
 
 #[async_trait]
-impl CompactionTarget for Table {
+impl CompactionTarget for MemoryTarget {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.conversation.read().unwrap()
     }
@@ -81,7 +81,7 @@ impl CompactionTarget for Table {
     }
 }
 
-/// What becomes of a call of `prepare`.
+/// What a call of `prepare` does.
 #[derive(Clone)]
 enum Work {
     Done,
@@ -90,7 +90,7 @@ enum Work {
     Fail(Cause),
 }
 
-/// Folds as many messages more at each plan as it is told to; its first one stays.
+/// An engine that follows a script: each plan folds the messages up to the next number of `folds`.
 struct Scripted {
     work: Work,
     folds: Mutex<VecDeque<u64>>,
@@ -115,7 +115,7 @@ fn error(cause: Cause) -> CallError {
     CallError { plugin: "scripted".to_owned(), version: "1.0.0".to_owned(), call: "prepare", cause }
 }
 
-/// Is there as long as the call is.
+/// Counts the running calls of `prepare`.
 struct Alive(Arc<AtomicUsize>);
 
 impl Drop for Alive {
@@ -181,101 +181,104 @@ impl ContextEngine for Scripted {
     }
 }
 
-type Heard = Arc<Mutex<Vec<String>>>;
+type Notices = Arc<Mutex<Vec<String>>>;
 
-fn compactor(engine: Scripted, window: u32) -> (Compactor, Arc<Scripted>, Heard) {
+fn compactor(engine: Scripted, window: u32) -> (Compactor, Arc<Scripted>, Notices) {
     let engine = Arc::new(engine);
-    let heard = Heard::default();
-    let said = Arc::clone(&heard);
-    let notify: Notify = Arc::new(move |notice| said.lock().unwrap().push(notice.to_string()));
-    let rules = Rules { enabled: true, window, patience: PATIENCE };
-    (Compactor::new(engine.clone(), Vec::new(), rules, Ruler::default(), notify), engine, heard)
+    let notices = Notices::default();
+    let sink = Arc::clone(&notices);
+    let notify: Notify = Arc::new(move |notice| sink.lock().unwrap().push(notice.to_string()));
+    let rules = Rules { enabled: true, window, patience: PLAN_TIMEOUT };
+    (Compactor::new(engine.clone(), Vec::new(), rules, Ruler::default(), notify), engine, notices)
 }
 
-async fn let_it_work(compactor: &Compactor) {
+async fn wait_for_preparation(compactor: &Compactor) {
     while compactor.is_preparing() {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_too_long_is_folded_once() {
-    let mut table = Table::of(20, 100, 0);
+async fn an_overflowing_request_is_folded_by_the_engine_and_then_by_the_host() {
+    let mut target = MemoryTarget::of(20, 100, 0);
     let (mut compactor, _, _) = compactor(Scripted::new(Work::Done, &[11]), 200_000);
-    // The last one that went through was much smaller.
+    // The last request that fitted was much smaller.
     compactor.counted(50, None);
     let mut done = Vec::new();
-    compactor.make_room(&mut table, Moment::Overflow, &mut done).await.unwrap();
+    compactor.make_room(&mut target, Moment::Overflow, &mut done).await.unwrap();
     let by: Vec<&str> = done.iter().map(|done| done.by.as_str()).collect();
     assert_eq!(by, ["scripted"]);
-    // Again too long, and the engine has nothing more.
-    compactor.make_room(&mut table, Moment::Overflow, &mut done).await.unwrap();
+    // The request is still too long, and the engine has no further plan.
+    compactor.make_room(&mut target, Moment::Overflow, &mut done).await.unwrap();
     assert_eq!(done.len(), 2);
     assert_eq!(done[1].by, "host");
 }
 
 #[tokio::test(start_paused = true)]
-async fn beside_a_prompt_that_fills_the_window_a_view_is_not_rewritten_at_every_turn() {
-    // The prompt takes nearly as much as a turn may begin with.
-    let mut table = Table::of(20, 200, 169_500);
+async fn a_prompt_that_fills_the_window_does_not_rewrite_the_view_in_every_turn() {
+    // The prompt takes nearly the whole share of the window with which a turn may begin.
+    let mut target = MemoryTarget::of(20, 200, 169_500);
     let (mut compactor, engine, _) = compactor(Scripted::new(Work::Done, &[2, 3, 4, 5]), 200_000);
     let mut done = Vec::new();
     for _ in 0..4 {
         compactor.turn_begins();
-        compactor.make_room(&mut table, Moment::TurnStart, &mut done).await.unwrap();
+        compactor.make_room(&mut target, Moment::TurnStart, &mut done).await.unwrap();
     }
     assert_eq!((done.len(), engine.proposed.load(Ordering::Relaxed)), (1, 1), "{done:?}");
-    // Much more was said.
+    // The conversation has grown.
     let more =
         (30..85).map(|id| Message { id: MessageId(id), draft: Draft::assistant("word ".repeat(200), Vec::new(), id) });
-    more.for_each(|message| table.conversation.write().unwrap().push(message));
-    compactor.make_room(&mut table, Moment::TurnStart, &mut done).await.unwrap();
+    more.for_each(|message| target.conversation.write().unwrap().push(message));
+    compactor.make_room(&mut target, Moment::TurnStart, &mut done).await.unwrap();
     assert!(engine.proposed.load(Ordering::Relaxed) > 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_crashes_at_slow_work_has_failed_and_one_without_a_model_has_not() {
+async fn a_crash_in_preparation_counts_as_a_failure_and_a_missing_model_does_not() {
     let away = Cause::Fault(Box::new(Fault::new(FaultKind::Unavailable, "no-model", "no model is configured")));
     let crash = Cause::Trap { why: "unreachable".to_owned() };
     for (cause, faults, calls) in [(away, 0, 6), (crash, STRIKES, STRIKES as usize)] {
-        let mut table = Table::of(5, 10, 0);
-        let (mut compactor, engine, heard) = compactor(Scripted::new(Work::Fail(cause), &[]), 200_000);
+        let mut target = MemoryTarget::of(5, 10, 0);
+        let (mut compactor, engine, notices) = compactor(Scripted::new(Work::Fail(cause), &[]), 200_000);
         for _ in 0..6 {
             compactor.turn_begins();
-            compactor.make_room(&mut table, Moment::TurnStart, &mut Vec::new()).await.unwrap();
-            let_it_work(&compactor).await;
+            compactor.make_room(&mut target, Moment::TurnStart, &mut Vec::new()).await.unwrap();
+            wait_for_preparation(&compactor).await;
             compactor.turn_begins();
-            compactor.make_room(&mut table, Moment::MidTurn, &mut Vec::new()).await.unwrap();
+            compactor.make_room(&mut target, Moment::MidTurn, &mut Vec::new()).await.unwrap();
             compactor.finish(Duration::ZERO).await;
         }
-        assert_eq!(table.faults, faults);
+        assert_eq!(target.faults, faults);
         assert!(engine.prepared.load(Ordering::Relaxed) >= calls);
-        let given_up = heard.lock().unwrap().iter().filter(|said| said.contains("is no longer asked")).count();
+        let given_up = notices.lock().unwrap().iter().filter(|notice| notice.contains("is no longer asked")).count();
         assert_eq!(given_up, usize::from(faults > 0));
-        // What the user asks for by hand says why it brings less, and counts no more than that.
-        let adopted = compactor.compress(&mut table, None, &mut Vec::new()).await.unwrap();
-        assert!(!adopted && heard.lock().unwrap().iter().any(|said| said.ends_with("what is prepared already counts")));
-        assert_eq!(table.faults, if faults > 0 { faults + 1 } else { 0 });
+        // A compaction on request reports the failed preparation and counts one failure.
+        let adopted = compactor.compress(&mut target, None, &mut Vec::new()).await.unwrap();
+        assert!(
+            !adopted
+                && notices.lock().unwrap().iter().any(|notice| notice.ends_with("what is prepared already counts"))
+        );
+        assert_eq!(target.faults, if faults > 0 { faults + 1 } else { 0 });
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_never_ends_by_itself_ends() {
-    let mut table = Table::of(5, 10, 0);
-    let (mut compactor, engine, heard) = compactor(Scripted::new(Work::More, &[]), 200_000);
-    compactor.compress(&mut table, None, &mut Vec::new()).await.unwrap();
+async fn endless_preparation_is_limited() {
+    let mut target = MemoryTarget::of(5, 10, 0);
+    let (mut compactor, engine, notices) = compactor(Scripted::new(Work::More, &[]), 200_000);
+    compactor.compress(&mut target, None, &mut Vec::new()).await.unwrap();
     assert_eq!(engine.prepared.load(Ordering::Relaxed), 256);
-    assert!(heard.lock().unwrap()[0].contains("256 steps"));
-    compactor.turn_ended(&mut table).await.unwrap();
-    let_it_work(&compactor).await;
+    assert!(notices.lock().unwrap()[0].contains("256 steps"));
+    compactor.turn_ended(&mut target).await.unwrap();
+    wait_for_preparation(&compactor).await;
     assert_eq!(engine.prepared.load(Ordering::Relaxed), 512);
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_in_the_background_does_not_outlive_the_session() {
-    let mut table = Table::of(5, 10, 0);
+async fn background_work_ends_with_the_session() {
+    let mut target = MemoryTarget::of(5, 10, 0);
     let (mut compactor, engine, _) = compactor(Scripted::new(Work::Hang, &[]), 200_000);
-    compactor.turn_ended(&mut table).await.unwrap();
+    compactor.turn_ended(&mut target).await.unwrap();
     while engine.prepared.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
     }
@@ -286,8 +289,8 @@ async fn work_in_the_background_does_not_outlive_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_view_that_was_adopted_when_the_user_stopped_the_turn_is_told() {
-    let mut table = Table::of(20, 100, 0);
+async fn a_view_adopted_before_a_stop_is_reported() {
+    let mut target = MemoryTarget::of(20, 100, 0);
     let engine = Scripted { hangs_at_settled: true, ..Scripted::new(Work::Done, &[11]) };
     let (mut compactor, _, _) = compactor(engine, 200_000);
     let mut done = Vec::new();
@@ -298,9 +301,9 @@ async fn a_view_that_was_adopted_when_the_user_stopped_the_turn_is_told() {
         stops.cancel();
     };
     let steps = Steps::default();
-    let work = until_stopped(&token, &steps, compactor.make_room(&mut table, Moment::Overflow, &mut done));
+    let work = until_stopped(&token, &steps, compactor.make_room(&mut target, Moment::Overflow, &mut done));
     let (outcome, ()) = tokio::join!(work, stop);
     assert!(outcome.is_none());
     assert_eq!(done.len(), 1);
-    assert_eq!(table.view.summaries().count(), 1);
+    assert_eq!(target.view.summaries().count(), 1);
 }

@@ -37,7 +37,7 @@ fn a_new_front_end_gets_a_snapshot_and_then_every_event_once() {
 }
 
 #[test]
-fn a_front_end_that_reconnects_misses_nothing_and_gets_nothing_twice() {
+fn a_reconnecting_front_end_gets_each_event_once() {
     let feed = Feed::new(SMALL);
     feed.publish(text("a"));
     feed.publish(text("b"));
@@ -52,7 +52,7 @@ fn a_front_end_that_reconnects_misses_nothing_and_gets_nothing_twice() {
 }
 
 #[test]
-fn a_position_that_is_too_old_unknown_or_of_another_epoch_gets_a_snapshot_first() {
+fn an_old_or_unknown_position_gets_a_snapshot_first() {
     let feed = Feed::new(SMALL);
     (0..10).for_each(|_| feed.publish(text("x")));
     let epoch = feed.0.epoch.clone();
@@ -74,7 +74,7 @@ fn the_buffer_is_bounded_by_events_and_by_bytes() {
     (0..1_000).for_each(|_| feed.publish(text(&"x".repeat(500))));
     let state = feed.state();
     assert!(state.bytes <= 4_000 && state.events.len() < 8, "{} {}", state.bytes, state.events.len());
-    assert_eq!(state.bytes, state.events.iter().map(|event| weight(event)).sum::<usize>());
+    assert_eq!(state.bytes, state.events.iter().map(|event| size_of(event)).sum::<usize>());
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn events_and_commands_survive_serialisation() {
     }
 }
 
-/// What may happen to a feed and its readers.
+/// An operation on a feed and its readers.
 #[derive(Debug, Clone)]
 enum Step {
     Publish(u8),
@@ -176,12 +176,12 @@ fn kind(seed: u8) -> EventKind {
 
 proptest! {
     #[test]
-    fn whatever_a_front_end_misses_its_state_is_that_of_the_session(steps in prop::collection::vec(step(), 1..80)) {
+    fn a_front_end_that_misses_events_ends_with_the_sessions_state(steps in prop::collection::vec(step(), 1..80)) {
         let feed = Feed::new(SMALL);
         let mut front = feed.subscribe(None);
         let (mut seen, mut state) = (None, Snapshot::default());
         let mut take = |event: Arc<Event>, seen: &mut Option<Position>| {
-            // Without a snapshot the numbers have no gap; nothing comes twice.
+            // The sequence numbers have no gap except at a snapshot, and no event comes twice.
             if let Some(before) = &*seen {
                 let next = event.position.sequence;
                 let whole = matches!(event.kind, EventKind::Snapshot(_));

@@ -1,4 +1,4 @@
-//! The compaction of a session: its compactor, the engine's quotes, and the engine's failures.
+//! The compaction state of a session: its compactor, the engine's quotes, and the engine's failures.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLockReadGuard};
@@ -11,39 +11,39 @@ use hermes_session_store::{EngineFaults, Frozen, SessionStore};
 
 use crate::assist::Assistant;
 use crate::clock::Clock;
-use crate::compaction::{CompactionTarget, Compactor, Notify, Rules, noted_ruler};
+use crate::compaction::{CompactionTarget, Compactor, Notify, Rules, load_ruler};
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::live::log::SessionLog;
-use crate::live::plugins::Plugged;
+use crate::live::plugins::RunningPlugins;
 use crate::outgoing::Outgoing;
 use crate::report::NoticeSender;
 
-/// What decides which view the model sees.
+/// Everything that decides which view the model sees.
 pub(crate) struct SessionCompaction {
     pub(crate) compactor: Compactor,
     pub(crate) assistant: Assistant,
-    /// How often the engine failed in a row.
+    /// The engine's failures in a row.
     pub(crate) faults: u32,
 }
 
 impl SessionCompaction {
-    pub(crate) async fn open(host: &Host, log: &SessionLog, plugged: &Plugged) -> Result<Self, AgentError> {
+    pub(crate) async fn open(host: &Host, log: &SessionLog, plugins: &RunningPlugins) -> Result<Self, AgentError> {
         let faults = host.store.engine_faults(&log.session).await?;
-        let own = faults.into_iter().find(|faults| faults.engine == plugged.engine_version);
+        let own = faults.into_iter().find(|faults| faults.engine == plugins.engine_version);
         Ok(Self {
-            compactor: begin(host, plugged).await,
-            assistant: Assistant::new(plugged.assist.clone(), notify(&plugged.notices)),
+            compactor: compactor(host, plugins).await,
+            assistant: Assistant::new(plugins.assist.clone(), notify(&plugins.notices)),
             faults: own.map_or(0, |faults| faults.in_a_row),
         })
     }
 }
 
-/// How long a turn waits for a plan that it can do without.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a turn waits for an optional plan.
+const PLAN_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A session as compaction works on it.
+/// A session as the target of compaction.
 pub(crate) struct SessionTarget<'a> {
     pub(super) store: &'a dyn SessionStore,
     pub(super) session: &'a SessionId,
@@ -94,15 +94,15 @@ impl CompactionTarget for SessionTarget<'_> {
     }
 }
 
-/// The compactor that a session begins with.
-async fn begin(host: &Host, plugged: &Plugged) -> Compactor {
+/// Creates the compactor of a session.
+async fn compactor(host: &Host, plugins: &RunningPlugins) -> Compactor {
     let window = host.model.context_length;
-    let rules = Rules { enabled: host.settings.compression, window, patience: PATIENCE };
-    let ruler = noted_ruler(host.store.as_ref(), &host.model).await;
-    Compactor::new(plugged.engine.clone(), plugged.memory_events.clone(), rules, ruler, notify(&plugged.notices))
+    let rules = Rules { enabled: host.settings.compression, window, patience: PLAN_TIMEOUT };
+    let ruler = load_ruler(host.store.as_ref(), &host.model).await;
+    Compactor::new(plugins.engine.clone(), plugins.memory_events.clone(), rules, ruler, notify(&plugins.notices))
 }
 
-/// Passes notices on to the user.
+/// Wraps a notice sender as the compactor's callback.
 fn notify(notices: &NoticeSender) -> Notify {
     let notices = notices.clone();
     Arc::new(move |notice| notices.notice(notice))

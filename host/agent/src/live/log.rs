@@ -1,4 +1,4 @@
-//! What a session holds as long as a process owns it, awake or idle: its lease and its log.
+//! The state of a session that stays in memory while it is idle: its lease and its log.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct SessionLog {
 }
 
 impl SessionLog {
-    /// Takes the session for this process. A turn that was cut off is closed.
+    /// Takes the session's lease for this process, and closes an interrupted turn.
     pub(crate) async fn open(host: &Host, session: &Session) -> Result<Self, AgentError> {
         if !session.workspace.is_dir() {
             return Err(AgentError::Workspace { folder: session.workspace.clone() });
@@ -37,7 +37,7 @@ impl SessionLog {
         Ok(log)
     }
 
-    /// Closes a turn that an error or a crash left open, by appending.
+    /// Closes a turn that an error or a crash left open. It only appends messages.
     pub(crate) async fn close_open_turn(&self) -> Result<(), AgentError> {
         let drafts = closing::close(&self.journal.conversation(), self.clock.now());
         self.journal.append(&drafts).await?;

@@ -1,4 +1,4 @@
-//! The plugins of a session, started, and what surrounds them.
+//! The running plugins of a session, and the services that the host offers them.
 
 use std::sync::Arc;
 
@@ -13,34 +13,34 @@ use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
 use crate::error::AgentError;
 use crate::front::Front;
+use crate::hook_dispatcher::HookDispatcher;
 use crate::host::Host;
 use crate::report::NoticeSender;
-use crate::skills::SkillShelf;
+use crate::skills::SkillCatalog;
 use crate::syncing::Syncing;
 use crate::toolbox::Toolbox;
-use crate::watchers::Watchers;
 
-/// The plugins of a session, started.
-pub(crate) struct Plugged {
+/// The running plugins of a session.
+pub(crate) struct RunningPlugins {
     pub(crate) engine: Arc<dyn ContextEngine>,
-    /// Its name and version.
+    /// The engine's name and version.
     pub(crate) engine_version: String,
     pub(crate) assist: Option<Arc<dyn ContextAssist>>,
     pub(crate) memories: Vec<Arc<dyn MemoryProvider>>,
     pub(crate) memory_events: Vec<Arc<dyn MemoryEvents>>,
     pub(crate) toolbox: Toolbox,
-    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) dispatcher: Arc<HookDispatcher>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
     pub(crate) generations: Generations,
     pub(crate) gate: Arc<Gate>,
     pub(crate) notices: NoticeSender,
-    /// Says when the turn must end because of a plugin that failed for good.
+    /// Set when a suspended plugin must end the turn.
     pub(crate) halt: Halt,
     /// The turns that memory providers are storing.
     pub(crate) syncing: Syncing,
 }
 
-impl Plugged {
+impl RunningPlugins {
     pub(crate) async fn start(
         host: &Host,
         session: &Session,
@@ -55,11 +55,11 @@ impl Plugged {
         let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &notices, &gate))?;
         let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
             plugins;
-        let (watchers, unwatched) = Watchers::gather(&hooks).await;
-        let watchers = Arc::new(watchers);
+        let (dispatcher, failed_hooks) = HookDispatcher::subscribe(&hooks).await;
+        let dispatcher = Arc::new(dispatcher);
         let (toolbox, left_out) =
-            Toolbox::fill(&tools, SkillShelf::new(skills), Arc::clone(&watchers), Arc::clone(&gate)).await;
-        for notice in unwatched.into_iter().chain(left_out) {
+            Toolbox::load(&tools, SkillCatalog::new(skills), Arc::clone(&dispatcher), Arc::clone(&gate)).await;
+        for notice in failed_hooks.into_iter().chain(left_out) {
             notices.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
@@ -70,7 +70,7 @@ impl Plugged {
             memories,
             memory_events,
             toolbox,
-            watchers,
+            dispatcher,
             hooks,
             generations,
             gate,
@@ -80,7 +80,7 @@ impl Plugged {
         })
     }
 
-    /// Lets the memory providers store a turn, in the background.
+    /// Lets the memory providers store a turn in the background.
     pub(crate) fn sync(&mut self, turn: TurnRecord) {
         self.syncing.start(turn, self.memories.clone(), self.notices.clone());
     }

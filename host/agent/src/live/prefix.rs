@@ -1,4 +1,4 @@
-//! What all requests of a session share: the frozen prompt, the tools, and the rendered bytes behind them.
+//! The shared prefix of a session's requests: the frozen prompt, the tools, and the rendered messages.
 
 use hermes_diagnostic::Notice;
 use hermes_prompt::hints::SubdirectoryHints;
@@ -8,19 +8,19 @@ use crate::error::AgentError;
 use crate::freezing;
 use crate::host::Host;
 use crate::live::log::SessionLog;
-use crate::live::plugins::Plugged;
+use crate::live::plugins::RunningPlugins;
 use crate::opening::fixed_tokens;
-use crate::outgoing::{Outgoing, Terms};
+use crate::outgoing::{Outgoing, RequestSettings};
 
-/// The shared beginning of a session's requests.
+/// The shared prefix of a session's requests.
 pub(crate) struct SessionPrefix {
     pub(crate) frozen: Frozen,
-    /// What has changed since the prompt was built; reported with the next turn.
+    /// A notice of changes since the prompt was built; reported with the next turn.
     pub(crate) drift: Option<Notice>,
     pub(crate) outgoing: Outgoing,
-    /// Estimate for system prompt and tools.
+    /// The estimated tokens of the system prompt and the tools.
     pub(crate) fixed_tokens: u32,
-    /// Project files of subfolders, shown to the model when it reaches them; none if project files are off.
+    /// Project files of subfolders, which the model sees when it reaches the folder; `None` if project files are off.
     pub(crate) hints: Option<SubdirectoryHints>,
 }
 
@@ -29,16 +29,16 @@ impl SessionPrefix {
         host: &Host,
         session: &Session,
         log: &SessionLog,
-        plugged: &Plugged,
+        plugins: &RunningPlugins,
     ) -> Result<Self, AgentError> {
-        let (frozen, drift) = freezing::thaw(host, session, plugged).await?;
-        let terms = Terms {
+        let (frozen, drift) = freezing::restore_or_build(host, session, plugins).await?;
+        let settings = RequestSettings {
             style: host.provider.style(),
             model: host.model.clone(),
             ephemeral: host.settings.ephemeral.clone(),
             ttl: host.settings.cache_ttl,
         };
-        let outgoing = Outgoing::begin(host.store.as_ref(), session, terms, &frozen, &log.journal).await?;
+        let outgoing = Outgoing::begin(host.store.as_ref(), session, settings, &frozen, &log.journal).await?;
         let mut hints =
             if host.settings.prompt.context_files { SubdirectoryHints::new(&log.workspace, []).ok() } else { None };
         if let Some(hints) = &mut hints {
@@ -51,7 +51,7 @@ impl SessionPrefix {
         Ok(Self { fixed_tokens: fixed_tokens(&frozen), frozen, drift, outgoing, hints })
     }
 
-    /// Another prompt from here on.
+    /// Switches to another prompt.
     pub(crate) fn adopt(&mut self, frozen: Frozen) {
         self.fixed_tokens = fixed_tokens(&frozen);
         self.frozen = frozen;

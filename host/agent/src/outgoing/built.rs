@@ -1,4 +1,4 @@
-//! The bytes of one view under one prompt, put together message by message.
+//! The bytes of one view under one prompt, built message by message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use hermes_models::{ModelError, Prefix, Rendered, System};
 use hermes_prompt::ledger::{Fingerprint, Sent};
 use hermes_session_store::{Frozen, PromptNumber, SessionStore, StoreError, StoredView};
 
-use super::Terms;
+use super::RequestSettings;
 use crate::error::AgentError;
 use crate::opening;
 
@@ -19,14 +19,14 @@ pub(super) struct Built {
     pub(super) fingerprint: Fingerprint,
     pub(super) prompt: PromptNumber,
     pub(super) view: ViewId,
-    /// Of each message in the prefix, the one of the log that it shows.
+    /// For each message in the prefix, the message of the log that it shows.
     pub(super) ids: Vec<Option<MessageId>>,
     pub(super) rendering: Rendering,
-    /// Messages of the conversation that are in it or stood for.
+    /// The number of messages of the log that the bytes contain or summarise.
     pub(super) taken: usize,
-    /// The last of the summaries that the conversation begins with.
+    /// The index of the last summary at the beginning.
     pub(super) summaries: Option<usize>,
-    /// Payloads of providers that are in it, and those that were left out.
+    /// Provider payloads that are included or left out.
     pub(super) payloads: Payloads,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Built {
 pub(super) struct ShownLog {
     rendering: Rendering,
     shown: Vec<Shown>,
-    /// Messages of the log that it takes into account.
+    /// The number of messages of the log.
     taken: usize,
 }
 
@@ -48,7 +48,7 @@ impl ShownLog {
 impl Built {
     pub(super) async fn new(
         store: &dyn SessionStore,
-        terms: &Terms,
+        terms: &RequestSettings,
         frozen: &Frozen,
         shown: ShownLog,
         stored: &StoredView,
@@ -89,11 +89,11 @@ impl Built {
         Ok(built)
     }
 
-    /// Renders a message, or takes the bytes that were rendered before under this id, and adds it.
+    /// Adds a message. Renders it unless its bytes are known.
     pub(super) async fn add(
         &mut self,
         store: &dyn SessionStore,
-        terms: &Terms,
+        terms: &RequestSettings,
         mut message: Shown,
         id: Option<MessageId>,
         rendered: &mut HashMap<MessageId, Rendered>,
@@ -136,9 +136,9 @@ impl Built {
     }
 }
 
-/// Puts the bytes of pictures and files into a message, for as long as it is rendered. A model that reads no pictures gets
-/// their names.
-async fn fill(store: &dyn SessionStore, terms: &Terms, message: &mut Shown) -> Result<(), StoreError> {
+/// Loads the bytes of pictures and files into a message before it is rendered. A model without image input gets their
+/// names.
+async fn fill(store: &dyn SessionStore, terms: &RequestSettings, message: &mut Shown) -> Result<(), StoreError> {
     if hermes_models::sees_images(&terms.model.provider, &terms.model.name) == Some(false) {
         message.without_images();
     }

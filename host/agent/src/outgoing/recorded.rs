@@ -1,4 +1,4 @@
-//! Earlier requests of the ledger: found, and put together again to be compared with the next one.
+//! Finds an earlier request in the ledger and rebuilds its bytes, for the comparison with the next request.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use hermes_prompt::ledger::Fingerprint;
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore, StoreError, StoredView};
 
 use super::built::{Built, ShownLog};
-use super::{Before, Bytes, Terms, identity};
+use super::{Bytes, PreviousRequest, RequestSettings, identity};
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
 use crate::journal::Journal;
 
-/// The newest request of a session; of a branch that has made none, the newest of those that it goes on from and that shows
-/// no more than they have in common.
+/// The newest request of a session. For a branch without requests, the newest request of an ancestor that contains only
+/// shared messages.
 pub(super) async fn last_request(
     store: &dyn SessionStore,
     session: &Session,
@@ -34,33 +34,33 @@ pub(super) async fn last_request(
     Ok(None)
 }
 
-/// An earlier request as the ledger has it, and what it may be rebuilt from.
+/// An earlier request of the ledger, with the data to rebuild it.
 pub(super) struct Recorded<'a> {
     /// The session that sent it.
     pub(super) owner: &'a SessionId,
     pub(super) record: &'a RequestRecord,
-    pub(super) terms: &'a Terms,
+    pub(super) terms: &'a RequestSettings,
     pub(super) built: &'a Built,
     pub(super) journal: &'a Journal,
 }
 
 impl Recorded<'_> {
-    /// Rebuilds the request from the log and from what is stored with it.
+    /// Rebuilds the request from the log and its ledger entry.
     pub(super) async fn recall(
         &self,
         store: &dyn SessionStore,
         rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<Before, AgentError> {
+    ) -> Result<PreviousRequest, AgentError> {
         let Self { owner, record, built, .. } = *self;
-        let mut before = Before {
-            bytes: Bytes::Gone,
+        let mut before = PreviousRequest {
+            bytes: Bytes::Unavailable,
             tools: built.prefix.tools_len(),
             system: built.prefix.ephemeral_start(),
             identity: identity(&record.provider, &record.model, &record.api_mode),
             view: record.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
-            // A stopped reply reports no usage; the usage before it is the next best.
+            // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: match record.usage {
                 Some(usage) => Some(usage),
                 None => store.last_usage(owner, record).await?,
@@ -71,7 +71,7 @@ impl Recorded<'_> {
         if here.is_some_and(|bytes| Fingerprint::default().of(bytes) == record.fingerprint) {
             let in_it = |index: &usize| built.prefix.message_end(*index).is_some_and(|end| end <= length);
             let messages = (0..built.prefix.messages()).take_while(in_it).count();
-            before.bytes = Bytes::Here { length, messages };
+            before.bytes = Bytes::Prefix { length, messages };
             return Ok(before);
         }
         let (frozen, view) = (store.frozen(owner, record.prompt).await?, store.view(record.view).await?);
@@ -79,13 +79,13 @@ impl Recorded<'_> {
             let view = StoredView { id: record.view, engine: String::new(), view };
             if let Some(old) = self.rebuild(store, &frozen, &view, rendered).await? {
                 (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
-                before.bytes = Bytes::Elsewhere(old.prefix.bytes().to_vec());
+                before.bytes = Bytes::Separate(old.prefix.bytes().to_vec());
             }
         }
         Ok(before)
     }
 
-    /// The bytes that were sent, under the prompt and view of that time; `None` if they cannot be had any more.
+    /// The bytes of the request, with its prompt and view; `None` if they cannot be rebuilt.
     async fn rebuild(
         &self,
         store: &dyn SessionStore,
@@ -105,12 +105,13 @@ impl Recorded<'_> {
             let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through);
             Conversation::new(seen.cloned())
         };
-        // The ledger does not record whether its route took marks, and only one of these gives the bytes that were sent.
+        // The ledger does not record the style of cache marks. At most one style gives the recorded fingerprint.
         for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
             let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
             let same_model = model == terms.model;
-            let then = Terms { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
-            // Messages rendered in another style are useless to this one; those of this style are as good as new.
+            let then =
+                RequestSettings { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
+            // Rendered messages can be reused only within the same style.
             let mut others = HashMap::new();
             let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };
             let shown = ShownLog::of(&seen, &view.view);

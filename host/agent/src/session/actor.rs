@@ -1,4 +1,4 @@
-//! The task that owns a session: it takes commands one after the other, also while a turn runs.
+//! The task that owns a session and handles its commands, also during a turn.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::host_source::Choice;
 use crate::problem::Problem;
 use crate::session::core::Core;
 
-/// What a command is answered with.
+/// The channel for the reply to a command.
 pub(super) type Reply = oneshot::Sender<Result<Accepted, CommandError>>;
 
-/// What reaches the task.
+/// A message to the task.
 pub(super) enum Message {
     Command(Command, Reply),
     Status(oneshot::Sender<Status>),
@@ -30,11 +30,11 @@ pub(super) struct Actor {
     idle_after: Duration,
 }
 
-/// The commands of a session, and what can be done with them while it is busy.
+/// The queue of commands, and the commands that a busy session can handle.
 struct Inbox {
     messages: mpsc::Receiver<Message>,
     front: Front,
-    /// Replies to `close` commands; the session closes when what runs is over.
+    /// Reply channels of `close` commands; the session closes when the running work has ended.
     closing: Option<Vec<Reply>>,
     status: Status,
 }
@@ -47,7 +47,7 @@ impl Actor {
 
     /// Runs until the session is closed, or until the last handle is dropped.
     pub(super) async fn run(mut self) {
-        // Published also if this task ends in a panic: front ends must not wait for ever.
+        // Published even if this task panics, so that front ends do not wait forever.
         let _ended = Ended(self.inbox.front.clone());
         while self.inbox.closing.is_none() {
             let message = tokio::time::timeout(self.idle_after, self.inbox.messages.recv()).await;
@@ -55,8 +55,8 @@ impl Actor {
                 Ok(Some(message)) => self.take(message).await,
                 Ok(None) => break,
                 Err(_) => {
-                    if self.core.may_rest() {
-                        self.core.rest(Duration::ZERO).await;
+                    if self.core.can_idle() {
+                        self.core.make_idle(Duration::ZERO).await;
                         if !self.inbox.front.feed.has_readers() {
                             self.inbox.front.feed.forget();
                         }
@@ -66,7 +66,7 @@ impl Actor {
         }
         let Self { core, mut inbox, .. } = self;
         inbox.attend(&CancellationToken::new(), "close", core.close()).await;
-        // The handles see a closed session before anybody hears that it was closed.
+        // The handles must report a closed session before the event is published.
         inbox.messages.close();
         inbox.front.feed.publish(EventKind::Ended);
         for reply in inbox.closing.into_iter().flatten() {
@@ -140,13 +140,13 @@ impl Actor {
                 answer(reply, rebuilt.map(|()| Accepted::default()));
             }
             Command::Stop => answer(reply, Err(CommandError::NothingRuns)),
-            Command::Decide { .. } | Command::Answer { .. } | Command::Close => inbox.at_any_time(command, reply),
+            Command::Decide { .. } | Command::Answer { .. } | Command::Close => inbox.answer_or_close(command, reply),
         }
     }
 }
 
 impl Inbox {
-    /// Waits for work and takes the commands that come meanwhile.
+    /// Runs work, and handles the commands that arrive meanwhile.
     async fn attend<T>(&mut self, stop: &CancellationToken, busy_with: &str, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         let mut orphaned = false;
@@ -155,9 +155,9 @@ impl Inbox {
                 biased;
                 done = &mut work => return done,
                 message = self.messages.recv(), if !orphaned => match message {
-                    Some(message) => self.meanwhile(message, stop, busy_with),
+                    Some(message) => self.handle_while_busy(message, stop, busy_with),
                     None => {
-                        // Nobody is left to answer a question or to read an event.
+                        // No handle is left to answer a question or to read an event.
                         orphaned = true;
                         stop.cancel();
                     }
@@ -166,7 +166,7 @@ impl Inbox {
         }
     }
 
-    fn meanwhile(&mut self, message: Message, stop: &CancellationToken, busy_with: &str) {
+    fn handle_while_busy(&mut self, message: Message, stop: &CancellationToken, busy_with: &str) {
         let busy = |command: &str| CommandError::Busy { command: command.to_owned(), busy_with: busy_with.to_owned() };
         match message {
             Message::Status(reply) => drop(reply.send(self.status.clone())),
@@ -185,17 +185,17 @@ impl Inbox {
                 self.closing.get_or_insert_default().push(reply);
             }
             Message::Command(command @ (Command::Decide { .. } | Command::Answer { .. }), reply) => {
-                self.at_any_time(command, reply);
+                self.answer_or_close(command, reply);
             }
             Message::Command(command, reply) if self.closing.is_some() => {
-                tracing::debug!(command = command.name(), "a command to a session that closes");
+                tracing::debug!(command = command.name(), "refused a command to a closing session");
                 answer(reply, Err(CommandError::Closed));
             }
             Message::Command(command, reply) => answer(reply, Err(busy(command.name()))),
         }
     }
 
-    fn at_any_time(&mut self, command: Command, reply: Reply) {
+    fn answer_or_close(&mut self, command: Command, reply: Reply) {
         let questions = &self.front.questions;
         let done = match command {
             Command::Decide { question, decision } => questions.decide(question, decision),
@@ -207,7 +207,7 @@ impl Inbox {
     }
 }
 
-/// The front end may have gone before it heard the answer.
+/// Sends a reply. A front end that has gone does not receive it.
 fn answer(reply: Reply, result: Result<Accepted, CommandError>) {
     let _ = reply.send(result);
 }

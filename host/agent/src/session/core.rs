@@ -1,4 +1,4 @@
-//! The session that an actor owns, and what each command does to it.
+//! The session that an actor owns, and the effect of each command.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::problem::Problem;
 use crate::session::Begin;
 use crate::{rebuild, reload, room, turn};
 
-/// A session that nothing was said in yet.
+/// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
 
-/// A session, and what it runs with.
+/// A session and its environment.
 pub(super) struct Core {
     host: Host,
     source: Arc<dyn HostSource>,
@@ -35,17 +35,17 @@ pub(super) struct Core {
     workspace: PathBuf,
     front: Front,
     state: State,
-    /// As it was when the session was last awake.
+    /// The value from when the session was last awake.
     prompt_tokens: u32,
 }
 
-/// How much of the session is in memory.
+/// Which part of the session is in memory.
 enum State {
-    /// Nothing was said yet, so nothing is stored.
+    /// The session has no message yet, so nothing is stored.
     New,
-    /// The log and the lease; no plugin runs, and no bytes are rendered.
+    /// The log and the lease are in memory, without plugins and rendered messages.
     Idle(Box<SessionLog>),
-    /// Ready for a turn.
+    /// The session is ready for a turn.
     Awake(Box<Live>),
 }
 
@@ -71,8 +71,8 @@ impl Core {
         let log = SessionLog::open(&self.host, &session).await?;
         self.front.feed.set_session(id);
         self.state = State::Idle(Box::new(log));
-        self.awake(false).await?;
-        self.opened();
+        self.wake(false).await?;
+        self.publish_opened();
         Ok(())
     }
 
@@ -92,19 +92,19 @@ impl Core {
         let log = SessionLog::open(host, &session).await?;
         self.front.feed.set_session(&session.id);
         self.state = State::Idle(Box::new(log));
-        self.awake(true).await?;
-        self.opened();
+        self.wake(true).await?;
+        self.publish_opened();
         Ok(())
     }
 
-    fn opened(&self) {
+    fn publish_opened(&self) {
         let Status { messages, .. } = self.status();
         let (model, engine) = (self.host.model.clone(), self.host.engine.clone());
         self.front.feed.publish(EventKind::Opened { model, engine, messages });
     }
 
     /// Makes a stored session ready for a turn.
-    async fn awake(&mut self, fresh: bool) -> Result<(), AgentError> {
+    async fn wake(&mut self, fresh: bool) -> Result<(), AgentError> {
         let State::Idle(log) = &self.state else { return Ok(()) };
         let session = self.host.store.session(&log.session).await?;
         let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
@@ -118,13 +118,13 @@ impl Core {
         Ok(())
     }
 
-    /// Whether the session could be made idle: it is awake, and no plugin works in the background.
-    pub(super) fn may_rest(&self) -> bool {
+    /// Whether the session is awake without background work of plugins.
+    pub(super) fn can_idle(&self) -> bool {
         matches!(&self.state, State::Awake(live) if !live.is_working())
     }
 
-    /// Drops the plugins' instances and the rendered bytes; the next command that needs them makes them anew.
-    pub(super) async fn rest(&mut self, patience: Duration) {
+    /// Drops the plugin instances and the rendered messages. The next command that needs them creates them again.
+    pub(super) async fn make_idle(&mut self, patience: Duration) {
         self.prompt_tokens = self.status().prompt_tokens;
         self.state = match std::mem::replace(&mut self.state, State::New) {
             State::Awake(live) => State::Idle(Box::new(live.retire(patience).await)),
@@ -144,17 +144,17 @@ impl Core {
         }
     }
 
-    /// The session ready for a turn; stored first if nothing was said yet.
+    /// Makes the session ready for a turn, and stores a new session first.
     async fn ready(&mut self) -> Result<(), AgentError> {
         if let State::New = self.state {
             let lines = self.host.plugins.renew(reload::PATIENCE).await;
             self.create(None).await?;
             lines.into_iter().for_each(|line| self.front.feed.notice(line));
         }
-        self.awake(false).await
+        self.wake(false).await
     }
 
-    /// Answers what the user says. On an error everything said so far is stored, and the next turn can go on.
+    /// Runs a turn for a message of the user. After an error all messages so far are stored, and the next turn can follow.
     pub(super) async fn turn(&mut self, text: &str, attached: Vec<Part>, stop: &CancellationToken) -> TurnEnd {
         let end = match self.ready().await {
             Ok(()) => match &mut self.state {
@@ -166,13 +166,13 @@ impl Core {
         end.unwrap_or_else(|error| TurnEnd::Failed { problem: Problem::from(&error) })
     }
 
-    /// Compacts the conversation because the user asks for it.
+    /// Compacts the conversation on request of the user.
     pub(super) async fn compress(
         &mut self,
         focus: Option<&str>,
         stop: &CancellationToken,
     ) -> Result<Compression, Problem> {
-        self.awake(false).await.map_err(|error| Problem::from(&error))?;
+        self.wake(false).await.map_err(|error| Problem::from(&error))?;
         match &mut self.state {
             State::Awake(live) => {
                 room::compress(&self.host, live, focus, stop).await.map_err(|error| Problem::from(&error))
@@ -181,25 +181,25 @@ impl Core {
         }
     }
 
-    /// What [`Core::compress`] would do, or why nothing.
+    /// What [`Core::compress`] would change, or why it would change nothing.
     pub(super) async fn preview(&mut self, focus: Option<&str>) -> Result<Result<Outlook, Compression>, Problem> {
-        self.awake(false).await.map_err(|error| Problem::from(&error))?;
+        self.wake(false).await.map_err(|error| Problem::from(&error))?;
         Ok(match &mut self.state {
             State::Awake(live) => room::preview(&self.host, live, focus).await,
             State::New | State::Idle(_) => Err(NOTHING_SAID),
         })
     }
 
-    /// Builds the prompt of the session anew: what changed, or none.
+    /// Rebuilds the system prompt and publishes what changed.
     pub(super) async fn rebuild_prompt(&mut self) -> Result<(), CommandError> {
-        self.awake(false).await.map_err(failed)?;
+        self.wake(false).await.map_err(failed)?;
         let State::Awake(live) = &mut self.state else { return Err(nothing_said("rebuild-prompt")) };
         let changed = rebuild::rebuild(&self.host, live).await.map_err(failed)?;
         self.front.feed.publish(EventKind::PromptRebuilt { changed });
         Ok(())
     }
 
-    /// Another model or another engine from here on. On an error the session goes on with what it had.
+    /// Switches to another model or engine. After an error the session continues with the previous ones.
     pub(super) async fn choose(&mut self, choice: Choice) -> Result<(), CommandError> {
         let choice = Choice {
             model: choice.model.or_else(|| self.choice.model.clone()),
@@ -207,17 +207,17 @@ impl Core {
         };
         let host = self.source.host(&choice).await.map_err(|problem| CommandError::Failed { problem })?;
         let is_new = matches!(self.state, State::New);
-        self.rest(Duration::ZERO).await;
+        self.make_idle(Duration::ZERO).await;
         let before = std::mem::replace(&mut self.host, host);
-        if let Err(error) = self.awake(false).await {
+        if let Err(error) = self.wake(false).await {
             self.host = before;
             return Err(failed(error));
         }
         if before.model != self.host.model
             && let State::Awake(live) = &mut self.state
-            && let Err(error) = live.plugged.engine.model_changed(&self.host.model).await
+            && let Err(error) = live.plugins.engine.model_changed(&self.host.model).await
         {
-            self.front.feed.notice(format!("{error}; the engine learns of the new model with the next request"));
+            self.front.feed.notice(format!("{error}; the engine will see the new model with the next request"));
         }
         self.choice = choice;
         if !is_new || before.model != self.host.model || before.engine != self.host.engine {
@@ -227,12 +227,12 @@ impl Core {
         Ok(())
     }
 
-    /// Takes back a message of the user and everything after it. Plugins that run learn of it, after memory providers have
-    /// stored the turns before or were stopped.
+    /// Removes a message of the user and all messages after it. Memory providers first finish storing turns or are stopped;
+    /// then the running plugins are notified.
     pub(super) async fn rewind(&mut self, to: MessageId) -> Result<(), CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("rewind")) };
         let unstored = match &mut self.state {
-            // The store refuses an unknown message; that interrupts nothing.
+            // The store refuses an unknown message, so nothing needs to be interrupted.
             State::Awake(live) if live.log.journal.conversation().headers().iter().any(|header| header.id == to) => {
                 live.quiesce().await
             }
@@ -249,9 +249,9 @@ impl Core {
             _ => Ok(()),
         };
         if let State::Awake(live) = &mut self.state {
-            // A turn that stays in the log belongs in the memory, even if a provider sees it twice.
+            // A turn that stays in the log must reach the memory, even if a provider receives it twice.
             let stays = |turn: &TurnRecord| taken.is_err() || turn.messages.last < to;
-            unstored.into_iter().filter(stays).for_each(|turn| live.plugged.sync(turn));
+            unstored.into_iter().filter(stays).for_each(|turn| live.plugins.sync(turn));
         }
         let taken = taken?;
         followed?;
@@ -259,7 +259,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a new session that continues from this one. This one stays as it is.
+    /// Creates a new session that continues from this one. This session does not change.
     pub(super) async fn branch(&mut self, through: Option<MessageId>) -> Result<SessionId, CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("branch")) };
         let stored = self.host.store.session(&session).await.map_err(|error| failed(error.into()))?;
@@ -283,7 +283,7 @@ impl Core {
         Ok(child.id)
     }
 
-    /// For the status line.
+    /// The numbers of the status line.
     pub(super) fn status(&self) -> Status {
         Status {
             model: self.host.model.name.clone(),
@@ -297,7 +297,7 @@ impl Core {
         }
     }
 
-    /// What fills the window; none before anything was said.
+    /// What fills the window; `None` before the first message.
     pub(super) async fn context(&self) -> Result<Option<Context>, Problem> {
         let Some(log) = self.log() else { return Ok(None) };
         let store = self.host.store.as_ref();
@@ -316,12 +316,12 @@ impl Core {
         Ok(Some(context))
     }
 
-    /// Ends work on the session in bounded time. Memories and hooks first get what they still have coming.
+    /// Closes the session in bounded time. Memory providers and hooks first get the queued turns and events.
     pub(super) async fn close(mut self) {
-        /// A process that ends after one turn leaves summaries for the next; a chat returns to its prompt at once.
+        /// After a single turn the process waits for summaries, which the next one uses. A chat closes at once.
         const ONE_SHOT: Duration = Duration::from_secs(10);
         self.front.questions.end();
-        self.rest(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
+        self.make_idle(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
     }
 }
 

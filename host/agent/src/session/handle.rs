@@ -1,4 +1,4 @@
-//! What a front end holds of a session.
+//! A front end's handle of a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use crate::session::actor::{Actor, Message};
 use crate::session::core::Core;
 use crate::snapshot::Snapshot;
 
-/// Commands that may wait. A front end that sends more waits itself.
-const WAITING: usize = 32;
+/// The size of the command queue. Further senders wait.
+const QUEUE_SIZE: usize = 32;
 
-/// What the sessions of a process obey.
+/// Limits for the sessions of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionRules {
-    /// How much of the past front ends can read again.
+    /// How many past events a session keeps.
     pub feed: FeedLimits,
-    /// How long a session without commands stays awake.
+    /// The time without commands after which a session becomes idle.
     pub idle_after: Duration,
 }
 
 impl SessionRules {
     /// For many sessions in one process.
     pub const SHARED: Self = Self { feed: FeedLimits::SHARED, idle_after: Duration::from_secs(120) };
-    /// For the only session of a process: it never rests.
+    /// For the only session of a process: it never becomes idle.
     pub const SINGLE: Self = Self { feed: FeedLimits::SINGLE, idle_after: Duration::from_secs(1 << 32) };
 }
 
-/// A session: commands go in, events come out. Clones are cheap and mean the same session.
+/// A handle to a session. It sends commands and reads events. Clones are cheap and refer to the same session.
 ///
-/// The session lives in a task of its own. It ends with [`Command::Close`], or when the last handle is dropped.
+/// The session runs in its own task, which ends with [`Command::Close`] or when the last handle is dropped.
 #[derive(Clone)]
 pub struct SessionHandle {
     messages: mpsc::Sender<Message>,
@@ -53,7 +53,8 @@ pub struct SessionHandle {
 
 impl SessionHandle {
     /// Opens a session and starts its task. A new session leaves no trace before its first message.
-    /// `chosen` builds another host when a command chooses a model or an engine, and says what `host` was built from.
+    /// `chosen` is the source that builds another host when a command switches the model or the engine, and the choice
+    /// from which `host` was built.
     pub async fn open(
         host: Host,
         chosen: (Arc<dyn HostSource>, Choice),
@@ -63,7 +64,7 @@ impl SessionHandle {
     ) -> Result<Self, AgentError> {
         let front = Front::new(rules.feed);
         let core = Core::begin(host, chosen, begin, workspace, front.clone()).await?;
-        let (messages, inbox) = mpsc::channel(WAITING);
+        let (messages, inbox) = mpsc::channel(QUEUE_SIZE);
         tokio::spawn(Actor::new(core, inbox, front.clone(), rules.idle_after).run());
         Ok(Self { messages, front })
     }
@@ -81,12 +82,12 @@ impl SessionHandle {
         self.front.feed.subscribe(after)
     }
 
-    /// Where the events begin: a subscription from here gets all that are still kept.
+    /// The position before the first event. A subscription from here gets all buffered events.
     pub fn beginning(&self) -> Position {
         self.front.feed.beginning()
     }
 
-    /// What the events so far have led to.
+    /// The session's state after all events so far.
     pub fn snapshot(&self) -> Snapshot {
         self.front.feed.snapshot()
     }
@@ -96,24 +97,24 @@ impl SessionHandle {
         self.front.feed.session()
     }
 
-    /// As long as this lives, the session may ask questions: a front end is there to answer.
+    /// Allows the session to ask questions until the returned guard is dropped.
     pub fn attend(&self) -> Attendance {
         self.front.questions.attend()
     }
 
-    /// Asks the user something in words, for tools of the application; none where no front end can answer.
+    /// Asks the user a text question, for tools of the application; `None` if no front end can answer.
     pub async fn ask(&self, text: impl Into<String>, choices: Vec<String>) -> Option<String> {
         self.front.questions.text(text.into(), choices).await
     }
 
-    /// The numbers of a status line; while a turn runs, those of its beginning.
+    /// The numbers of a status line. During a turn they are those of its start.
     pub async fn status(&self) -> Result<Status, CommandError> {
         let (reply, answer) = oneshot::channel();
         self.messages.send(Message::Status(reply)).await.map_err(|_| CommandError::Closed)?;
         answer.await.map_err(|_| CommandError::Closed)
     }
 
-    /// What fills the window; none before anything was said. Refused while a turn runs.
+    /// What fills the window; `None` before the first message. Refused during a turn.
     pub async fn context(&self) -> Result<Option<Context>, Problem> {
         let (reply, answer) = oneshot::channel();
         let closed = || Problem { what: "the context cannot be shown".into(), ..CommandError::Closed.problem() };

@@ -1,4 +1,4 @@
-//! Rewinds in process: the log, the engine and the memory providers.
+//! Tests of rewinds: the log, the engine and the memory providers.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::Ordering;
@@ -14,13 +14,13 @@ use crate::session::{Begin, SessionHandle, SessionRules};
 
 const RULES: SessionRules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_secs(3_600) };
 
-/// A message of the conversation, counted from 0. Each turn has two.
+/// A message of the conversation, counted from 0. Each turn has two messages.
 fn message(process: &Process, session: &SessionHandle, at: usize) -> MessageId {
     process.store.conversation(&session.session().unwrap()).unwrap()[at].id
 }
 
 #[tokio::test]
-async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
+async fn a_rewind_removes_messages_and_the_next_turn_follows_the_rest() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     say(&session, "first").await;
@@ -29,7 +29,7 @@ async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
     let mut events = from_here(&session);
     session.send(Command::Rewind { to }).await.unwrap();
     let rewound = until(&mut events, |kind| matches!(kind, EventKind::Rewound { .. })).await;
-    // The instance that ran before the rewind goes on, and learns of it.
+    // The same plugin instance keeps running and is notified.
     assert_eq!(*process.rewound.lock().unwrap(), [to]);
     assert_eq!(process.started.load(Ordering::SeqCst), 1);
     assert_eq!((rewound.message, &rewound.kind), (Some(to), &EventKind::Rewound { messages: 2 }));
@@ -42,7 +42,7 @@ async fn a_rewind_takes_messages_back_and_the_next_turn_follows_what_is_left() {
 #[tokio::test]
 async fn a_rewind_waits_until_the_memory_has_stored_the_turn() {
     let memory = ScriptedMemory::new(Duration::from_millis(200));
-    let process = Process::remembering(&memory);
+    let process = Process::with_memory(&memory);
     let session = process.open(Begin::New, RULES).await;
     say(&session, "first").await;
     session.send(Command::Rewind { to: message(&process, &session, 0) }).await.unwrap();
@@ -51,9 +51,9 @@ async fn a_rewind_waits_until_the_memory_has_stored_the_turn() {
 
 /// A stuck provider delays a rewind by two seconds. Rewound turns are forgotten, and the others are stored again.
 #[tokio::test]
-async fn a_rewind_cancels_a_memory_that_takes_too_long() {
+async fn a_rewind_cancels_a_slow_memory_provider() {
     let memory = ScriptedMemory::new(Duration::from_secs(300));
-    let process = Process::remembering(&memory);
+    let process = Process::with_memory(&memory);
     let session = process.open(Begin::New, RULES).await;
     say(&session, "first").await;
     say(&session, "second").await;

@@ -1,4 +1,4 @@
-//! A session without processes: a scripted model, scripted plugins, and a store in a temporary folder.
+//! Sessions for tests: a scripted model, scripted plugins, and a store in a temporary folder.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
@@ -30,12 +30,13 @@ use crate::plugin_set::PluginSet;
 use crate::problem::Problem;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
-/// What the scripted model does when the newest message of the user contains a word.
+/// A model that reacts to words in the newest message of the user.
 ///
-/// `hang` streams a word and never ends; `call NAME` calls a tool once and answers after its result; `fail` is an error
-/// of the provider; `decline` and `decline silently` are refusals; `slow` streams ten words with pauses; everything else is answered with `echo: ` and the text.
+/// `hang` streams a word and never ends; `call NAME` calls a tool once and answers after its result; `fail` gives an error
+/// of the provider; `decline` and `decline silently` give refusals; `slow` streams ten words with pauses; every other
+/// message is answered with `done`.
 pub(super) struct ScriptedModel {
-    /// The request bodies, as far as their bytes are fixed.
+    /// The shared prefixes of all requests.
     pub(super) requests: Mutex<Vec<String>>,
     streaming: AtomicUsize,
     most_streaming: AtomicUsize,
@@ -46,7 +47,7 @@ impl ScriptedModel {
         Self { requests: Mutex::default(), streaming: AtomicUsize::new(0), most_streaming: AtomicUsize::new(0) }
     }
 
-    /// Most replies that were streamed at once.
+    /// The highest number of replies that streamed at once.
     pub(super) fn most_streaming(&self) -> usize {
         self.most_streaming.load(Ordering::SeqCst)
     }
@@ -99,7 +100,7 @@ impl Provider for ScriptedModel {
         if word("slow") || word("hang") {
             let now = self.streaming.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_streaming.fetch_max(now, Ordering::SeqCst);
-            let _streams = Streams(&self.streaming);
+            let _guard = StreamGuard(&self.streaming);
             on_delta(Delta::Text("begun "));
             if word("hang") {
                 std::future::pending::<()>().await;
@@ -119,15 +120,15 @@ impl Provider for ScriptedModel {
     }
 }
 
-struct Streams<'a>(&'a AtomicUsize);
+struct StreamGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Streams<'_> {
+impl Drop for StreamGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// An engine without plans, and the tools `note` (writes), `wipe` (dangerous) and `stuck` (never answers by itself).
+/// An engine without plans, and the tools `note` (writes), `wipe` (dangerous) and `stuck` (runs into its deadline).
 struct ScriptedPlugin {
     name: String,
     models: Arc<Mutex<Vec<String>>>,
@@ -205,7 +206,7 @@ impl Tools for ScriptedPlugin {
 
     async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
         if invocation.name == "stuck" {
-            // The runtime ends a plugin's call at its deadline.
+            // The runtime ends a call at its deadline.
             tokio::time::sleep(DEADLINE).await;
             return Err(self.deadline());
         }
@@ -214,9 +215,9 @@ impl Tools for ScriptedPlugin {
     }
 }
 
-/// A memory provider that takes its time, and notes what happens to it and to the engine.
+/// A slow memory provider that records its calls and the engine's rewinds.
 pub(super) struct ScriptedMemory {
-    /// How long it stores a turn.
+    /// How long it takes to store a turn.
     pub(super) takes: Duration,
     pub(super) notes: Mutex<Vec<String>>,
 }
@@ -235,10 +236,10 @@ impl ScriptedMemory {
     }
 }
 
-/// Notes that a call was dropped before its end.
-struct Unfinished<'a>(&'a ScriptedMemory, u32, bool);
+/// Records whether a call ended or was dropped.
+struct SyncGuard<'a>(&'a ScriptedMemory, u32, bool);
 
-impl Drop for Unfinished<'_> {
+impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
         let Self(memory, turn, finished) = self;
         memory.note(format!("{} {turn}", if *finished { "stored" } else { "cancelled" }));
@@ -261,14 +262,14 @@ impl MemoryProvider for ScriptedMemory {
 
     async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
         self.note(format!("storing {}", turn.number));
-        let mut call = Unfinished(self, turn.number, false);
+        let mut call = SyncGuard(self, turn.number, false);
         tokio::time::sleep(self.takes).await;
         call.2 = true;
         Ok(())
     }
 }
 
-/// Of a call of the plugin that never answers.
+/// The deadline of the plugin's calls.
 pub(super) const DEADLINE: Duration = Duration::from_millis(400);
 
 struct ScriptedPlugins {
@@ -322,18 +323,18 @@ impl PluginSet for ScriptedPlugins {
     }
 }
 
-/// A process: a store, a model, and as many sessions as a test opens.
+/// A process with a store, a model, and any number of sessions.
 pub(super) struct Process {
     pub(super) home: tempfile::TempDir,
     pub(super) store: Arc<Store>,
     pub(super) model: Arc<ScriptedModel>,
     /// How often plugins were started.
     pub(super) started: Arc<AtomicUsize>,
-    /// The models that engines were told of.
+    /// The model changes that engines received.
     pub(super) models: Arc<Mutex<Vec<String>>>,
-    /// The first messages of the rewinds that running engines were told of.
+    /// The first removed message of each rewind that running engines received.
     pub(super) rewound: Arc<Mutex<Vec<MessageId>>>,
-    /// The memory provider of its sessions.
+    /// The memory provider of all sessions.
     memory: Option<Arc<ScriptedMemory>>,
 }
 
@@ -342,7 +343,7 @@ impl Process {
         Self::with(None)
     }
 
-    pub(super) fn remembering(memory: &Arc<ScriptedMemory>) -> Arc<Self> {
+    pub(super) fn with_memory(memory: &Arc<ScriptedMemory>) -> Arc<Self> {
         Self::with(Some(Arc::clone(memory)))
     }
 
@@ -364,7 +365,7 @@ impl Process {
         self.home.path().to_owned()
     }
 
-    /// The log of a session, as `role: text` with the names of calls.
+    /// The log of a session as lines of `role: text` with the names of calls.
     pub(super) fn log(&self, session: &SessionHandle) -> Vec<String> {
         let id = session.session().unwrap();
         self.store.conversation(&id).unwrap().iter().map(line).collect()
@@ -415,26 +416,26 @@ impl HostSource for Process {
     }
 }
 
-/// Says something, and waits for the end of the turn.
+/// Sends a message and waits for the end of the turn.
 pub(super) async fn say(session: &SessionHandle, text: &str) -> TurnEnd {
     let mut events = from_here(session);
     session.send(Command::Say { text: text.to_owned(), attached: Vec::new() }).await.unwrap();
     turn_end(&mut events).await
 }
 
-/// The events that follow.
+/// Subscribes to the following events.
 pub(super) fn from_here(session: &SessionHandle) -> Subscription {
     let mut events = session.subscribe(None);
     while events.try_next().is_some() {}
     events
 }
 
-/// Reads on to an event.
-pub(super) async fn until(events: &mut Subscription, is_it: impl Fn(&EventKind) -> bool) -> Arc<Event> {
+/// Reads up to a matching event.
+pub(super) async fn until(events: &mut Subscription, matches: impl Fn(&EventKind) -> bool) -> Arc<Event> {
     let found = async {
         loop {
             let event = events.next().await.expect("the session ended");
-            if is_it(&event.kind) {
+            if matches(&event.kind) {
                 return event;
             }
         }

@@ -1,4 +1,4 @@
-//! The loop in process: turns, commands, events, and many sessions at once.
+//! Tests of the agent loop: turns, commands, events, and many sessions at once.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ async fn asked(events: &mut Subscription) -> QuestionId {
 }
 
 #[tokio::test]
-async fn a_turn_is_told_in_order_with_the_ids_of_what_it_stores() {
+async fn the_events_of_a_turn_come_in_order_with_the_ids_of_stored_messages() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     assert_eq!(session.session(), None);
@@ -51,10 +51,10 @@ async fn a_turn_is_told_in_order_with_the_ids_of_what_it_stores() {
             "assistant: done"
         ]
     );
-    let mut told = session.subscribe(Some(&session.beginning()));
+    let mut events = session.subscribe(Some(&session.beginning()));
     let stored = process.store.conversation(&session.session().unwrap()).unwrap();
     let (mut messages, mut calls) = (Vec::new(), Vec::new());
-    while let Some(event) = told.try_next() {
+    while let Some(event) = events.try_next() {
         assert_eq!(event.session, session.session());
         assert_eq!(event.turn.is_some(), !matches!(event.kind, EventKind::Opened { .. }), "{event:?}");
         messages.extend(event.message);
@@ -67,19 +67,19 @@ async fn a_turn_is_told_in_order_with_the_ids_of_what_it_stores() {
 }
 
 #[tokio::test]
-async fn the_next_request_begins_with_the_bytes_of_the_last_one_also_after_a_rest_and_a_restart() {
+async fn each_request_extends_the_previous_one_even_after_idling_and_a_restart() {
     let process = Process::new();
     let rules = SessionRules { idle_after: Duration::from_millis(30), ..RULES };
     let session = process.open(Begin::New, rules).await;
     say(&session, "one").await;
     say(&session, "two").await;
-    // It falls asleep and wakes.
+    // The session becomes idle and wakes again.
     let starts = process.started.load(Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(200)).await;
     let woken = Instant::now();
     say(&session, "three").await;
     assert!(woken.elapsed() < Duration::from_millis(500), "{:?}", woken.elapsed());
-    assert_eq!(process.started.load(Ordering::SeqCst), starts + 1, "the plugins were dropped and made anew");
+    assert_eq!(process.started.load(Ordering::SeqCst), starts + 1, "the plugins were started again");
     let id = session.session().unwrap();
     session.send(Command::Close).await.unwrap();
     let again = process.open(Begin::Resume(id), RULES).await;
@@ -92,7 +92,7 @@ async fn the_next_request_begins_with_the_bytes_of_the_last_one_also_after_a_res
 }
 
 #[tokio::test]
-async fn stop_in_the_middle_of_a_reply_keeps_what_arrived() {
+async fn a_stop_during_a_reply_keeps_the_received_text() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     assert_eq!(session.send(Command::Stop).await, Err(CommandError::NothingRuns));
@@ -107,7 +107,7 @@ async fn stop_in_the_middle_of_a_reply_keeps_what_arrived() {
 }
 
 #[tokio::test]
-async fn stop_in_the_middle_of_a_call_closes_the_call() {
+async fn a_stop_during_a_call_closes_the_call() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     let mut events = from_here(&session);
@@ -116,7 +116,7 @@ async fn stop_in_the_middle_of_a_call_closes_the_call() {
     session.send(Command::Stop).await.unwrap();
     assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
     assert_eq!(say(&session, "go on").await, answered("done"));
-    is_valid(&process, &session);
+    assert_valid(&process, &session);
 }
 
 #[tokio::test]
@@ -126,11 +126,11 @@ async fn an_error_of_the_provider_ends_the_turn_with_a_coded_problem() {
     let TurnEnd::Failed { problem } = say(&session, "fail").await else { panic!("it failed") };
     assert!(problem.code.starts_with("model."), "{problem:?}");
     assert_eq!(say(&session, "again").await, answered("done"));
-    is_valid(&process, &session);
+    assert_valid(&process, &session);
 }
 
 #[tokio::test]
-async fn a_refusal_is_stored_as_one_and_shown_even_without_words() {
+async fn a_refusal_is_stored_and_shown_even_without_text() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     let mut events = session.subscribe(Some(&session.beginning()));
@@ -147,7 +147,7 @@ async fn a_refusal_is_stored_as_one_and_shown_even_without_words() {
         assert_eq!(stored[at].parts, [thought, Part::Refusal { text: text.to_owned() }]);
         assert_eq!((stored[at].content.as_str(), stored[at].reasoning.as_deref()), (text, Some("Hm.")));
     }
-    assert_eq!(process.model.requests.lock().unwrap().len(), 2, "a refusal is not asked for again");
+    assert_eq!(process.model.requests.lock().unwrap().len(), 2, "a refused request is not repeated");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_command_approves_a_dangerous_call_and_a_second_answer_is_refused() {
 }
 
 #[tokio::test]
-async fn an_approval_for_the_session_outlives_a_rest() {
+async fn an_approval_for_the_session_survives_idling() {
     let process = Process::new();
     let rules = SessionRules { idle_after: Duration::from_millis(30), ..RULES };
     let session = process.open(Begin::New, rules).await;
@@ -206,7 +206,7 @@ async fn a_question_of_the_application_is_answered_by_a_command() {
 }
 
 #[tokio::test]
-async fn commands_that_make_no_sense_now_are_refused_with_a_code_and_change_nothing() {
+async fn invalid_commands_are_refused_with_a_code_and_change_nothing() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     let code = async |command: Command| session.send(command).await.unwrap_err().code();
@@ -241,7 +241,7 @@ async fn commands_that_make_no_sense_now_are_refused_with_a_code_and_change_noth
 }
 
 #[tokio::test]
-async fn a_branch_continues_from_the_session_and_leaves_it_alone() {
+async fn a_branch_continues_from_the_session_without_changing_it() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     say(&session, "first").await;
@@ -294,7 +294,7 @@ async fn a_front_end_that_reconnects_in_the_middle_of_a_reply_sees_each_event_on
     }
     assert!(seen.len() > 12, "{seen:?}");
     assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
-    // Another handle of the same session, from before a restart, gets a snapshot.
+    // After a restart the old position belongs to another epoch, so a snapshot comes first.
     turn_end(&mut whole).await;
     let id = session.session().unwrap();
     session.send(Command::Close).await.unwrap();
@@ -304,7 +304,7 @@ async fn a_front_end_that_reconnects_in_the_middle_of_a_reply_sees_each_event_on
 }
 
 #[tokio::test]
-async fn a_front_end_that_never_reads_delays_no_turn_and_gets_a_snapshot() {
+async fn a_slow_front_end_delays_no_turn_and_gets_a_snapshot() {
     let process = Process::new();
     let rules = SessionRules { feed: FeedLimits { events: 4, bytes: 1 << 20 }, ..RULES };
     let session = process.open(Begin::New, rules).await;
@@ -327,23 +327,23 @@ async fn a_session_ends_with_its_last_handle() {
     let id = session.session().unwrap();
     drop(session);
     until(&mut events, |kind| matches!(kind, EventKind::Ended)).await;
-    // The lease is free again, and the log is valid.
+    // The lease was released, and the log is valid.
     let again = process.open(Begin::Resume(id), RULES).await;
-    is_valid(&process, &again);
+    assert_valid(&process, &again);
 }
 
-fn is_valid(process: &Process, session: &SessionHandle) {
+fn assert_valid(process: &Process, session: &SessionHandle) {
     let id = session.session().unwrap();
     let conversation = hermes_conversation::Conversation::new(process.store.conversation(&id).unwrap());
     let shown = render::render(&conversation, &process.store.view(&id).unwrap());
     validity::check(&shown).unwrap();
 }
 
-/// How long the eight sessions may take whose model streams, beside all the others. Generous: the machine may be busy.
-const PROMPT: Duration = Duration::from_secs(30);
+/// How long the eight streaming sessions may take beside all the others. The limit is generous for busy machines.
+const STREAM_LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_open_questions() {
+async fn two_hundred_sessions_run_beside_streams_hanging_plugins_and_open_questions() {
     let process = Process::new();
     let source = Arc::clone(&process) as Arc<dyn crate::host_source::HostSource>;
     let sessions = Sessions::new(source, SessionRules { idle_after: Duration::from_millis(200), ..RULES });
@@ -353,7 +353,7 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
     }
     assert_eq!(sessions.list().len(), 200);
     let attending: Vec<_> = handles.iter().map(SessionHandle::attend).collect();
-    // 8 stream, 16 wait for an approval, 16 are stopped, 16 have a plugin that hangs; the others have answered.
+    // 8 sessions stream, 16 wait for an approval, 16 are stopped, 16 have a hanging plugin, and the others have answered.
     let words = |at: usize| match at {
         0..8 => "slow",
         8..24 => "call wipe",
@@ -382,7 +382,7 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
     for front in &mut fronts[0..8] {
         assert_eq!(turn_end(front).await, answered("begun more"));
     }
-    assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < STREAM_LIMIT, "{:?}", begun.elapsed());
     for front in &mut fronts[40..56] {
         let hung = until(front, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
         let EventKind::ToolFinished { failed, elapsed_ms, .. } = hung.kind else { unreachable!() };
@@ -393,7 +393,7 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
         session.send(Command::Stop).await.unwrap();
         assert_eq!(turn_end(front).await, TurnEnd::Interrupted);
     }
-    // Nobody has answered yet: half get a yes, half a no.
+    // No approval is answered yet: half of them are allowed, half denied.
     for (at, (session, front)) in handles[8..24].iter().zip(&mut fronts[8..24]).enumerate() {
         let question = asked(front).await;
         assert_eq!(session.snapshot().questions.len(), 1);
@@ -405,8 +405,8 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
         assert_eq!(turn_end(front).await, answered("done"));
     }
     assert!(process.model.most_streaming() >= 8);
-    handles.iter().for_each(|session| is_valid(&process, session));
-    // A front end that was away reads on from where it was, and what it reads is what the others read.
+    handles.iter().for_each(|session| assert_valid(&process, session));
+    // A new reader from the beginning gets the same events.
     for (session, front) in handles.iter().zip(&mut fronts) {
         assert_eq!(front.try_next(), None);
         let mut again = session.subscribe(Some(&session.beginning()));
@@ -417,26 +417,26 @@ async fn two_hundred_sessions_go_on_beside_eight_streams_hanging_plugins_and_ope
         }
     }
     drop(attending);
-    // All of them rest, and wake for one more turn.
+    // All sessions become idle; some wake for another turn.
     tokio::time::sleep(Duration::from_millis(600)).await;
     let starts = process.started.load(Ordering::SeqCst);
     for session in handles.iter().step_by(20) {
         assert_eq!(say(session, "hello again").await, answered("done"));
     }
-    assert_eq!(process.started.load(Ordering::SeqCst), starts + 10, "they had dropped their plugins");
+    assert_eq!(process.started.load(Ordering::SeqCst), starts + 10, "idle sessions had dropped their plugins");
     sessions.close().await;
     assert_eq!(sessions.list().len(), 0);
 }
 
-/// Memory of this process, in bytes.
+/// The resident memory of this process in bytes.
 fn resident() -> u64 {
     const PAGE: u64 = 4_096;
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap() * PAGE
 }
 
-/// Prints the figures that `cargo xtask bench sessions` shows. The aims are 256 KiB beyond the log and 100 ms; the bounds are
-/// those of a busy machine with a debug build.
+/// Prints the figures for `cargo xtask bench sessions`. The targets are 256 KiB beyond the log and 100 ms. The limits here
+/// allow for a busy machine and a debug build.
 #[tokio::test]
 async fn an_idle_session_takes_little_memory_and_wakes_quickly() {
     const SESSIONS: u64 = 200;
@@ -444,7 +444,7 @@ async fn an_idle_session_takes_little_memory_and_wakes_quickly() {
     let source = Arc::clone(&process) as Arc<dyn crate::host_source::HostSource>;
     let rules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_millis(50) };
     let sessions = Sessions::new(source, rules);
-    // The first sessions fill pools and caches that all share.
+    // The first sessions fill the shared pools and caches.
     let mut handles = Vec::new();
     for _ in 0..20 {
         let session = sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap();

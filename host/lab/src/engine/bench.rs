@@ -15,7 +15,7 @@ use hermes_plugin_host::{
 };
 
 use super::gate::Gate;
-use super::log::{IndexedSearch, LabDesk, Log};
+use super::log::{IndexedSearch, LabTarget, Log};
 use super::models::StandInModels;
 use super::watch::Watched;
 use crate::Terms;
@@ -47,7 +47,7 @@ pub(crate) struct Setting<'a> {
 /// A running conversation. All of its tasks run in its owner's runtime.
 pub(crate) struct Bench {
     terms: Terms,
-    pub(crate) target: LabDesk,
+    pub(crate) target: LabTarget,
     pub(crate) log: Arc<Log>,
     gate: Arc<Gate>,
     written: Arc<Mutex<Vec<Written>>>,
@@ -115,8 +115,8 @@ impl Bench {
         let watched = Arc::new(Watched::new(Arc::clone(&plugins.engine), Arc::clone(&gate)));
         let rules = Rules { enabled: true, window: terms.window, patience: PATIENCE };
         let compactor = Compactor::new(watched.clone(), Vec::new(), rules, Ruler::default(), Arc::clone(&notify));
-        let assistant = Assistant::new(plugins.assist.clone(), notify).patient(PATIENCE);
-        let mut target = LabDesk {
+        let assistant = Assistant::new(plugins.assist.clone(), notify).with_timeout(PATIENCE);
+        let mut target = LabTarget {
             log: Arc::clone(&log),
             view,
             views: Vec::new(),

@@ -51,7 +51,7 @@ impl Search for IndexedSearch {
 }
 
 /// A conversation whose view compaction can change.
-pub(crate) struct LabDesk {
+pub(crate) struct LabTarget {
     pub(super) log: Arc<Log>,
     pub(crate) view: View,
     /// Every view so far, oldest first.
@@ -65,7 +65,7 @@ pub(crate) struct LabDesk {
     pub(super) faults: u32,
 }
 
-impl LabDesk {
+impl LabTarget {
     /// Records a view, with its summaries.
     pub(super) fn remember(&mut self, view: View) {
         self.log.keep_summaries(&view);
@@ -76,7 +76,7 @@ impl LabDesk {
     }
 }
 
-impl LabDesk {
+impl LabTarget {
     /// Replaces the current view.
     pub(crate) fn take_view(&mut self, view: View) {
         self.remember(view.clone());
@@ -85,7 +85,7 @@ impl LabDesk {
 }
 
 #[async_trait]
-impl CompactionTarget for LabDesk {
+impl CompactionTarget for LabTarget {
     fn conversation(&self) -> RwLockReadGuard<'_, Conversation> {
         self.log.conversation()
     }

@@ -1,4 +1,4 @@
-//! The host's own plan, for a window in which the engine made no room.
+//! The host's own plans, for a window in which the engine made no room.
 
 use hermes_conversation::last_resort;
 use hermes_conversation::plan::{self, Ground};
@@ -8,7 +8,7 @@ use crate::compaction::target::CompactionTarget;
 use crate::error::AgentError;
 
 impl Compactor {
-    /// The host's own plan, when the window is really full.
+    /// Folds messages by the host's rules when the window is full.
     pub(super) async fn fold_by_rule(
         &self,
         target: &mut dyn CompactionTarget,
@@ -17,7 +17,7 @@ impl Compactor {
     ) -> Result<(), AgentError> {
         let mut limit = self.limit(target);
         if overflow {
-            // The provider's window is smaller than was thought, by how much nobody knows.
+            // The provider's window is smaller than configured, by an unknown amount.
             let now = target.conversation().view_tokens(target.view());
             limit = limit.min(now / 10 * 7);
         }
@@ -28,7 +28,7 @@ impl Compactor {
         }
     }
 
-    /// The host's own plan for a window that leaves a turn hardly any room.
+    /// Folds messages by the host's rules when the window leaves a turn hardly any room.
     pub(super) async fn lighten(
         &self,
         target: &mut dyn CompactionTarget,

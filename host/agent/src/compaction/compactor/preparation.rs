@@ -1,4 +1,4 @@
-//! Slow work of the engine in the background.
+//! Background preparation of the engine, such as writing summaries.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::compaction::notify::Notify;
 use crate::compaction::target::CompactionTarget;
 use crate::error::AgentError;
 
-/// Steps of slow work in a row, each up to a call of a model: an engine that never has enough gets no more for nothing.
-const STEPS: u32 = 256;
+/// The most preparation steps in a row. Each step may call a model, so an engine that never finishes must be limited.
+const MAX_STEPS: u32 = 256;
 
 impl Compactor {
-    /// Whether slow work is under way.
+    /// Whether the engine is preparing.
     pub fn is_preparing(&self) -> bool {
         self.preparing.as_ref().is_some_and(|preparing| !preparing.is_finished())
     }
 
-    /// Starts slow work unless some is under way.
+    /// Starts preparation unless it is already running.
     pub(super) fn prepare(&mut self, target: &dyn CompactionTarget, pressure: Pressure) {
         if self.is_preparing() {
             return;
@@ -29,7 +29,7 @@ impl Compactor {
         let folds = foldable(target);
         let (plugin, memories, notify) = (Arc::clone(&self.plugin), self.memories.clone(), Arc::clone(&self.notify));
         self.preparing = Some(tokio::spawn(async move {
-            request.memory_context = memory::keepsakes(&memories, folds, &notify).await;
+            request.memory_context = memory::texts_to_keep(&memories, folds, &notify).await;
             let prepared = prepare(plugin.as_ref(), &request, &notify).await;
             if let Err(error) = &prepared {
                 notify(format!("{error}; nothing was prepared, and the conversation is whole").into());
@@ -38,17 +38,17 @@ impl Compactor {
         }));
     }
 
-    /// Takes up how slow work ended, if it has.
-    pub(super) async fn take_prepared(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
+    /// Handles the outcome of a preparation that has ended.
+    pub(super) async fn finish_preparation(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
         let Some(ended) = self.preparing.take_if(|preparing| preparing.is_finished()) else { return Ok(()) };
         match ended.await {
-            Ok(Err(error)) => self.prepared_badly(target, &error).await,
+            Ok(Err(error)) => self.preparation_failed(target, &error).await,
             Ok(Ok(())) | Err(_) => Ok(()),
         }
     }
 
-    /// An engine that crashed has failed; that a model or a service was away is not its fault.
-    pub(super) async fn prepared_badly(
+    /// Counts a failed preparation. Only crashes count: an unavailable model or service is not the engine's fault.
+    pub(super) async fn preparation_failed(
         &mut self,
         target: &mut dyn CompactionTarget,
         error: &CallError,
@@ -60,26 +60,26 @@ impl Compactor {
     }
 }
 
-/// Slow work, until there is no more of it.
+/// Prepares until the engine has finished or has used all its steps.
 pub(super) async fn prepare(
     plugin: &dyn ContextEngine,
     request: &PlanRequest,
     notify: &Notify,
 ) -> Result<(), CallError> {
-    for _ in 0..STEPS {
+    for _ in 0..MAX_STEPS {
         if plugin.prepare(request).await? == Progress::Done {
             return Ok(());
         }
     }
     let text = format!(
-        "the context engine `{}` had not finished preparing after {STEPS} steps: the rest waits for the next request",
+        "the context engine `{}` had not finished preparing after {MAX_STEPS} steps: the rest waits for the next request",
         plugin.name()
     );
     notify(text.into());
     Ok(())
 }
 
-/// The messages that a plan may fold: all that is shown but the last turn.
+/// The messages that a plan may fold: all visible messages except the last turn.
 pub(super) fn foldable(target: &dyn CompactionTarget) -> Option<MessageRange> {
     let conversation = target.conversation();
     let turn = conversation.headers().last()?.turn;

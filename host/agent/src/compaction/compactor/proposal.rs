@@ -12,21 +12,21 @@ use super::{Compacted, Compactor};
 use crate::compaction::target::CompactionTarget;
 use crate::error::AgentError;
 
-/// Why a plan is wanted.
+/// Why a plan is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
-    /// It is taken if it pays over so many requests.
+    /// The plan is adopted if it saves money over this number of requests.
     Boundary { requests: u32 },
-    /// The user asked for it.
+    /// The user requested it.
     Asked,
-    /// It is taken.
+    /// The plan is adopted in any case.
     Now,
-    /// The window is full, too heavy to begin a turn with, or the provider said so.
+    /// The window is full or too heavy for a turn, or the provider rejected the request.
     Demanded,
 }
 
-/// A plan on its way that the turn did not wait for.
-pub(super) struct Late {
+/// A pending plan that the turn did not wait for.
+pub(super) struct PendingPlan {
     pub(super) plan: JoinHandle<Result<Option<Plan>, CallError>>,
     pub(super) view: View,
     pub(super) through: Option<MessageId>,
@@ -34,7 +34,7 @@ pub(super) struct Late {
 }
 
 impl Compactor {
-    /// Asks for a plan, checks it, and makes it the view. True when it was adopted.
+    /// Requests a plan, verifies it and adopts its view. Returns whether a view was adopted.
     pub(super) async fn propose(
         &mut self,
         target: &mut dyn CompactionTarget,
@@ -44,29 +44,29 @@ impl Compactor {
         done: &mut Vec<Compacted>,
     ) -> Result<bool, AgentError> {
         let plugin = Arc::clone(&self.plugin);
-        let asked = self.request(target, pressure, focus);
+        let request = self.request(target, pressure, focus);
         if !matches!(want, Want::Boundary { .. }) {
-            let proposed = plugin.propose(&asked).await;
+            let proposed = plugin.propose(&request).await;
             return self.take(target, proposed, want, done).await;
         }
-        if self.late.is_some() {
+        if self.pending.is_some() {
             return Ok(false);
         }
-        // Kept before it is waited for: whoever stops waiting leaves it here.
+        // Stored before the wait, so that a stopped turn keeps the pending plan.
         let through = target.conversation().messages().last().map(|message| message.id);
-        let plan = tokio::spawn(async move { plugin.propose(&asked).await });
-        let late = self.late.insert(Late { plan, view: target.view().clone(), through, want });
-        match tokio::time::timeout(self.rules.patience, &mut late.plan).await {
+        let plan = tokio::spawn(async move { plugin.propose(&request).await });
+        let pending = self.pending.insert(PendingPlan { plan, view: target.view().clone(), through, want });
+        match tokio::time::timeout(self.rules.patience, &mut pending.plan).await {
             Ok(proposed) => {
-                self.late = None;
+                self.pending = None;
                 self.take(target, proposed.unwrap_or(Ok(None)), want, done).await
             }
             Err(_) => Ok(false),
         }
     }
 
-    /// Takes up a plan that the turn did not wait for, if it has come: over what was said meanwhile.
-    pub(super) async fn take_late(
+    /// Handles a pending plan if it has arrived, extended by the messages since then.
+    pub(super) async fn take_pending(
         &mut self,
         target: &mut dyn CompactionTarget,
         done: &mut Vec<Compacted>,
@@ -74,19 +74,19 @@ impl Compactor {
         if self.is_proposing() {
             return Ok(());
         }
-        self.await_late(target, done).await
+        self.await_pending(target, done).await
     }
 
-    /// Takes up a plan that the turn did not wait for, as soon as it has come.
-    pub(super) async fn await_late(
+    /// Waits for a pending plan and handles it.
+    pub(super) async fn await_pending(
         &mut self,
         target: &mut dyn CompactionTarget,
         done: &mut Vec<Compacted>,
     ) -> Result<(), AgentError> {
-        let Some(late) = &mut self.late else { return Ok(()) };
-        // Whoever stops waiting here leaves it where it is.
-        let plan = (&mut late.plan).await;
-        let Some(Late { view, through, want, .. }) = self.late.take() else { return Ok(()) };
+        let Some(pending) = &mut self.pending else { return Ok(()) };
+        // A stopped turn keeps the pending plan here.
+        let plan = (&mut pending.plan).await;
+        let Some(PendingPlan { view, through, want, .. }) = self.pending.take() else { return Ok(()) };
         let proposed = match plan {
             Ok(Ok(Some(plan))) => {
                 let rebased = plan.rebase(through, &target.conversation()).filter(|_| *target.view() == view);
@@ -103,7 +103,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Checks what the engine proposed and makes it the view. True when it was adopted.
+    /// Verifies the engine's proposal and adopts its view. Returns whether a view was adopted.
     async fn take(
         &mut self,
         target: &mut dyn CompactionTarget,

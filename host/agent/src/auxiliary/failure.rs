@@ -1,4 +1,4 @@
-//! Why a model did not answer a plugin, and what follows: the same one again, the next one, or the end.
+//! Why a model did not answer a plugin, and whether a retry or another model may help.
 
 use std::time::Duration;
 
@@ -6,72 +6,72 @@ use hermes_diagnostic::{Diagnose as _, Fix, Notice};
 use hermes_models::ModelError;
 use hermes_plugin_host::{Fault, FaultKind};
 
-use super::serving::Serving;
+use super::route::Route;
 
-/// Why there is no answer.
+/// Why an attempt gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum Failure {
     Model(ModelError),
-    /// The attempt took all its time.
+    /// The attempt did not end within its timeout.
     TimedOut(Duration),
-    /// Not a word.
+    /// The answer has no text.
     Empty,
 }
 
-impl Trouble {
-    /// Whether the same model may answer a moment later: the connection or the server failed.
+impl Failure {
+    /// Whether a retry of the same model may help: the connection or the server failed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Trouble::Model(error) => match error {
+            Failure::Model(error) => match error {
                 ModelError::Server { status, .. } => matches!(status, 500 | 502 | 503 | 504 | 529),
                 ModelError::Unreachable { .. } | ModelError::Cut { .. } | ModelError::Stalled { .. } => true,
                 _ => false,
             },
-            Trouble::TimedOut(_) => true,
-            Trouble::Empty => false,
+            Failure::TimedOut(_) => true,
+            Failure::Empty => false,
         }
     }
 
     pub(crate) fn is_timeout(&self) -> bool {
-        matches!(self, Trouble::TimedOut(_) | Trouble::Model(ModelError::Stalled { .. }))
+        matches!(self, Failure::TimedOut(_) | Failure::Model(ModelError::Stalled { .. }))
     }
 
-    /// Whether the request is at fault, so that no other model is troubled with it.
+    /// Whether the request itself is at fault, so that other models are not tried.
     pub(crate) fn is_final(&self) -> bool {
-        let Trouble::Model(error) = self else { return false };
+        let Failure::Model(error) = self else { return false };
         matches!(error, ModelError::BadRequest { .. } | ModelError::TooLong { .. } | ModelError::Refused { .. })
     }
 
     /// What failed and why.
-    pub(crate) fn cause(&self, who: &Serving) -> String {
+    pub(crate) fn cause(&self, who: &Route) -> String {
         match self {
-            Trouble::Model(error) => error.to_string(),
-            Trouble::TimedOut(timeout) => format!("{} did not answer within {} s", who.shown(), timeout.as_secs()),
-            Trouble::Empty => format!("{} answered with nothing", who.shown()),
+            Failure::Model(error) => error.to_string(),
+            Failure::TimedOut(timeout) => format!("{} did not answer within {} s", who.label(), timeout.as_secs()),
+            Failure::Empty => format!("{} gave an empty answer", who.label()),
         }
     }
 
     /// What failed, why, and what to do.
-    pub(crate) fn notice(&self, who: &Serving) -> Notice {
+    pub(crate) fn notice(&self, who: &Route) -> Notice {
         let fix = match (who.remedy(), self) {
             (Some(remedy), _) => remedy,
-            (None, Trouble::Model(error)) => error.parts().2,
-            (None, Trouble::TimedOut(_) | Trouble::Empty) => Fix::words("try again later"),
+            (None, Failure::Model(error)) => error.parts().2,
+            (None, Failure::TimedOut(_) | Failure::Empty) => Fix::words("try again later"),
         };
         Notice::new(self.cause(who), fix)
     }
 
     pub(crate) fn unpaid(who: &str, left: Duration) -> Notice {
-        let fix = format!("top up the account; it is asked again in {} s", left.as_secs());
+        let fix = format!("top up the account; Hermes tries it again in {} s", left.as_secs());
         Notice::new(format!("the provider of {who} requires payment"), Fix::words(fix))
     }
 
-    /// For the plugin.
-    pub(crate) fn into_fault(self, who: &Serving) -> Fault {
+    /// The fault that the plugin receives.
+    pub(crate) fn into_fault(self, who: &Route) -> Fault {
         let (kind, code) = match &self {
-            Trouble::TimedOut(_) => (FaultKind::Timeout, ""),
-            Trouble::Empty => (FaultKind::Failed, "empty"),
-            Trouble::Model(error) => match error {
+            Failure::TimedOut(_) => (FaultKind::Timeout, ""),
+            Failure::Empty => (FaultKind::Failed, "empty"),
+            Failure::Model(error) => match error {
                 ModelError::Auth { .. } | ModelError::Billing { .. } => (FaultKind::Unavailable, "auth"),
                 ModelError::NotFound { .. } => (FaultKind::Unavailable, "no-model"),
                 ModelError::TooLong { .. } => (FaultKind::InvalidInput, "too-long"),

@@ -1,4 +1,4 @@
-//! Hooks: who is told of what. Only `before-tool` is waited for.
+//! Sends events to hooks. Only `before-tool` is awaited; other events are queued.
 
 use std::sync::Arc;
 
@@ -8,57 +8,57 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::Objection;
 
-/// The hooks of a session, by what they want to be told of.
-pub(crate) struct Watchers {
+/// The hooks of a session, grouped by the events they subscribed to.
+pub(crate) struct HookDispatcher {
     before_tool: Vec<Arc<dyn Hooks>>,
     after_tool: Vec<Arc<dyn Hooks>>,
     before_model: Vec<Arc<dyn Hooks>>,
     after_model: Vec<Arc<dyn Hooks>>,
-    /// Events that nobody waits for, told in the order in which they happened.
-    queue: mpsc::UnboundedSender<Told>,
+    /// Queued events, delivered in order.
+    queue: mpsc::UnboundedSender<Delivery>,
 }
 
-enum Told {
+enum Delivery {
     Event(Arc<dyn Hooks>, Event),
-    /// Answered when everything before it was told.
+    /// Answered when everything before it was delivery.
     Settled(oneshot::Sender<()>),
 }
 
-impl Watchers {
-    /// Asks every hook what it wants to be told of.
-    pub(crate) async fn gather(hooks: &[Arc<dyn Hooks>]) -> (Self, Vec<String>) {
-        let mut watchers = Self {
+impl HookDispatcher {
+    /// Reads the subscriptions of every hook. Also returns notices of hooks that failed.
+    pub(crate) async fn subscribe(hooks: &[Arc<dyn Hooks>]) -> (Self, Vec<String>) {
+        let mut dispatcher = Self {
             before_tool: Vec::new(),
             after_tool: Vec::new(),
             before_model: Vec::new(),
             after_model: Vec::new(),
-            queue: teller(),
+            queue: delivery_task(),
         };
         let mut notices = Vec::new();
         for hook in hooks {
             let interests = match hook.interests().await {
                 Ok(interests) => interests,
                 Err(error) => {
-                    notices.push(format!("{error}; it watches nothing"));
+                    notices.push(format!("{error}; the hook receives no events"));
                     continue;
                 }
             };
-            for (event, who) in [
-                ("before-tool", &mut watchers.before_tool),
-                ("after-tool", &mut watchers.after_tool),
-                ("before-model", &mut watchers.before_model),
-                ("after-model", &mut watchers.after_model),
+            for (event, subscribers) in [
+                ("before-tool", &mut dispatcher.before_tool),
+                ("after-tool", &mut dispatcher.after_tool),
+                ("before-model", &mut dispatcher.before_model),
+                ("after-model", &mut dispatcher.after_model),
             ] {
                 if interests.iter().any(|interest| interest == event) {
-                    who.push(Arc::clone(hook));
+                    subscribers.push(Arc::clone(hook));
                 }
             }
         }
-        (watchers, notices)
+        (dispatcher, notices)
     }
 
-    /// Whether a tool may run, and who wants the user to say so; the text of an error goes to the model. A hook that
-    /// fails is a hook that did not agree.
+    /// Asks the hooks whether a tool may run. Returns the objections that need an approval. The text of an error goes to
+    /// the model. A hook that fails blocks the call.
     pub(crate) async fn before_tool(&self, call: &ToolCall) -> Result<Vec<Objection>, String> {
         let mut objections = Vec::new();
         for hook in &self.before_tool {
@@ -66,14 +66,14 @@ impl Watchers {
                 Ok(Verdict::Proceed) => {}
                 Ok(Verdict::Block(why)) => return Err(format!("blocked by `{}`: {why}", hook.name())),
                 Ok(Verdict::Ask(why)) => objections.push(Objection { plugin: hook.name().to_owned(), why }),
-                Err(error) => return Err(format!("not run, because a hook could not be asked: {error}")),
+                Err(error) => return Err(format!("not run, because a hook failed: {error}")),
             }
         }
         Ok(objections)
     }
 
     pub(crate) fn after_tool(&self, call: &ToolCall, content: &str, failed: bool, elapsed_ms: u64) {
-        self.tell(&self.after_tool, || {
+        self.enqueue(&self.after_tool, || {
             Event::AfterTool(ToolDone {
                 event: event(call),
                 content: content.to_owned(),
@@ -84,41 +84,41 @@ impl Watchers {
     }
 
     pub(crate) fn before_model(&self, model: &str) {
-        self.tell(&self.before_model, || Event::BeforeModel(model.to_owned()));
+        self.enqueue(&self.before_model, || Event::BeforeModel(model.to_owned()));
     }
 
     pub(crate) fn after_model(&self, model: &str, usage: Usage, elapsed_ms: u64) {
-        self.tell(&self.after_model, || Event::AfterModel(model_answered(model, usage, short(elapsed_ms))));
+        self.enqueue(&self.after_model, || Event::AfterModel(model_answered(model, usage, short(elapsed_ms))));
     }
 
-    fn tell(&self, hooks: &[Arc<dyn Hooks>], event: impl Fn() -> Event) {
+    fn enqueue(&self, hooks: &[Arc<dyn Hooks>], event: impl Fn() -> Event) {
         for hook in hooks {
             // The receiving task lives as long as this sender.
-            let _ = self.queue.send(Told::Event(Arc::clone(hook), event()));
+            let _ = self.queue.send(Delivery::Event(Arc::clone(hook), event()));
         }
     }
 
-    /// Waits until every hook was told.
+    /// Waits until all queued events are delivered.
     pub(crate) async fn settle(&self) {
         let (settled, answer) = oneshot::channel();
-        if self.queue.send(Told::Settled(settled)).is_ok() {
+        if self.queue.send(Delivery::Settled(settled)).is_ok() {
             let _ = answer.await;
         }
     }
 }
 
-/// A task that tells one event after the other.
-fn teller() -> mpsc::UnboundedSender<Told> {
+/// Starts the task that delivers events one after the other.
+fn delivery_task() -> mpsc::UnboundedSender<Delivery> {
     let (sender, mut queue) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        while let Some(told) = queue.recv().await {
-            match told {
-                Told::Event(hook, event) => {
+        while let Some(delivery) = queue.recv().await {
+            match delivery {
+                Delivery::Event(hook, event) => {
                     if let Err(error) = hook.on_event(event).await {
-                        tracing::warn!(%error, "a hook was not told of an event");
+                        tracing::warn!(%error, "a hook failed to handle an event");
                     }
                 }
-                Told::Settled(settled) => drop(settled.send(())),
+                Delivery::Settled(settled) => drop(settled.send(())),
             }
         }
     });
