@@ -1,7 +1,7 @@
-//! What it costs to append and to search in small and large stores, beside what it cost a peer.
+//! Measures appends and searches in small and large stores, next to the figures of a peer.
 //!
-//! Figures of the peer are of another day on such a machine: the order of magnitude is what compares. The disk's own
-//! `fsync` is measured in the same run, since most of an append is that.
+//! The peer was measured earlier on a similar machine, so only the order of magnitude can be compared. The disk's
+//! `fsync` is measured in the same run, because it takes most of the time of an append.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "store/corpus.rs"]
@@ -23,7 +23,7 @@ const HELP: &str = "usage: [--sizes N,N,…] [--crowd N] [--folder PATH]
   --crowd    messages that each of two processes appends while a third one searches: 10000; 0 for none
   --folder   where the stores are made: the system's temporary folder";
 
-/// Messages of a session: more than usual, as in the peer's measurement.
+/// Messages per session: more than usual, as in the peer's measurement.
 const SESSION: u64 = 2_000;
 const BATCH: u64 = 5_000;
 const APPENDS: usize = 1_000;
@@ -46,7 +46,7 @@ impl Options {
                 }
                 "--crowd" => options.crowd = arguments.next()?.parse().ok()?,
                 "--folder" => options.folder = arguments.next()?.into(),
-                // Cargo says so to every benchmark.
+                // Cargo passes this argument to every benchmark.
                 "--bench" => {}
                 _ => return None,
             }
@@ -91,7 +91,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Rows a second of the filling.
+    /// Fills the store, and returns the rows per second.
     fn up_to(&mut self, store: &Store, corpus: &mut Corpus, size: u64) -> f64 {
         let (mut spent, before) = (Duration::ZERO, self.messages);
         while self.messages < size {
@@ -170,14 +170,14 @@ fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, r
     }
 }
 
-/// Bytes of a store, wherever they are: much of it may still stand in the write-ahead log.
+/// The bytes of a store, including its write-ahead log.
 fn size_of(path: &Path) -> u64 {
     let connection = rusqlite::Connection::open(path).unwrap();
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).unwrap();
     u64::from(number("page_count")) * u64::from(number("page_size"))
 }
 
-/// An append of 4 KiB to a file beside the store.
+/// Measures an append of 4 KiB to a file next to the store.
 fn fsync(beside: &Path) -> Duration {
     let path = beside.with_file_name("fsync.probe");
     let mut file = File::options().create(true).append(true).open(path).unwrap();
@@ -187,7 +187,7 @@ fn fsync(beside: &Path) -> Duration {
     begun.elapsed()
 }
 
-/// Times in order.
+/// Sorted durations.
 struct Spread(Vec<Duration>);
 
 impl Spread {

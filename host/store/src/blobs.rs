@@ -1,4 +1,4 @@
-//! The bytes of pictures and files: each once, under the hash of its content, as long as a message names it.
+//! The bytes of pictures and files. Each content is stored once under its hash, as long as a message refers to it.
 
 pub(crate) mod references;
 
@@ -12,16 +12,16 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::error::Fault;
 use crate::{Store, StoreError};
 
-/// Bytes that all blobs of a store may have together: 2 GiB.
-pub const MOST_IN_A_STORE: u64 = 2 << 30;
+/// The most bytes of all blobs of a store: 2 GiB.
+pub const MAX_STORE_BYTES: u64 = 2 << 30;
 
 impl Store {
-    /// The bytes of a blob; `None` if no message names it any more, or if its bytes are damaged.
+    /// The bytes of a blob; `None` if no message refers to it, or if its bytes are damaged.
     pub fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, StoreError> {
         self.read(|connection| read(connection, id))
     }
 
-    /// How many blobs there are, and their bytes.
+    /// The number of blobs, and the sum of their sizes.
     pub fn blobs(&self) -> Result<(u64, u64), StoreError> {
         self.read(|connection| {
             let sql = "SELECT count(*), coalesce(sum(size), 0) FROM blobs";
@@ -37,7 +37,7 @@ pub(crate) fn read(connection: &Connection, id: &BlobId) -> Result<Option<Arc<[u
     Ok(bytes.filter(|bytes| is_intact(id, bytes)).map(Arc::from))
 }
 
-/// Whether the bytes are those that the hash names.
+/// Whether the bytes have the expected hash.
 fn is_intact(id: &BlobId, bytes: &[u8]) -> bool {
     BlobId::of(bytes) == *id
 }
@@ -49,13 +49,13 @@ pub(crate) fn size(connection: &Connection, id: &BlobId) -> Result<Option<u64>, 
     Ok(size.map(i64::cast_unsigned))
 }
 
-/// Bytes of all blobs.
+/// The sum of all sizes.
 pub(crate) fn used(connection: &Connection) -> Result<u64, Fault> {
     let mut statement = connection.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs")?;
     Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
 }
 
-/// Checks the parts and blobs of a message before anything of it is stored.
+/// Checks the parts and blobs of a message before it is stored.
 pub(crate) fn check(draft: &Draft) -> Result<(), StoreError> {
     let mut total: u64 = 0;
     for blob in draft.media().filter_map(Media::blob) {
@@ -78,7 +78,7 @@ pub(crate) fn check(draft: &Draft) -> Result<(), StoreError> {
     Ok(draft.check_parts()?)
 }
 
-/// Stores the blobs of a message with it.
+/// Stores the blobs of a message and its references to them.
 pub(crate) fn put(connection: &Connection, message: i64, draft: &Draft) -> Result<(), Fault> {
     for media in draft.media() {
         let Some(blob) = media.blob() else { continue };
@@ -98,8 +98,8 @@ fn put_one(connection: &Connection, blob: &Blob, media_type: &str) -> Result<(),
     }
     let Some(bytes) = &blob.bytes else { return Err(StoreError::NoSuchBlob(blob.hash.clone()).into()) };
     let used = used(connection)?;
-    if used + blob.size > MOST_IN_A_STORE {
-        return Err(StoreError::BlobQuota { size: blob.size, used, most: MOST_IN_A_STORE }.into());
+    if used + blob.size > MAX_STORE_BYTES {
+        return Err(StoreError::BlobQuota { size: blob.size, used, most: MAX_STORE_BYTES }.into());
     }
     connection
         .prepare_cached("INSERT INTO blobs (hash, media_type, size, bytes) VALUES (?1, ?2, ?3, ?4)")?
@@ -107,15 +107,15 @@ fn put_one(connection: &Connection, blob: &Blob, media_type: &str) -> Result<(),
     Ok(())
 }
 
-/// The same message without the bytes, as it is kept.
+/// The message without the bytes, as the log stores it.
 pub(crate) fn stripped(draft: &Draft) -> Draft {
     let mut draft = draft.clone();
     draft.media_mut().for_each(|media| media.set_bytes(None));
     draft
 }
 
-/// Puts the bytes into a message, for an export. A picture or file whose bytes are lost becomes the words that requests
-/// contain in its place: an import refuses a name without bytes.
+/// Loads the bytes into a message for an export. A picture or file without bytes becomes the text that requests contain
+/// in its place, because an import refuses a reference without bytes.
 pub(crate) fn filled(connection: &Connection, draft: &mut Draft) -> Result<(), Fault> {
     let mut lost = false;
     for media in draft.media_mut() {
@@ -157,7 +157,7 @@ mod tests {
         Media::image([b"GIF89a\x01\0\x01\0".as_slice(), &vec![fill; size]].concat(), Some("a.gif")).unwrap()
     }
 
-    fn said(media: Media) -> Draft {
+    fn message(media: Media) -> Draft {
         Draft::of_parts(Role::User, vec![Part::text("look"), Part::Image(media)], 1)
     }
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_stored_once_and_read_back_and_messages_are_read_as_they_were_written() {
+    fn bytes_are_stored_once_and_messages_are_read_back_unchanged() {
         let (home, store) = store();
         let id = session(&store);
         let result = Part::ToolResult(ToolResult {
@@ -176,7 +176,7 @@ mod tests {
             failed: true,
             structured: Some(r#"{"a":1}"#.into()),
         });
-        let drafts = [said(image(1, 9)), Draft::of_parts(Role::Tool, vec![result], 2), said(image(2, 9))];
+        let drafts = [message(image(1, 9)), Draft::of_parts(Role::Tool, vec![result], 2), message(image(2, 9))];
         let written = store.append(&id, &drafts).unwrap();
         assert_eq!(store.blobs().unwrap(), (2, 38));
         assert_eq!((written[1].content.as_str(), written[1].tool_call_id.as_deref()), ("a picture", Some("c")));
@@ -187,17 +187,17 @@ mod tests {
         let hash = &written[0].media().next().unwrap().blob().unwrap().hash;
         assert_eq!(store.blob(hash).unwrap().as_deref(), image(1, 9).bytes());
         assert_eq!(store.check(Depth::Full).unwrap().problems, Vec::<String>::new());
-        // A message that names a blob which is there needs no bytes.
+        // A reference to a stored blob needs no bytes.
         store.append(&id, &[written[0].draft.clone()]).unwrap();
         assert_eq!(store.blobs().unwrap(), (2, 38));
     }
 
     #[test]
-    fn a_blob_goes_with_the_last_message_that_names_it() {
+    fn a_blob_is_deleted_with_the_last_message_that_refers_to_it() {
         let (_home, store) = store();
         let (one, two) = (session(&store), session(&store));
-        store.append(&one, &[said(image(1, 9)), said(image(2, 9))]).unwrap();
-        store.append(&two, &[said(image(2, 9))]).unwrap();
+        store.append(&one, &[message(image(1, 9)), message(image(2, 9))]).unwrap();
+        store.append(&two, &[message(image(2, 9))]).unwrap();
         let parent = store.session(&two).unwrap();
         crate::testing::child(&store, &parent, ParentKind::Branch, None);
         store.delete(&[one], false).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored_is_refused_and_nothing_of_it_stays() {
+    fn invalid_blobs_are_refused_and_store_nothing() {
         let (_home, store) = store();
         let id = session(&store);
         let change = |change: fn(&mut Blob)| {
@@ -215,7 +215,7 @@ mod tests {
             if let hermes_conversation::media::Source::Blob(blob) = &mut media.source {
                 change(blob);
             }
-            let error = store.append(&id, &[Draft::user("first", 1), said(media)]).unwrap_err();
+            let error = store.append(&id, &[Draft::user("first", 1), message(media)]).unwrap_err();
             assert_eq!((store.conversation(&id).unwrap().len(), store.blobs().unwrap()), (0, (0, 0)));
             error
         };
@@ -230,19 +230,19 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_of_a_store_is_kept() {
+    fn the_quota_of_a_store_is_enforced() {
         let (_home, store) = store();
         let id = session(&store);
         let other = crate::database::connect(store.path()).unwrap();
-        let full = MOST_IN_A_STORE.cast_signed() - 20;
+        let full = MAX_STORE_BYTES.cast_signed() - 20;
         other.execute("INSERT INTO blobs VALUES ('x', 'image/gif', ?1, x'00')", [full]).unwrap();
-        store.append(&id, &[said(image(1, 9))]).unwrap();
-        let error = store.append(&id, &[said(image(2, 9))]).unwrap_err();
+        store.append(&id, &[message(image(1, 9))]).unwrap();
+        let error = store.append(&id, &[message(image(2, 9))]).unwrap_err();
         assert!(matches!(error, StoreError::BlobQuota { size: 19, .. }), "{error}");
     }
 
     #[test]
-    fn a_part_of_a_newer_version_is_an_error_that_says_so() {
+    fn a_part_of_a_newer_version_is_an_error_that_names_the_version() {
         let (_home, store) = store();
         let id = session(&store);
         let other = crate::database::connect(store.path()).unwrap();

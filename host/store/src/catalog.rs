@@ -29,7 +29,7 @@ pub struct SessionSummary {
     pub updated_at: u64,
     /// Visible messages of its own, without those of a parent.
     pub message_count: u64,
-    /// The folder in which it works.
+    /// The session's folder.
     pub workspace: PathBuf,
     /// The model that answers.
     pub model: Model,
@@ -225,7 +225,7 @@ mod tests {
     use crate::testing::{child, new_session, store};
 
     #[test]
-    fn a_session_is_found_by_its_id_or_a_prefix_that_only_it_has() {
+    fn a_session_is_found_by_its_id_or_a_unique_prefix() {
         let (_home, store) = store();
         let one = store.create_session(NewSession { started_at: 0, ..new_session() }).unwrap().id;
         let two = store.create_session(new_session()).unwrap().id;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_leads_to_its_session_and_an_id_goes_first() {
+    fn a_session_is_found_by_its_title_after_the_ids() {
         let (_home, store) = store();
         let titled =
             |title: &str| store.create_session(NewSession { title: Some(title.into()), ..new_session() }).unwrap().id;
@@ -261,20 +261,20 @@ mod tests {
                 matches!(store.resolve_session(unknown), Err(StoreError::Session(SessionError::UnknownSession(text))) if text == unknown)
             );
         }
-        // A title that looks like the id of another session does not hide that one.
+        // A title that equals the id of another session does not hide that session.
         let imitation = titled(plain.as_str());
         assert_eq!(store.resolve_session(plain.as_str()).unwrap(), plain);
         assert_ne!(imitation, plain);
     }
 
     #[test]
-    fn the_newest_session_is_the_one_of_this_folder_that_spoke_last() {
+    fn the_newest_session_is_the_one_of_this_folder_with_the_newest_message() {
         let (_home, store) = store();
         let here = Path::new("/home/ada/engine");
         assert_eq!(store.newest_session(here).unwrap(), None);
         let first = store.create_session(new_session()).unwrap();
         let second = store.create_session(NewSession { started_at: 1_795_300_000_001, ..new_session() }).unwrap();
-        assert_eq!(store.newest_session(here).unwrap(), None, "nothing was said yet");
+        assert_eq!(store.newest_session(here).unwrap(), None, "no session has a message yet");
         let elsewhere = store.create_session(NewSession { workspace: "/tmp".into(), ..new_session() }).unwrap();
         let served = store.create_session(NewSession { source: "serve".into(), ..new_session() }).unwrap();
         let delegate = child(&store, &first, ParentKind::Delegate, None);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_continuation_does_not_win_over_the_session_that_holds_the_words() {
+    fn an_empty_continuation_does_not_win_over_a_session_with_messages() {
         let (_home, store) = store();
         let here = Path::new("/home/ada/engine");
         let at = |at: u64| 1_795_300_000_000 + at;
@@ -299,7 +299,7 @@ mod tests {
             let parent = Some(Parent { id: parent.clone(), kind, through: None });
             store.create_session(NewSession { parent, started_at: at(50), ..new_session() }).unwrap()
         };
-        // Two that were begun later, beside it and behind it, in which nothing was said.
+        // Two later sessions without messages: an independent one and a continuation.
         let beside = begun(&root.id, ParentKind::Continuation);
         begun(&beside.id, ParentKind::Continuation);
         let behind = begun(&live.id, ParentKind::Continuation);
@@ -308,13 +308,13 @@ mod tests {
         assert_eq!(store.newest_session(here).unwrap(), Some(live.id.clone()));
         let listed: Vec<SessionId> = store.conversations(None).unwrap().into_iter().map(|session| session.id).collect();
         assert!(listed.contains(&live.id) && !listed.contains(&root.id), "{listed:?}");
-        // A branch was asked for, so it counts from the beginning.
+        // The user created the branch, so it counts even without messages.
         let branch = begun(&live.id, ParentKind::Branch);
         assert_eq!(store.newest_session(here).unwrap(), Some(branch.id));
     }
 
     #[test]
-    fn a_preview_is_the_first_words_of_the_user_on_one_line() {
+    fn a_preview_is_the_beginning_of_the_users_text_on_one_line() {
         let long = format!("  naïve\n\n\tquestion {}", "é".repeat(5000));
         let cases = [
             ("hello", "hello".to_owned()),

@@ -12,8 +12,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Fault;
-use crate::header::{self, APPLICATION_ID, Standing};
-use crate::maintenance::{LAST_RESORT, Maintenance};
+use crate::header::{self, APPLICATION_ID, FileState};
+use crate::maintenance::{AUTOCHECKPOINT_PAGES, Maintenance};
 use crate::migration::{self, MIGRATIONS};
 use crate::queue::{Queue, wait_for_writer};
 use crate::{SCHEMA_VERSION, StoreError, older, search};
@@ -25,12 +25,12 @@ const NEW_NAME: &str = "state.db.new";
 pub(crate) const CREATION_LOCK: &str = "state.lock";
 pub(crate) const LOCKS: &str = "locks";
 
-/// Number of retries while others write. With [`wait_for_writer`] and the pauses between, about nine seconds.
+/// The number of retries while others write. With [`wait_for_writer`] and the pauses this takes about nine seconds.
 const RETRIES: usize = 14;
-/// The shortest pause between two tries.
+/// The shortest pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(60);
 /// Longest wait for another process that creates the database. Creating takes a few milliseconds, most of them in `fsync`.
-const CREATION_PATIENCE: Duration = Duration::from_secs(10);
+const CREATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prepared statements to cache: more than a turn uses.
 const STATEMENTS: usize = 64;
@@ -40,7 +40,7 @@ const STATEMENTS: usize = 64;
 pub struct Store {
     home: PathBuf,
     path: PathBuf,
-    /// Before the connection, because it has a connection of its own that must be closed first.
+    /// Declared before the connection, because its own connection must be closed first.
     pub(crate) maintenance: Maintenance,
     queue: Queue,
     connection: Mutex<Connection>,
@@ -63,18 +63,18 @@ impl Store {
     fn up_to_date(home: &Path) -> Result<Self, StoreError> {
         private::create_folder(home).map_err(|source| StoreError::Home { path: home.to_owned(), source })?;
         let path = home.join(NAME);
-        if header::inspect(&path)? == Standing::Absent {
+        if header::inspect(&path)? == FileState::Absent {
             create(home, &path)?;
         }
         let mut connection = match connect(&path) {
             Err(error @ StoreError::DiskFull { .. }) => return Err(error),
             Err(error) if beside_is_missing(&error, &path) => return Err(StoreError::ReadOnly { path }),
-            connection => connection.map_err(|error| about_log(error, &path))?,
+            connection => connection.map_err(|error| unreadable_log(error, &path))?,
         };
         if connection.is_readonly("main").map_err(|error| StoreError::sqlite(&path, error))? {
             return Err(StoreError::ReadOnly { path });
         }
-        patiently(&mut connection, |connection| {
+        with_retries(&mut connection, |connection| {
             require_wal(connection, &path)?;
             migration::run(connection, MIGRATIONS)?;
             // Reads the whole schema, so that a damaged schema is found here.
@@ -93,13 +93,13 @@ impl Store {
     pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
         let path = home.join(NAME);
         match header::inspect(&path)? {
-            Standing::Absent => return Ok(None),
-            Standing::Ours { version } if version < SCHEMA_VERSION => match Self::up_to_date(home) {
+            FileState::Absent => return Ok(None),
+            FileState::Ours { version } if version < SCHEMA_VERSION => match Self::up_to_date(home) {
                 Err(StoreError::ReadOnly { .. } | StoreError::DiskFull { .. } | StoreError::Busy { .. })
                     if version == older::BEFORE_PARTS => {}
                 migrated => return migrated.map(Some),
             },
-            Standing::Ours { .. } => {}
+            FileState::Ours { .. } => {}
         }
         // A connection that could write removes the files beside the database when it is the last one; a read-only
         // connection would leave them.
@@ -107,7 +107,7 @@ impl Store {
             Err(error) if beside_is_missing(&error, &path) => {
                 connect_alone(&path).map_err(|error| StoreError::sqlite(&path, error))?
             }
-            connection => connection.map_err(|error| about_log(error, &path))?,
+            connection => connection.map_err(|error| unreadable_log(error, &path))?,
         };
         let prepared = migration::version(&connection).and_then(|version| {
             if version == older::BEFORE_PARTS {
@@ -169,9 +169,9 @@ impl Store {
         // A panic in earlier work has rolled back its transaction, so the connection itself is sound.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut place = writes.then(|| self.queue.next());
-        let done = patiently(&mut connection, |connection| {
+        let done = with_retries(&mut connection, |connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
-            // From here on the next writer may wait for the place.
+            // The next writer may enter the queue now.
             drop(place.take());
             if writes {
                 // A newer program may have changed the schema since the store was opened.
@@ -213,14 +213,14 @@ fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault>
     search::register(&connection)?;
     // Until the version is known: closing the last connection would move the log into the database.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let version = patiently(&mut connection, |connection| Ok(migration::version(connection)?))?;
+    let version = with_retries(&mut connection, |connection| Ok(migration::version(connection)?))?;
     header::check_version(path, version)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     // An acknowledged message is on the disk, even after a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "wal_autocheckpoint", LAST_RESORT)?;
+    connection.pragma_update(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES)?;
     Ok(connection)
 }
 
@@ -233,7 +233,7 @@ fn beside_is_missing(error: &StoreError, path: &Path) -> bool {
 }
 
 /// A process ended here without closing the store, and its log cannot be read without a file that cannot be created.
-fn about_log(error: StoreError, path: &Path) -> StoreError {
+fn unreadable_log(error: StoreError, path: &Path) -> StoreError {
     let cannot = matches!(error, StoreError::ReadOnly { .. } | StoreError::CannotOpen { .. });
     if cannot && header::beside(path, "-wal").exists() && !header::beside(path, "-shm").exists() {
         return StoreError::ReadOnlyLog { path: path.to_owned() };
@@ -268,8 +268,8 @@ fn set_wal(connection: &Connection) -> rusqlite::Result<String> {
 fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
     let locks = home.join(LOCKS);
     private::create_folder(&locks).map_err(|error| StoreError::file(&locks, error))?;
-    let _turn = take_turn(&locks.join(CREATION_LOCK))?;
-    if header::inspect(path)? != Standing::Absent {
+    let _turn = lock_creation(&locks.join(CREATION_LOCK))?;
+    if header::inspect(path)? != FileState::Absent {
         return Ok(());
     }
     let new = home.join(NEW_NAME);
@@ -293,21 +293,21 @@ fn fill(path: &Path) -> rusqlite::Result<()> {
 }
 
 /// Waits for the lock that allows creating the database. Dropping the file releases it.
-pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
+pub(crate) fn lock_creation(path: &Path) -> Result<File, StoreError> {
     let file = private::open_file(path).map_err(|error| StoreError::file(path, error))?;
-    match private::lock_within(&file, CREATION_PATIENCE) {
+    match private::lock_within(&file, CREATION_TIMEOUT) {
         Ok(true) => Ok(file),
         Ok(false) => Err(StoreError::Busy { path: path.to_owned() }),
         Err(error) => Err(StoreError::file(path, error)),
     }
 }
 
-/// Tries again, after a pause, while another connection blocks the work.
-fn patiently<T>(
+/// Repeats work after a pause while another connection blocks it.
+fn with_retries<T>(
     connection: &mut Connection,
     mut work: impl FnMut(&mut Connection) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    // Each pause is drawn anew, between once and twice this length, so that two writers do not keep meeting.
+    // Each pause has a random length, so that two writers do not collide again and again.
     let pauses = ConstantBuilder::new().with_delay(PAUSE).with_jitter().with_max_times(RETRIES);
     (|| work(connection)).retry(pauses).when(Fault::is_busy).call()
 }
@@ -324,7 +324,7 @@ mod tests {
     use crate::testing::{new_session, store};
 
     #[test]
-    fn a_full_disk_is_told_and_stores_nothing_of_the_step() {
+    fn a_full_disk_is_an_error_and_stores_nothing() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let said = store.append(&session, &[Draft::user("before", 1)]).unwrap();
@@ -332,7 +332,7 @@ mod tests {
         store.export(None, crate::Layout::Lines, &mut export).unwrap();
         store.delete(&[session], false).unwrap();
         let session = store.create_session(new_session()).unwrap().id;
-        // As many pages as there are now: SQLite then fails as it does on a full disk.
+        // SQLite fails at this limit as it does on a full disk.
         let pages = |most: u32| store.connection.lock().unwrap().pragma_update(None, "max_page_count", most).unwrap();
         pages(1);
         let long = "x".repeat(1_000_000);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_where_nothing_can_be_written_can_be_searched() {
+    fn a_store_in_a_read_only_folder_can_be_searched() {
         let (home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         store.append(&session, &[Draft::user("needle C++ 错误", 1)]).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_on_the_disk_and_references_hold() {
+    fn commits_are_synced_and_foreign_keys_are_enforced() {
         let (_home, store) = store();
         let connection = store.connection.lock().unwrap();
         let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_any_more_once_a_newer_program_has_changed_the_schema() {
+    fn writes_stop_after_a_newer_program_has_changed_the_schema() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let newer = Connection::open(store.path()).unwrap();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_the_middle_of_work_leaves_a_store_that_works() {
+    fn the_store_works_after_a_panic_within_a_transaction() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -19,17 +19,17 @@ impl Store {
         })
     }
 
-    /// Deletes sessions for good, all or none: their messages, prompts, views and requests, and their delegates.
+    /// Deletes sessions permanently, all or none: their messages, prompts, views and requests, and their delegates.
     ///
     /// Refused if another session shows their messages (unless children are deleted too), or if a process is working on
     /// one of them.
     pub fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError> {
-        self.carry_out(|family| plan(family, sessions, with_children))
+        self.delete_by(|family| plan(family, sessions, with_children))
     }
 
     /// Deletes exactly what was planned. Refused if a session has got a delegate or a child since then.
     pub fn delete_planned(&self, planned: &Deletion) -> Result<Deletion, StoreError> {
-        self.carry_out(|family| {
+        self.delete_by(|family| {
             let deletion = plan(family, &planned.sessions, false)?;
             let new = |id: &SessionId| !planned.sessions.contains(id);
             for session in &planned.sessions {
@@ -47,7 +47,7 @@ impl Store {
         })
     }
 
-    fn carry_out(&self, plan: impl Fn(&Family) -> Result<Deletion, Fault>) -> Result<Deletion, StoreError> {
+    fn delete_by(&self, plan: impl Fn(&Family) -> Result<Deletion, Fault>) -> Result<Deletion, StoreError> {
         self.write(|connection| {
             let deletion = plan(&Family::read(connection)?)?;
             // A process that resumes one of them after this check learns with its first message that the session is
@@ -150,7 +150,7 @@ impl Family {
         self.known.contains_key(session)
     }
 
-    pub(crate) fn goes_on_from(&self, session: &SessionId) -> Option<&SessionId> {
+    pub(crate) fn parent(&self, session: &SessionId) -> Option<&SessionId> {
         self.known.get(session)?.as_ref()
     }
 
@@ -163,19 +163,19 @@ fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Del
     if let Some(unknown) = named.iter().find(|session| !family.knows(session)) {
         return Err(SessionError::UnknownSession(unknown.0.clone()).into());
     }
-    let mut going: HashSet<&SessionId> = named.iter().collect();
-    let mut next: Vec<&SessionId> = going.iter().copied().collect();
+    let mut deleted: HashSet<&SessionId> = named.iter().collect();
+    let mut next: Vec<&SessionId> = deleted.iter().copied().collect();
     while let Some(session) = next.pop() {
         for child in family.children(session) {
             let follows = with_children || child.kind == ParentKind::Delegate;
-            if follows && going.insert(&child.id) {
+            if follows && deleted.insert(&child.id) {
                 next.push(&child.id);
             }
         }
     }
-    let mut deletion = Deletion { sessions: in_order(family, named, &going), detached: Vec::new() };
+    let mut deletion = Deletion { sessions: in_order(family, named, &deleted), detached: Vec::new() };
     for session in &deletion.sessions {
-        let staying = || family.children(session).iter().filter(|child| !going.contains(&child.id));
+        let staying = || family.children(session).iter().filter(|child| !deleted.contains(&child.id));
         let children: Vec<SessionId> =
             staying().filter(|child| child.stands_on_it).map(|child| child.id.clone()).collect();
         if !children.is_empty() {
@@ -187,12 +187,12 @@ fn plan(family: &Family, named: &[SessionId], with_children: bool) -> Result<Del
 }
 
 /// Children before their parents: a parent cannot be deleted first.
-fn in_order(family: &Family, named: &[SessionId], going: &HashSet<&SessionId>) -> Vec<SessionId> {
+fn in_order(family: &Family, named: &[SessionId], deleted: &HashSet<&SessionId>) -> Vec<SessionId> {
     enum Step<'a> {
         Enter(&'a SessionId),
         Leave(&'a SessionId),
     }
-    let mut order = Vec::with_capacity(going.len());
+    let mut order = Vec::with_capacity(deleted.len());
     let mut entered = HashSet::new();
     let mut steps: Vec<Step<'_>> = named.iter().rev().map(Step::Enter).collect();
     while let Some(step) = steps.pop() {
@@ -200,7 +200,7 @@ fn in_order(family: &Family, named: &[SessionId], going: &HashSet<&SessionId>) -
             Step::Enter(session) if entered.insert(session) => {
                 steps.push(Step::Leave(session));
                 let children = family.children(session).iter().map(|child| &child.id);
-                steps.extend(children.filter(|child| going.contains(child)).map(Step::Enter));
+                steps.extend(children.filter(|child| deleted.contains(child)).map(Step::Enter));
             }
             Step::Enter(_) => {}
             Step::Leave(session) => order.push(session.clone()),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn delegates_go_with_their_parent_and_what_stands_on_nothing_stays() {
+    fn delegates_are_deleted_with_their_parent_and_other_sessions_stay() {
         let (_home, store) = store();
         let root = store.create_session(new_session()).unwrap();
         let empty = child(&store, &root, ParentKind::Branch, None);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_others_stand_on_goes_only_with_them() {
+    fn a_session_with_children_is_deleted_only_together_with_them() {
         let (_home, store) = store();
         let root = talk(&store);
         let branch = child(&store, &root, ParentKind::Branch, None);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_plan_does_not_go() {
+    fn sessions_created_after_the_plan_are_not_deleted() {
         let (_home, store) = store();
         let root = talk(&store);
         let branch = child(&store, &root, ParentKind::Branch, None);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_works_on_stays_and_with_it_all_that_was_named() {
+    fn a_session_in_use_prevents_the_whole_deletion() {
         let (_home, store) = store();
         let (free, parent) = (talk(&store), talk(&store));
         let delegate = child(&store, &parent, ParentKind::Delegate, None);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_there_deletes_nothing_of_the_others() {
+    fn an_unknown_session_prevents_the_whole_deletion() {
         let (_home, store) = store();
         let session = talk(&store);
         let named = [session.id.clone(), SessionId("nobody".into())];

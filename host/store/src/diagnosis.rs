@@ -1,4 +1,4 @@
-//! The code and the remedy of each failure of the store.
+//! Codes and remedies for the errors of the store.
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 

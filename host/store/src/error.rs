@@ -1,4 +1,4 @@
-//! What can go wrong with the store, by situation. `Display` gives the cause; `diagnosis.rs` has the remedies.
+//! The errors of the store. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use hermes_session_store::SessionError;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
-/// Why the store could not do what it was asked.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A rule about sessions that every store enforces.
@@ -19,7 +19,7 @@ pub enum StoreError {
     Home {
         /// The home folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The database belongs to another program.
@@ -43,7 +43,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Its schema version.
         found: u32,
-        /// The newest that this program knows.
+        /// The newest schema that this program knows.
         known: u32,
     },
     /// The file is not an SQLite database.
@@ -69,7 +69,7 @@ pub enum StoreError {
     Corrupt {
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The damage.
         detail: String,
     },
     /// A damaged database could not be repaired.
@@ -109,7 +109,7 @@ pub enum StoreError {
     CannotOpen {
         /// The database.
         path: PathBuf,
-        /// What the system says.
+        /// The reason of the system.
         detail: String,
     },
     /// The disk is full.
@@ -129,7 +129,7 @@ pub enum StoreError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Another failure of the database.
@@ -137,7 +137,7 @@ pub enum StoreError {
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// What it says.
+        /// The message of the database.
         source: rusqlite::Error,
     },
     /// The operating system provides no randomness for an id.
@@ -157,7 +157,7 @@ pub enum StoreError {
     Import {
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// An import stopped in the middle.
@@ -165,7 +165,7 @@ pub enum StoreError {
     ImportStopped {
         /// Sessions that are stored.
         stored: u64,
-        /// Why.
+        /// The reason.
         source: Box<StoreError>,
     },
     /// A picture or file without bytes.
@@ -231,7 +231,7 @@ impl StoreError {
     }
 }
 
-/// What work on a connection may fail with, before the path is known.
+/// An error of work on a connection, before the path is known.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
@@ -239,7 +239,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Another connection is writing: the same work may succeed a moment later.
+    /// Whether another connection is writing, so that a retry may succeed.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(
             self,

@@ -52,7 +52,7 @@ mod tests {
     use crate::testing::{new_session, store};
 
     #[test]
-    fn faults_are_kept_by_engine_until_they_are_forgotten() {
+    fn faults_are_stored_by_engine_until_they_are_reset() {
         let (home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
         let faults = |in_a_row| EngineFaults { engine: "a@1.0.0".into(), in_a_row, cause: "late".into() };

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_stays_until_another_is_put_behind_it() {
+    fn a_prompt_stays_current_until_another_one_is_stored() {
         let (_home, store) = store();
         let parent = store.create_session(new_session()).unwrap();
         assert_eq!(parent.frozen, None);

@@ -1,4 +1,4 @@
-//! Identifies a file before anything is done to it.
+//! Identifies a file before it is changed.
 //!
 //! SQLite creates files beside a database even if it only reads it, unless the database is opened as immutable. So a
 //! file is first opened as immutable, until its header shows that it is a store of a known version. It is not read as a
@@ -19,17 +19,17 @@ pub const APPLICATION_ID: u32 = u32::from_be_bytes(*b"Hrms");
 /// A database has at least one page of this size. SQLite treats a shorter file as empty.
 const SMALLEST: u64 = 512;
 
-/// What is at the path of the database.
+/// The state of the file at the path of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Nothing, or an empty file.
+pub(crate) enum FileState {
+    /// There is no file, or an empty one.
     Absent,
     /// A store with this schema version in its header. The write-ahead log may contain a later version.
     Ours { version: u32 },
 }
 
-/// Looks without writing. Every file that is not a store is an error.
-pub(crate) fn inspect(path: &Path) -> Result<Standing, StoreError> {
+/// Inspects the file without writing. Every file that is not a store is an error.
+pub(crate) fn inspect(path: &Path) -> Result<FileState, StoreError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return absent(path),
@@ -49,7 +49,7 @@ pub(crate) fn inspect(path: &Path) -> Result<Standing, StoreError> {
         return Err(StoreError::Foreign { path: path.to_owned(), found });
     }
     check_version(path, version)?;
-    Ok(Standing::Ours { version })
+    Ok(FileState::Ours { version })
 }
 
 /// A connection that treats the file as immutable: it creates nothing beside the file, takes no locks, and ignores the
@@ -91,14 +91,14 @@ pub(crate) fn check_version(path: &Path, found: u32) -> Result<(), StoreError> {
 }
 
 /// A log without its database would be replayed into the new one, or thrown away.
-fn absent(path: &Path) -> Result<Standing, StoreError> {
+fn absent(path: &Path) -> Result<FileState, StoreError> {
     for suffix in ["-wal", "-journal"] {
         let beside = beside(path, suffix);
         if fs::metadata(&beside).is_ok_and(|metadata| metadata.len() > 0) {
             return Err(StoreError::Orphan { path: beside });
         }
     }
-    Ok(Standing::Absent)
+    Ok(FileState::Absent)
 }
 
 /// A file that SQLite keeps beside a database.

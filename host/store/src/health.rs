@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::session::UNFINISHED;
 use crate::{Store, StoreError, log, migration};
 
-/// How closely a check looks.
+/// How thorough a check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Every page, but not whether indexes match their tables. Takes about as long as reading the file.
@@ -30,8 +30,8 @@ pub struct Health {
     pub problems: Vec<String>,
 }
 
-/// Enough lines to show what is wrong.
-const MOST: usize = 20;
+/// The most lines of problems.
+const MAX_PROBLEMS: usize = 20;
 
 impl Store {
     /// Looks for damage. Changes nothing: a trial write is rolled back.
@@ -59,7 +59,7 @@ impl Store {
                 tried => tried?,
             }
         }
-        health.problems.truncate(MOST);
+        health.problems.truncate(MAX_PROBLEMS);
         Ok(health)
     }
 }
@@ -70,7 +70,7 @@ fn file(connection: &Connection, depth: Depth) -> Result<Vec<String>, Fault> {
         Depth::Full => "integrity_check",
     };
     let mut problems = Vec::new();
-    let mut statement = connection.prepare(&format!("PRAGMA {check}({MOST})"))?;
+    let mut statement = connection.prepare(&format!("PRAGMA {check}({MAX_PROBLEMS})"))?;
     let mut rows = statement.query([])?;
     loop {
         match rows.next() {
@@ -94,7 +94,7 @@ fn contents(connection: &Connection, depth: Depth) -> Result<(u64, u64, Vec<Stri
     let mut problems = Vec::new();
     let mut list = |sql: &str, what: &str| -> Result<(), Fault> {
         let mut statement = connection.prepare(sql)?;
-        for found in statement.query_map([], |row| row.get::<_, String>(0))?.take(MOST) {
+        for found in statement.query_map([], |row| row.get::<_, String>(0))?.take(MAX_PROBLEMS) {
             problems.push(format!("{what} {}", found?));
         }
         Ok(())
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_store_stays_as_it_is() {
+    fn a_check_does_not_change_a_sound_store() {
         let (home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         store.append(&session.id, &[Draft::user("a", 1), Draft::user("b", 2)]).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_program_would_not_write_is_found() {
+    fn invalid_content_is_found() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         store.append(&session.id, &[Draft::user("a", 1)]).unwrap();
@@ -192,7 +192,7 @@ mod tests {
             .unwrap();
         let problems = full(&store).problems;
         assert_eq!(problems.len(), 5, "{problems:?}");
-        let told = problems.join("\n");
+        let text = problems.join("\n");
         for part in [
             "messages refers to rows of sessions",
             "views refers",
@@ -200,7 +200,7 @@ mod tests {
             "message 2: ",
             "contains others: messages_fts",
         ] {
-            assert!(told.contains(part), "{part} in {told}");
+            assert!(text.contains(part), "{part} in {text}");
         }
     }
 }

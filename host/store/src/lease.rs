@@ -14,10 +14,9 @@ use crate::database::LOCKS;
 use crate::{SessionError, Store, StoreError};
 use hermes_private_files as private;
 
-/// A process that only asks for the holder takes the lock for a moment. A lock that lasts no longer than this is not a
-/// lease.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(6);
+/// A process that looks up the holder takes the lock for a moment. Retries tell such a lock from a lease.
+const MAX_TRIES: u32 = 4;
+const RETRY_PAUSE: Duration = Duration::from_millis(6);
 
 /// The right to work on a session. It ends when this value is dropped or the process ends.
 #[derive(Debug)]
@@ -74,9 +73,9 @@ impl Store {
                     write_pid(&mut file).map_err(failed)?;
                     return Ok(Lease { session: session.clone(), path, _lock: file });
                 }
-                Err(TryLockError::WouldBlock) if looks < LOOKS => {
+                Err(TryLockError::WouldBlock) if looks < MAX_TRIES => {
                     looks += 1;
-                    std::thread::sleep(BETWEEN_LOOKS);
+                    std::thread::sleep(RETRY_PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(SessionError::InUse { session: session.clone(), pid: read_pid(&mut file) }.into());
@@ -95,7 +94,7 @@ pub(crate) fn holder(locks: &Path, session: &SessionId) -> Result<Option<Option<
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StoreError::file(&path, error)),
     };
-    // A shared lock, so that two processes that ask do not see each other as the holder.
+    // A shared lock, so that two processes that look up the holder do not find each other.
     match file.try_lock_shared() {
         Ok(()) => Ok(None),
         Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&mut file))),
@@ -105,12 +104,12 @@ pub(crate) fn holder(locks: &Path, session: &SessionId) -> Result<Option<Option<
 
 /// Whether an id can name a lock file. Ids from outside have to be checked; those that this program makes always can.
 pub(crate) fn is_file_name(session: &SessionId) -> bool {
-    const LONGEST: usize = 100;
+    const MAX_LENGTH: usize = 100;
     // Names of the program's own locks.
-    const TAKEN: [&str; 2] = ["state", "writers"];
+    const RESERVED: [&str; 2] = ["state", "writers"];
     let id = session.as_str();
     let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    plain && (1..=LONGEST).contains(&id.len()) && !TAKEN.iter().any(|taken| id.eq_ignore_ascii_case(taken))
+    plain && (1..=MAX_LENGTH).contains(&id.len()) && !RESERVED.iter().any(|taken| id.eq_ignore_ascii_case(taken))
 }
 
 /// Whether the file still has this name. The holder may have removed it before it released the lock.

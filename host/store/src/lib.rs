@@ -63,7 +63,7 @@ mod title;
 mod transfer;
 mod view;
 
-pub use blobs::MOST_IN_A_STORE;
+pub use blobs::MAX_STORE_BYTES;
 pub use catalog::SessionSummary;
 pub use database::Store;
 pub use diagnosis::codes;

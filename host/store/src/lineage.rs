@@ -26,7 +26,7 @@ pub(crate) struct Lineage {
     /// The session itself, then its parent, and so on.
     ///
     /// Each stretch is bounded by all later ones: a branch of a branch has no more of the first session than the middle
-    /// one had, and no more than it asked for.
+    /// one had, and no more than it contains.
     pub(crate) stretches: Vec<Stretch>,
     /// Rewound messages: rewound by the session, or by an ancestor before the next session branched off.
     pub(crate) rewound: HashSet<i64>,

@@ -1,4 +1,4 @@
-//! The messages: appended once, read in order.
+//! The log of messages: appended once, read in order.
 
 use hermes_conversation::{Draft, Message, MessageId, Origin, Part, Role, SessionId, ToolCall};
 use rusqlite::types::Type;
@@ -113,7 +113,7 @@ pub(crate) fn end_of(connection: &Connection, lineage: &Lineage) -> Result<Optio
 }
 
 /// Whether a message is part of a conversation.
-pub(crate) fn stands_in(connection: &Connection, lineage: &Lineage, id: MessageId) -> Result<bool, Fault> {
+pub(crate) fn contains(connection: &Connection, lineage: &Lineage, id: MessageId) -> Result<bool, Fault> {
     let id = id.0.cast_signed();
     let session: Option<String> =
         connection.query_row("SELECT session_id FROM messages WHERE id = ?1", [id], |row| row.get(0)).optional()?;
@@ -154,9 +154,9 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
 /// An unknown kind of part must not be dropped silently.
 fn parts_from_json(json: &str) -> rusqlite::Result<Vec<Part>> {
     serde_json::from_str(json).map_err(|error| {
-        let told = error.to_string();
-        let newer = told.contains("unknown variant");
-        corrupt(10, if newer { format!("{told}: a newer version of hermes wrote this message") } else { told })
+        let text = error.to_string();
+        let newer = text.contains("unknown variant");
+        corrupt(10, if newer { format!("{text}: a newer version of hermes wrote this message") } else { text })
     })
 }
 
@@ -219,7 +219,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn a_conversation_is_read_as_it_was_written(batches in prop::collection::vec(prop::collection::vec(any_draft(), 0..4), 0..4)) {
+        fn a_conversation_is_read_back_unchanged(batches in prop::collection::vec(prop::collection::vec(any_draft(), 0..4), 0..4)) {
             let (home, store) = store();
             let session = store.create_session(new_session()).unwrap();
             let mut written = Vec::new();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_and_ten_megabytes_survive() {
+    fn nul_characters_and_ten_megabytes_are_stored_unchanged() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let text = format!("\0begin\0{}\0end\0", "错误 ".repeat(1_500_000));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_stored_as_a_whole_or_not_at_all() {
+    fn a_batch_is_stored_completely_or_not_at_all() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let system = Draft { role: Role::System, ..Draft::user("be", 2) };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_has_its_parents_messages_up_to_where_it_left() {
+    fn a_branch_has_its_parents_messages_up_to_the_branch_point() {
         let (_home, store) = store();
         let root = store.create_session(new_session()).unwrap();
         let ids = say(&store, &root, &["a", "b", "c"]);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_of_a_silent_session_has_nothing_of_it_later_either() {
+    fn a_branch_of_an_empty_session_stays_without_its_later_messages() {
         let (_home, store) = store();
         let root = store.create_session(new_session()).unwrap();
         let branch = child(&store, &root, ParentKind::Branch, None);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_leaves_only_where_the_parent_has_been() {
+    fn a_branch_point_must_be_a_message_of_the_parent() {
         let (_home, store) = store();
         let root = store.create_session(new_session()).unwrap();
         let other = store.create_session(new_session()).unwrap();

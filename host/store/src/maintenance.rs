@@ -18,18 +18,18 @@ use crate::header::beside;
 use crate::queue::Queue;
 
 /// Commits between two rounds. With about ten pages each, that is about four megabytes.
-const EVERY: u32 = 100;
+const COMMITS_PER_ROUND: u32 = 100;
 /// If the log has this many bytes, the first commit of a process starts a round at once. Otherwise the log would only
 /// grow while another process keeps the database open and many short processes each store a message.
-const LEFT: u64 = 4 << 20;
+const LONG_AT_START: u64 = 4 << 20;
 /// If the log has this many pages (64 MiB), writers have to wait for the end of a round. While they write, a round
 /// never quite catches up with them, and the log would grow as long as they continue.
-const LONG: i64 = 16_384;
+const LONG_PAGES: i64 = 16_384;
 /// How long writers wait for that while a reader still uses the log. After that the log grows until the reader has
 /// ended.
-const STANDSTILL: Duration = Duration::from_millis(20);
+const BLOCKING_TIMEOUT: Duration = Duration::from_millis(20);
 /// If no thread can be started, a commit moves the log itself from this many pages on.
-pub(crate) const LAST_RESORT: i64 = 4 * LONG;
+pub(crate) const AUTOCHECKPOINT_PAGES: i64 = 4 * LONG_PAGES;
 
 /// The thread, once it was needed.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Maintenance {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.commits += 1;
         let is_left = !std::mem::replace(&mut state.looked, true) && is_long(&self.path);
-        if state.commits < EVERY && !is_left {
+        if state.commits < COMMITS_PER_ROUND && !is_left {
             return;
         }
         state.commits = 0;
@@ -91,7 +91,7 @@ impl Drop for Maintenance {
 
 /// Whether the log is or was long: its file keeps its length.
 fn is_long(path: &Path) -> bool {
-    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() >= LEFT)
+    fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() >= LONG_AT_START)
 }
 
 fn start(path: &Path) -> Option<Worker> {
@@ -116,11 +116,11 @@ fn work(path: &Path, rings: &Receiver<()>) {
 
 /// Moves what can be moved without blocking others. Moves the rest only if the log has become long.
 fn round(connection: &Connection, queue: Option<&Queue>) -> rusqlite::Result<()> {
-    if checkpoint(connection, "PASSIVE")? > LONG {
+    if checkpoint(connection, "PASSIVE")? > LONG_PAGES {
         // Another pass for what was written meanwhile, so that little is left for the blocking pass.
         checkpoint(connection, "PASSIVE")?;
         let _place = queue.map(Queue::next);
-        connection.busy_timeout(STANDSTILL)?;
+        connection.busy_timeout(BLOCKING_TIMEOUT)?;
         // The log restarts at its beginning, and its file keeps its length: truncating would block everyone for longer,
         // and growing again would slow down every write.
         checkpoint(connection, "RESTART")?;
@@ -143,7 +143,7 @@ mod tests {
     use crate::testing::{new_session, store};
 
     #[test]
-    fn a_round_moves_a_long_log_and_begins_it_again() {
+    fn a_round_moves_and_restarts_a_long_log() {
         let (home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let other = connect(store.path()).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_not_waited_for() {
+    fn a_round_does_not_wait_for_a_reader() {
         let (home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let (other, reader) = (connect(store.path()).unwrap(), connect(store.path()).unwrap());
@@ -171,18 +171,18 @@ mod tests {
         store.append(&session, &[Draft::user("x".repeat(70 * 1024 * 1024), 1)]).unwrap();
         round(&other, Some(&Queue::of_home(home.path()))).unwrap();
         store.append(&session, &[Draft::user("after", 1)]).unwrap();
-        assert!(checkpoint(&other, "PASSIVE").unwrap() > LONG, "the log goes on");
+        assert!(checkpoint(&other, "PASSIVE").unwrap() > LONG_PAGES, "the log goes on");
         let seen = reader.query_row("SELECT count(*) FROM messages", [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(seen, 0);
         assert_eq!(store.conversation(&session).unwrap().len(), 2);
     }
 
     #[test]
-    fn the_thread_is_there_for_those_who_write_much() {
+    fn the_thread_starts_after_many_writes() {
         let (home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let has_thread = |store: &Store| store.maintenance.state.lock().unwrap().worker.is_some();
-        for at in 2..EVERY.into() {
+        for at in 2..COMMITS_PER_ROUND.into() {
             store.append(&session, &[Draft::user("a", at)]).unwrap();
         }
         assert!(!has_thread(&store));
@@ -192,7 +192,7 @@ mod tests {
         assert!(!home.path().join("state.db-wal").exists(), "its connection was not the last");
     }
     #[test]
-    fn many_short_processes_beside_an_idle_one_do_not_let_the_log_grow() {
+    fn the_log_stays_short_with_many_short_processes_and_an_idle_one() {
         let (home, idle) = store();
         let session = idle.create_session(new_session()).unwrap().id;
         let log = home.path().join("state.db-wal");
@@ -203,8 +203,8 @@ mod tests {
             drop(short);
             longest = longest.max(fs::metadata(&log).unwrap().len());
         }
-        // Fifteen megabytes were written, and the indexes besides.
-        assert!(longest < 2 * LEFT, "{longest}");
+        // Fifteen megabytes of messages were written, plus the indexes.
+        assert!(longest < 2 * LONG_AT_START, "{longest}");
         assert_eq!(idle.conversation(&session).unwrap().len(), 60);
     }
 }

@@ -1,4 +1,4 @@
-//! Notes that the program keeps for itself: short values by name.
+//! Notes of the program: short values by name.
 
 use rusqlite::OptionalExtension as _;
 
@@ -34,7 +34,7 @@ mod tests {
     use crate::testing::store;
 
     #[test]
-    fn a_note_is_there_until_it_is_replaced_or_forgotten() {
+    fn a_note_stays_until_it_is_replaced_or_removed() {
         let (home, store) = store();
         assert_eq!(store.note("pruned").unwrap(), None);
         store.set_note("pruned", Some("2026\0")).unwrap();

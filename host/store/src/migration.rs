@@ -1,11 +1,11 @@
-//! Numbered steps from one schema version to the next, each in a transaction of its own, never back.
+//! Migrations: numbered steps from one schema version to the next, each in its own transaction. There is no way back.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
 pub const SCHEMA_VERSION: u32 = 6;
 
-/// One step; its number is the schema version that it leads to.
+/// A step; its number is the resulting schema version.
 pub(crate) struct Migration {
     pub(crate) number: u32,
     pub(crate) sql: &'static str,
@@ -21,17 +21,16 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 6, sql: include_str!("../schema/0006.sql") },
 ];
 
-/// The schema version of a database, its write-ahead log included.
+/// The schema version of a database, including its write-ahead log.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     let version: i32 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
-    // A negative one, which this program never sets, counts as newer than all.
+    // A negative version, which this program never sets, counts as newer than all others.
     Ok(version.cast_unsigned())
 }
 
-/// Takes a database through the steps that it has not seen.
+/// Applies the missing steps to a database.
 ///
-/// The version is read again under the write lock, so that of several processes one takes a step and the
-/// others find it taken.
+/// The version is read again under the write lock, so that only one of several processes applies a step.
 pub(crate) fn run(connection: &mut Connection, migrations: &[Migration]) -> rusqlite::Result<()> {
     let before = version(connection)?;
     for migration in migrations.iter().filter(|migration| migration.number > before) {
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn later_steps_run_on_what_earlier_ones_left() {
+    fn later_steps_continue_from_earlier_ones() {
         let steps = [
             Migration { number: 1, sql: "CREATE TABLE a (x); INSERT INTO a VALUES (7);" },
             Migration { number: 2, sql: "ALTER TABLE a ADD COLUMN y DEFAULT 8;" },
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_database_at_the_one_before() {
+    fn a_failed_step_leaves_the_previous_version() {
         let steps = [
             Migration { number: 1, sql: "CREATE TABLE a (x);" },
             Migration { number: 2, sql: "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1);" },
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_of_the_second_version_keeps_its_titles_views_and_summaries() {
+    fn migrating_from_version_2_keeps_titles_views_and_summaries() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         run(&mut connection, &MIGRATIONS[..2]).unwrap();

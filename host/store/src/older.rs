@@ -1,14 +1,15 @@
-//! Reading a store of the version before without changing it, where it cannot be migrated: on a read-only or full disk, or while
-//! another process keeps it locked.
+//! Reads a store of the previous version without migrating it, if a migration is impossible: on a read-only or full disk,
+//! or while another process keeps the store locked.
 
 use rusqlite::Connection;
 
-/// The only older schema that is read as it is: that of commit 4403e97, the last one before messages had parts.
+/// The only older schema that can be read without a migration: that of commit 4403e97, the last one before messages had
+/// parts.
 pub(crate) const BEFORE_PARTS: u32 = 5;
 
-/// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite looks in the
-/// temporary schema first.
-const IN_FRONT: &str = "
+/// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite searches
+/// the temporary schema first.
+const SHADOWING_SQL: &str = "
 PRAGMA temp_store = MEMORY;
 CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;
 CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped FROM main.requests;
@@ -16,9 +17,9 @@ CREATE TEMP TABLE blobs (hash TEXT PRIMARY KEY, media_type TEXT, size INTEGER, b
 CREATE TEMP TABLE message_blobs (message_id INTEGER, hash TEXT);
 ";
 
-/// Lets the queries of this version read the tables of that one. Nothing of it reaches the file.
+/// Adapts the older tables to the queries of this version. The file is not changed.
 pub(crate) fn adapt(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(IN_FRONT)
+    connection.execute_batch(SHADOWING_SQL)
 }
 
 #[cfg(test)]
@@ -31,7 +32,7 @@ mod tests {
     use crate::migration::{MIGRATIONS, run};
     use crate::{Depth, SearchQuery, Store, StoreError, database, header, search};
 
-    /// A store of that version with a session of two messages.
+    /// Creates a store of the older version with a session of two messages.
     fn old(home: &std::path::Path) {
         let mut connection = Connection::open(home.join("state.db")).unwrap();
         connection.pragma_update(None, "application_id", header::APPLICATION_ID).unwrap();
@@ -51,11 +52,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_cannot_be_migrated_now_is_read_as_it_is() {
+    fn a_locked_older_store_is_read_without_a_migration() {
         let home = tempfile::tempdir().unwrap();
         old(home.path());
         let before = std::fs::read(home.path().join("state.db")).unwrap();
-        // Another process keeps the store locked: it can be read, and nobody can migrate it.
+        // Another process keeps the store locked: it can be read, but not migrated.
         let holder = Connection::open(home.path().join("state.db")).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         let store = Store::open_read_only(home.path()).unwrap().unwrap();
@@ -78,14 +79,14 @@ mod tests {
         holder.execute_batch("ROLLBACK").unwrap();
         drop(holder);
         assert_eq!(std::fs::read(home.path().join("state.db")).unwrap(), before);
-        // As soon as nothing is in the way, it is migrated.
+        // After the lock is released, the store is migrated.
         let store = Store::open_read_only(home.path()).unwrap().unwrap();
         assert_eq!(store.check(Depth::Full).unwrap().schema, crate::SCHEMA_VERSION);
         assert_eq!(store.conversation(&id).unwrap().len(), 2);
     }
 
     #[test]
-    fn a_store_on_a_read_only_disk_is_read_without_a_file_beside_it() {
+    fn an_older_store_on_a_read_only_disk_is_read_without_creating_files() {
         let home = tempfile::tempdir().unwrap();
         old(home.path());
         let path = home.path().join("state.db");

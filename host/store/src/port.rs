@@ -1,8 +1,8 @@
-//! The store behind its port: [`SessionStore`] over SQLite.
+//! The implementation of [`SessionStore`] with SQLite.
 //!
-//! A call of [`Store`] blocks: it waits for the disk, and up to nine seconds for writers of other processes. Here each call
-//! runs on tokio's blocking pool, so that no async thread waits. A semaphore lets one call in at a time, in order of
-//! arrival: there is one connection, and calls that queue for it hold no thread.
+//! A call of [`Store`] blocks: it waits for the disk, and up to nine seconds for writers of other processes. So each call
+//! runs on tokio's blocking pool. A semaphore admits one call at a time in order of arrival, because there is one
+//! connection: waiting calls occupy no thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,12 +26,12 @@ pub struct SqliteSessions {
 }
 
 impl SqliteSessions {
-    /// Over an open store, which may still be used directly where blocking is acceptable.
+    /// Wraps an open store. The store can still be used directly where blocking is acceptable.
     pub fn new(store: Arc<Store>) -> Self {
         Self { store, turn: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Runs work that blocks, off the async threads.
+    /// Runs blocking work outside the async threads.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
@@ -48,7 +48,7 @@ impl SqliteSessions {
             Ok(done) => Ok(done?),
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shuts down.
+                // The runtime is shutting down.
                 Err(cancelled) => Err(StoreError::Stopped(cancelled.to_string()).into()),
             },
         }

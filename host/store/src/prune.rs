@@ -131,24 +131,24 @@ impl Store {
         let logged = messages_in_the_log(connection)?;
         all.retain(|session| filter.fits(session, logged.get(&session.id).copied().unwrap_or(0)));
         let mut kept = Vec::new();
-        let mut going = Vec::new();
+        let mut candidates = Vec::new();
         for session in all {
             if newest.contains(&session.id) {
                 kept.push((session.id, Kept::Newest));
-            } else if self.at_work(&family, &session.id)? {
+            } else if self.in_use(&family, &session.id)? {
                 kept.push((session.id, Kept::InUse));
             } else {
-                going.push(session);
+                candidates.push(session);
             }
         }
-        keep_what_is_needed(&family, &mut going, &mut kept);
+        keep_ancestors(&family, &mut candidates, &mut kept);
         let order: HashMap<&SessionId, usize> = family.order().iter().zip(0..).collect();
-        going.sort_by_key(|session| std::cmp::Reverse(order.get(&session.id).copied()));
-        Ok(Pruning { sessions: going, kept })
+        candidates.sort_by_key(|session| std::cmp::Reverse(order.get(&session.id).copied()));
+        Ok(Pruning { sessions: candidates, kept })
     }
 
     /// Whether a process is working on the session or on a delegate below it.
-    fn at_work(&self, family: &Family, session: &SessionId) -> Result<bool, StoreError> {
+    fn in_use(&self, family: &Family, session: &SessionId) -> Result<bool, StoreError> {
         for id in with_delegates(family, session) {
             if self.holder(id)?.is_some() {
                 return Ok(true);
@@ -169,11 +169,11 @@ fn with_delegates<'a>(family: &'a Family, session: &'a SessionId) -> HashSet<&'a
 }
 
 /// Keeping a session also keeps its ancestors: repeats until nothing changes.
-fn keep_what_is_needed(family: &Family, going: &mut Vec<SessionSummary>, kept: &mut Vec<(SessionId, Kept)>) {
+fn keep_ancestors(family: &Family, candidates: &mut Vec<SessionSummary>, kept: &mut Vec<(SessionId, Kept)>) {
     loop {
-        let ids: HashSet<SessionId> = going.iter().map(|session| session.id.clone()).collect();
-        let before = going.len();
-        going.retain(|session| {
+        let ids: HashSet<SessionId> = candidates.iter().map(|session| session.id.clone()).collect();
+        let before = candidates.len();
+        candidates.retain(|session| {
             let all = with_delegates(family, &session.id);
             let needed_by = all
                 .iter()
@@ -184,7 +184,7 @@ fn keep_what_is_needed(family: &Family, going: &mut Vec<SessionSummary>, kept: &
             }
             needed_by.is_none()
         });
-        if going.len() == before {
+        if candidates.len() == before {
             return;
         }
     }
@@ -223,13 +223,13 @@ mod tests {
         pruning.sessions.iter().map(|session| session.id.clone()).collect()
     }
 
-    /// Prunes with the consent to everything that is planned.
+    /// Prunes everything that is planned.
     fn prune(store: &Store, filter: &PruneFilter) -> Result<Pruning, StoreError> {
         store.prune(filter, &ids(&store.pruning(filter)?))
     }
 
     #[test]
-    fn only_what_was_agreed_to_goes() {
+    fn only_agreed_sessions_are_deleted() {
         let (_home, store) = store();
         let [agreed, taken_up, other] = [0; 3].map(|_| talk(&store, 100, new_session()));
         talk(&store, 1, new_session());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_goes_but_not_what_is_in_use_or_would_be_continued() {
+    fn old_sessions_are_deleted_unless_they_are_in_use_or_would_be_continued() {
         let (_home, store) = store();
         let old = talk(&store, 100, new_session());
         let used = talk(&store, 100, new_session());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_stays_as_long_as_one_that_goes_on_from_it() {
+    fn a_session_is_kept_as_long_as_its_children() {
         let (_home, store) = store();
         let root = talk(&store, 100, new_session());
         let middle = child(&store, &root, ParentKind::Branch, None);
@@ -276,7 +276,7 @@ mod tests {
         let filter = PruneFilter::silent_since(NOW);
         let planned = store.pruning(&filter).unwrap();
         assert_eq!(planned.sessions, []);
-        // `middle` began after `NOW - 100 days` but said nothing, so its time is that of its beginning.
+        // `middle` has no message, so the time of its creation counts.
         assert!(planned.kept.contains(&(root.id.clone(), Kept::Needed { by: middle.id.clone() })), "{planned:?}");
 
         talk(&store, 0, new_session());
@@ -286,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_continued_stays_in_each_folder_even_if_something_else_spoke_later() {
+    fn the_session_to_continue_is_kept_in_each_folder() {
         let (_home, store) = store();
         let spoken = talk(&store, 100, new_session());
         let root = talk(&store, 90, new_session());
         talk(&store, 50, NewSession { source: "serve".into(), ..new_session() });
-        // A branch says nothing of its own at first.
+        // A new branch has no messages of its own.
         let parent = crate::Parent { id: root.id.clone(), kind: ParentKind::Branch, through: None };
         let new = NewSession { parent: Some(parent), started_at: NOW - 80 * DAY, ..new_session() };
         let branch = store.create_session(new).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_messages_is_one_that_has_nothing_to_restore_and_nothing_of_another() {
+    fn an_empty_session_has_neither_rewound_nor_inherited_messages() {
         let (_home, store) = store();
         talk(&store, 1, new_session());
         let empty = store.create_session(NewSession { started_at: NOW - 100 * DAY, ..new_session() }).unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_filter_counts() {
+    fn every_field_of_a_filter_is_applied() {
         let (_home, store) = store();
         let model = Model { provider: "p".into(), name: "big-model".into(), context_length: 1 };
         let session = talk(

@@ -1,4 +1,4 @@
-//! Lets the writers of all processes take turns.
+//! A fair queue for the writers of all processes.
 //!
 //! SQLite grants a write to the process that happens to ask at the right moment: of two processes that write without a
 //! pause, one can wait for a second and more. So a writer first takes the place behind the current writer, which is an
@@ -17,13 +17,13 @@ use hermes_private_files as private;
 const NAME: &str = "writers.lock";
 /// A process that is stopped while it has the place, as under a debugger, must not block the others for ever. After
 /// this time they continue without it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two checks. Short compared to a write, which takes as long as the disk needs.
 const PAUSE: Duration = Duration::from_micros(300);
-/// How long a process that had to wait pauses before it asks again: by then all other waiting processes have asked.
-const COURTESY: Duration = Duration::from_micros(450);
+/// How long a process pauses after a wait, so that the other waiting processes come first.
+const YIELD_PAUSE: Duration = Duration::from_micros(450);
 
-/// The place of the next writer of one home.
+/// The queue of one home folder.
 #[derive(Debug)]
 pub(crate) struct Queue {
     path: PathBuf,
@@ -33,11 +33,11 @@ pub(crate) struct Queue {
     waited: AtomicBool,
 }
 
-/// The place, until it is dropped.
+/// The turn of the next writer, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a>(Option<&'a File>);
+pub(crate) struct Turn<'a>(Option<&'a File>);
 
-impl Drop for Place<'_> {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(file) = self.0 {
             let _ = file.unlock();
@@ -52,20 +52,20 @@ impl Queue {
     }
 
     /// Waits for the place. Only one of the threads that share this value may wait at a time.
-    pub(crate) fn next(&self) -> Place<'_> {
-        let Some(file) = self.file.get_or_init(|| open(&self.path)) else { return Place(None) };
+    pub(crate) fn next(&self) -> Turn<'_> {
+        let Some(file) = self.file.get_or_init(|| open(&self.path)) else { return Turn(None) };
         if self.waited.swap(false, Ordering::Relaxed) {
-            std::thread::sleep(COURTESY);
+            std::thread::sleep(YIELD_PAUSE);
         }
         let begun = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Place(Some(file)),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                Ok(()) => return Turn(Some(file)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < TIMEOUT => {
                     self.waited.store(true, Ordering::Relaxed);
                     std::thread::sleep(PAUSE);
                 }
-                Err(_) => return Place(None),
+                Err(_) => return Turn(None),
             }
         }
     }
@@ -79,9 +79,9 @@ fn open(path: &Path) -> Option<File> {
 /// SQLite's own wait for the current writer: half a second in short steps. With SQLite's default pauses, most of the
 /// time would pass between two writes.
 pub(crate) fn wait_for_writer(tries: i32) -> bool {
-    const MOST: i32 = 1_400;
+    const MAX_TRIES: i32 = 1_400;
     std::thread::sleep(PAUSE);
-    tries < MOST
+    tries < MAX_TRIES
 }
 
 #[cfg(test)]
@@ -92,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_the_place() {
+    fn only_one_writer_has_the_turn() {
         let home = tempfile::tempdir().unwrap();
         let held = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                // As another process would: a file of its own.
+                // A separate file handle, as in another process.
                 scope.spawn(|| {
                     let queue = Queue::of_home(home.path());
                     for _ in 0..100 {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_nobody_waits() {
+    fn without_a_file_no_writer_waits() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join(LOCKS), "no folder").unwrap();
         let queue = Queue::of_home(home.path());

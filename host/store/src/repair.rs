@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
 use crate::blobs::references;
-use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, take_turn};
+use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, lock_creation};
 use crate::header::{self, beside};
 use crate::{Depth, SessionError, Store, StoreError, lease};
 use hermes_private_files as private;
@@ -23,7 +23,7 @@ use hermes_private_files as private;
 /// The suffixes of the database and of the files that SQLite keeps beside it.
 const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// The folder for the working copy. Files that a killed repair left in it are not used.
-const WORKSHOP: &str = "state.repair";
+const WORK_FOLDER: &str = "state.repair";
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -82,17 +82,17 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
     }
     let locks = home.join(LOCKS);
     private::create_folder(&locks).map_err(failed)?;
-    let _turn = take_turn(&locks.join(CREATION_LOCK))?;
-    nobody_at_work(&locks)?;
-    alone(&path)?;
+    let _lock = lock_creation(&locks.join(CREATION_LOCK))?;
+    require_no_lease(&locks)?;
+    require_exclusive_use(&path)?;
     let before = stamps(&path).map_err(failed)?;
     let older_backups = backups(home).map_err(failed)?;
     let backup = back_up(&path).map_err(failed)?;
-    let workshop = home.join(WORKSHOP);
-    let done = work(&backup, &workshop).and_then(|(mut repair, sound)| {
+    let work_folder = home.join(WORK_FOLDER);
+    let done = work(&backup, &work_folder).and_then(|(mut repair, sound)| {
         match &sound {
             Some(sound) => {
-                alone(&path)?;
+                require_exclusive_use(&path)?;
                 put_in_place(&path, sound, &before)?;
                 repair.backup = Some(backup.clone());
                 repair.older_backups = older_backups;
@@ -102,7 +102,7 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
         }
         Ok(repair)
     });
-    let _ = fs::remove_dir_all(&workshop);
+    let _ = fs::remove_dir_all(&work_folder);
     done.map_err(|error| match error {
         StoreError::Busy { .. } | StoreError::Session(SessionError::InUse { .. }) => error,
         other => StoreError::BeyondRepair { path, backup, detail: other.to_string() },
@@ -110,7 +110,7 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
 }
 
 /// Refuses while a lease is held: replacing the file under a session would lose what it writes.
-fn nobody_at_work(locks: &Path) -> Result<(), StoreError> {
+fn require_no_lease(locks: &Path) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::file(locks, error);
     for entry in fs::read_dir(locks).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -126,7 +126,7 @@ fn nobody_at_work(locks: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses while any other connection is open. Writes nothing and moves no log.
-fn alone(path: &Path) -> Result<(), StoreError> {
+fn require_exclusive_use(path: &Path) -> Result<(), StoreError> {
     if beside(path, "-journal").exists() {
         // Opening the database would replay it.
         return Ok(());
@@ -203,10 +203,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// The result, and the file that replaces the store; `None` if nothing has to be replaced.
-fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), StoreError> {
-    let failed = |error: io::Error| StoreError::file(workshop, error);
-    let _ = fs::remove_dir_all(workshop);
-    let (first, second) = (workshop.join("rebuilt"), workshop.join("salvaged"));
+fn work(backup: &Path, work_folder: &Path) -> Result<(Repair, Option<PathBuf>), StoreError> {
+    let failed = |error: io::Error| StoreError::file(work_folder, error);
+    let _ = fs::remove_dir_all(work_folder);
+    let (first, second) = (work_folder.join("rebuilt"), work_folder.join("salvaged"));
     for folder in [&first, &second] {
         private::create_folder(folder).map_err(failed)?;
     }
@@ -214,19 +214,19 @@ fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), Sto
     for suffix in ["", "-wal", "-journal"] {
         copy(&beside(backup, suffix), &beside(&damaged, suffix)).map_err(failed)?;
     }
-    let mut repair = Repair { problems: look(&first)?, ..Repair::sound() };
+    let mut repair = Repair { problems: problems_in(&first)?, ..Repair::sound() };
     if repair.problems.is_empty() {
         return Ok((repair, None));
     }
     if let Ok(lost) = rebuild(&first)
-        && look(&first)?.is_empty()
+        && problems_in(&first)?.is_empty()
     {
         repair.outcome = Outcome::Rebuilt;
         repair.lost = lost;
         return Ok((repair, Some(damaged)));
     }
     let salvaged = salvage::salvage(&damaged, &second)?;
-    let problems = look(&second)?;
+    let problems = problems_in(&second)?;
     if let Some(problem) = problems.first() {
         return Err(StoreError::Corrupt { path: second.join(NAME), detail: problem.clone() });
     }
@@ -237,7 +237,7 @@ fn work(backup: &Path, workshop: &Path) -> Result<(Repair, Option<PathBuf>), Sto
 }
 
 /// The problems of the store in a folder. If the store cannot be opened, that is the problem.
-fn look(folder: &Path) -> Result<Vec<String>, StoreError> {
+fn problems_in(folder: &Path) -> Result<Vec<String>, StoreError> {
     match Store::open(folder).and_then(|store| store.check(Depth::Full)) {
         Ok(health) => Ok(health.problems),
         // Without the path of the copy, which means nothing to the user.

@@ -1,4 +1,4 @@
-//! The rows of the ledger: what each request of a session began with, and what the provider reported for it.
+//! The rows of the ledger: the prefix of each request, and the usage that the provider reported for it.
 
 use hermes_conversation::{MessageId, SessionId, Usage, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::session::{exists, known};
 use crate::{PromptNumber, RequestRecord, Store, StoreError};
 
-/// The columns as they are written. When they are read, the text replaces the number of the layers.
+/// The columns for writing. Reading replaces the number of the ephemeral layers by their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
      cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
      payloads_replayed, payloads_dropped";
@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// The newest request of a session that goes no further than a message; without a message, the newest.
+    /// The newest request of a session that contains nothing after a message. Without a message, the newest request.
     pub fn last_request(
         &self,
         id: &SessionId,
@@ -83,7 +83,7 @@ impl Store {
     }
 }
 
-/// One by one, oldest first.
+/// Visits the requests one by one, oldest first.
 pub(crate) fn each(
     connection: &Connection,
     id: &SessionId,
@@ -119,7 +119,7 @@ fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Re
 
 pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request: &RequestRecord) -> Result<(), Fault> {
     let usage = request.usage;
-    let ephemeral = request.ephemeral.as_ref().map(|layers| kept(connection, id, layers)).transpose()?;
+    let ephemeral = request.ephemeral.as_ref().map(|layers| ephemeral_row(connection, id, layers)).transpose()?;
     connection
         .prepare_cached(&format!(
             "INSERT INTO requests (session_id, {COLUMNS}) \
@@ -154,8 +154,8 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
     Ok(())
 }
 
-/// The row of a text, which many consecutive requests share.
-fn kept(connection: &Connection, id: &SessionId, layers: &str) -> Result<i64, Fault> {
+/// The row of the ephemeral layers, which many consecutive requests share.
+fn ephemeral_row(connection: &Connection, id: &SessionId, layers: &str) -> Result<i64, Fault> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO ephemeral_layers (session_id, layers) VALUES (?1, ?2)")?
         .execute(params![id.as_str(), layers])?;
@@ -207,7 +207,7 @@ mod tests {
     use crate::testing::{new_session, store};
 
     #[test]
-    fn requests_are_numbered_in_order_and_add_up() {
+    fn requests_are_numbered_in_order_and_summed_up() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
         let usage = Usage { input: u32::MAX, output: 2, cache_read: 3, cache_write: 4, reasoning: 0 };

@@ -17,7 +17,7 @@ impl Store {
         let now = Timestamp::now().as_millisecond();
         self.write(|connection| {
             let lineage = lineage::of(connection, session)?;
-            if !log::stands_in(connection, &lineage, to)? {
+            if !log::contains(connection, &lineage, to)? {
                 return Err(SessionError::NoSuchMessage { session: session.clone(), message: to }.into());
             }
             let messages = log::since(connection, &lineage, to)?;
@@ -55,7 +55,7 @@ impl Store {
                 .prepare_cached("DELETE FROM rewound WHERE session_id = ?1 AND number = ?2")?
                 .execute(params![session.as_str(), number])?;
             recount(connection, session)?;
-            came_back(connection, &mut lineage, &back)
+            restored(connection, &mut lineage, &back)
         })
     }
 }
@@ -72,7 +72,7 @@ fn of_number(connection: &Connection, session: &SessionId, number: i64) -> Resul
     Ok(messages.collect::<Result<_, _>>()?)
 }
 
-fn came_back(connection: &Connection, lineage: &mut Lineage, back: &[i64]) -> Result<Vec<Message>, Fault> {
+fn restored(connection: &Connection, lineage: &mut Lineage, back: &[i64]) -> Result<Vec<Message>, Fault> {
     for message in back {
         lineage.rewound.remove(message);
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_the_user_is_taken_back_with_all_that_follows_and_can_come_back() {
+    fn a_rewind_hides_the_message_and_its_successors_and_can_be_undone() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let ids = say(&store, &session, "AabBcCd");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rewinds_are_undone_one_by_one_and_not_from_under_what_was_said_since() {
+    fn rewinds_are_undone_one_by_one_unless_messages_followed() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let ids = say(&store, &session, "AaBbCc");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_user_said_in_this_conversation_can_be_taken_back() {
+    fn only_messages_of_the_user_in_this_conversation_can_be_rewound() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let other = store.create_session(new_session()).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_and_branch_take_back_each_for_itself() {
+    fn parent_and_branch_rewind_independently() {
         let (_home, store) = store();
         let root = store.create_session(new_session()).unwrap();
         let ids = say(&store, &root, "AaBbCc");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_looks_further_than_the_conversation_goes_is_not_in_force() {
+    fn a_view_beyond_the_end_of_the_conversation_is_not_in_force() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let ids = say(&store, &session, "AaBbCc");
@@ -281,7 +281,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn no_session_is_changed_by_what_another_does(steps in prop::collection::vec(any_step(), 1..40)) {
+        fn sessions_do_not_change_each_other(steps in prop::collection::vec(any_step(), 1..40)) {
             let (_home, store) = store();
             let mut sessions = vec![store.create_session(new_session()).unwrap()];
             let mut models = vec![Model::default()];

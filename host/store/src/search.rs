@@ -44,17 +44,17 @@ pub struct SearchQuery {
     pub roles: Option<Vec<Role>>,
     /// Front ends of the sessions, such as `cli`.
     pub sources: Option<Vec<String>>,
-    /// Only this session. Messages that it has of a parent belong to the parent.
+    /// Only this session, without the messages of its parent.
     pub session: Option<SessionId>,
     /// Only in sessions of this folder.
     pub workspace: Option<PathBuf>,
-    /// The tool that answered or was called.
+    /// The tool that was called or answered.
     pub tools: Option<Vec<String>>,
     /// Only these messages.
     pub within: Option<MessageRange>,
-    /// Made at this time or later; Unix time in milliseconds.
+    /// Created at this time or later, in Unix milliseconds.
     pub since: Option<u64>,
-    /// Made before this time; Unix time in milliseconds.
+    /// Created before this time, in Unix milliseconds.
     pub until: Option<u64>,
     /// The order of hits.
     pub sort: Sort,
@@ -91,7 +91,7 @@ pub enum Sort {
 }
 
 impl SearchQuery {
-    /// The best twenty of all messages.
+    /// Searches all messages for the best twenty hits.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -152,8 +152,7 @@ pub struct Neighbour {
 }
 
 impl Store {
-    /// Messages that match, each with the part that shows why. Every text is a valid query; a text without anything to
-    /// look for finds nothing.
+    /// Finds matching messages with snippets. Every text is a valid query; a text without search terms finds nothing.
     pub fn search(&self, query: &SearchQuery) -> Result<Vec<Hit>, StoreError> {
         let plans = plans(query);
         self.read(|connection| {
@@ -173,7 +172,7 @@ impl Store {
     }
 }
 
-/// What was meant, then what may have been meant if that finds nothing.
+/// The plans of a query: each further plan is tried if the previous ones find nothing.
 fn plans(query: &SearchQuery) -> Vec<Plan> {
     match query.matching {
         Matching::Language => Plan::all(&Query::parse(&query.text)),
@@ -188,7 +187,7 @@ fn plans(query: &SearchQuery) -> Vec<Plan> {
     }
 }
 
-/// The page that was asked for, by the first plan that finds anything.
+/// The requested page of hits of the first plan with any hits.
 fn find<'a>(
     connection: &Connection,
     plans: &'a [Plan],
@@ -219,7 +218,7 @@ fn exists(
     Ok(!select::page(connection, plan, &first, conversation)?.is_empty())
 }
 
-/// A message with what is searched of it, which its snippet is made of.
+/// A found message, and its searched text for the snippet.
 fn hit(connection: &Connection, id: MessageId) -> Result<(Hit, String), Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT m.session_id, s.title, m.role, m.tool_name, m.created_at, s.source, s.model, s.started_at, \
@@ -248,7 +247,7 @@ fn hit(connection: &Connection, id: MessageId) -> Result<(Hit, String), Fault> {
     Ok((Hit { before, after, ..hit }, text))
 }
 
-/// The nearest message of the session that may be seen.
+/// The nearest visible message of the session.
 fn neighbour(connection: &Connection, hit: &Hit, side: &str) -> Result<Option<Neighbour>, Fault> {
     // As bytes: text functions of SQL end at a NUL.
     let mut statement = connection.prepare_cached(&format!(
@@ -258,7 +257,7 @@ fn neighbour(connection: &Connection, hit: &Hit, side: &str) -> Result<Option<Ne
     ))?;
     let mut rows = statement.query((hit.session.as_str(), hit.message.0.cast_signed()))?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    // The beginning of nothing is null, and the last character may be cut in two.
+    // Without content the value is null; the last character may be incomplete.
     let text = row.get::<_, Option<Vec<u8>>>(2)?.unwrap_or_default();
     let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     Ok(Some(Neighbour {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::error::Fault;
 use crate::frozen;
 use crate::lineage;
-use crate::log::{corrupt, end_of, stands_in};
+use crate::log::{contains, corrupt, end_of};
 use crate::{NewSession, Parent, ParentKind, Session, SessionError, Store, StoreError, Totals, title};
 
 /// The source of a session that is still being imported. A session with this source is invisible.
@@ -127,7 +127,7 @@ fn settle(connection: &Connection, parent: &Parent) -> Result<Parent, Fault> {
         (ParentKind::Delegate, _) => None,
         (_, None) => end_of(connection, &lineage)?,
         (_, Some(message)) => {
-            if !stands_in(connection, &lineage, message)? {
+            if !contains(connection, &lineage, message)? {
                 return Err(SessionError::NoSuchMessage { session: parent.id.clone(), message }.into());
             }
             Some(message)
@@ -214,7 +214,7 @@ mod tests {
     use crate::{Frozen, PromptNumber, RequestRecord};
 
     #[test]
-    fn a_session_comes_back_as_it_was_created() {
+    fn a_session_is_read_back_unchanged() {
         let (_home, store) = store();
         let frozen = Frozen {
             number: PromptNumber(1),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_a_local_time_and_six_digits() {
+    fn an_id_is_a_local_time_with_six_digits() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id.0;
         let local = Timestamp::from_millisecond(1_795_300_000_000).unwrap().to_zoned(TimeZone::system());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_like_its_parent_and_has_the_next_number_of_its_title() {
+    fn a_branch_copies_its_parent_and_gets_the_next_number_of_its_title() {
         let (_home, store) = store();
         let frozen = Some(Frozen { system_prompt: "prompt".into(), ..Frozen::default() });
         let new = NewSession { title: Some("Engine".into()), frozen, ..new_session() };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_an_unknown_session_says_so() {
+    fn every_change_of_an_unknown_session_is_an_error() {
         let (_home, store) = store();
         let id = SessionId("20260101_000000_000000".into());
         let parent = Some(Parent { id: id.clone(), kind: ParentKind::Delegate, through: None });

@@ -128,7 +128,7 @@ mod tests {
     use crate::{NewSession, ParentKind, RequestRecord};
 
     #[test]
-    fn an_empty_store_has_numbers_too() {
+    fn an_empty_store_has_statistics() {
         let (_home, store) = store();
         let stats = store.stats().unwrap();
         assert_eq!((stats.sessions, stats.messages, stats.oldest), (0, Messages::default(), None));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_counted() {
+    fn everything_is_counted() {
         let (_home, store) = store();
         let one = store.create_session(NewSession { started_at: 5, ..new_session() }).unwrap();
         let two = store.create_session(NewSession { started_at: 9, ..new_session() }).unwrap();

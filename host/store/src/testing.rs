@@ -1,4 +1,4 @@
-//! What the tests of several modules share.
+//! Shared fixtures of the tests.
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::Model;

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_cleaned_and_too_long_ones_refused() {
+    fn titles_are_cleaned_and_long_ones_are_refused() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
         for (given, kept) in [
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_somebody_has_is_refused_by_name_with_a_free_one() {
+    fn a_taken_title_is_refused_with_its_session_and_a_free_title() {
         let (_home, store) = store();
         let holder = titled(&store, "Engine");
         titled(&store, "Engine #7");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_share_a_title_by_numbers_and_a_continuation_takes_it_along() {
+    fn branches_number_a_title_and_a_continuation_takes_it_over() {
         let (_home, store) = store();
         let root = titled(&store, "Engine");
         let branch = child(&store, &root, ParentKind::Branch, None);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_title_fits_and_is_free_whatever_is_there() {
+    fn the_next_title_is_short_enough_and_free() {
         let (_home, store) = store();
         let long = "x".repeat(100);
         assert_eq!(store.next_title(&long).unwrap(), Some(long.clone()));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_made_up_for_a_session_never_replaces_one_and_never_fails() {
+    fn a_generated_title_never_replaces_a_title_and_never_fails() {
         let (_home, store) = store();
         titled(&store, "Auto");
         let session = store.create_session(new_session()).unwrap();

@@ -1,4 +1,4 @@
-//! Sessions on their way to another store: a file of records, one JSON object a line. `docs/sessions.md` has the format.
+//! Export and import of sessions: a file with one JSON record per line. `docs/sessions.md` describes the format.
 
 mod export;
 mod import;

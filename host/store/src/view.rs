@@ -1,4 +1,4 @@
-//! The views that models were shown, and their summaries. Neither ever changes.
+//! The views of sessions and their summaries. Stored views and summaries never change.
 //!
 //! A view whose newest message was rewound stays stored, but it is not in force, and neither are its summaries.
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_comes_back_as_it_was_put() {
+    fn a_view_is_read_back_unchanged() {
         let (home, store) = store();
         let session = talk(&store);
         assert_eq!(store.view(&session.id).unwrap(), View::default());
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_view_counts_and_older_summaries_stay_known() {
+    fn the_newest_view_is_in_force_and_older_summaries_stay_available() {
         let (_home, store) = store();
         let session = talk(&store);
         store.put_view(&session.id, &view_of(summary("s1", "a"), 5), "", "e").unwrap();
@@ -337,8 +337,8 @@ mod tests {
         keys.sort();
         assert_eq!(keys, ["s1", "s2"]);
         let views = store.views(&session.id).unwrap();
-        let told: Vec<(u64, &str)> = views.iter().map(|view| (view.number, view.engine.as_str())).collect();
-        assert_eq!(told, [(1, "e"), (2, "e")]);
+        let numbers: Vec<(u64, &str)> = views.iter().map(|view| (view.number, view.engine.as_str())).collect();
+        assert_eq!(numbers, [(1, "e"), (2, "e")]);
         assert_eq!(views[1].view, newest);
         // A view whose newest message was rewound no longer belongs to the conversation.
         store.rewind(&session.id, MessageId(8)).unwrap();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_keeps_its_text_and_covers_or_nothing_is_stored() {
+    fn a_known_key_with_other_content_is_refused() {
         let (_home, store) = store();
         let session = talk(&store);
         let first = view_of(summary("s1", "a"), 5);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_begins_with_its_parents_view_of_that_time() {
+    fn a_branch_inherits_its_parents_view_at_the_branch_point() {
         let (_home, store) = store();
         let root = talk(&store);
         let early = view_of(summary("s1", "a"), 5);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_may_use_a_key_that_its_parent_used_after_they_parted() {
+    fn a_branch_may_use_a_key_that_its_parent_used_later() {
         let (_home, store) = store();
         let root = talk(&store);
         store.put_view(&root.id, &view_of(summary("s1", "shared"), 5), "", "e").unwrap();

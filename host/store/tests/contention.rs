@@ -1,4 +1,4 @@
-//! Two processes append to one store while a third one searches it. How long they take is measured by the benchmark.
+//! Two processes append to one store while a third one searches it. The benchmark measures their durations.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -13,7 +13,7 @@ use hermes_conversation::{Draft, SessionId, ToolCall};
 use hermes_store::{SearchQuery, Sort, Store};
 
 const HOME: &str = "HERMES_STORE_TEST_HOME";
-/// How many messages each of the two appends.
+/// The number of messages that each of the two processes appends.
 const MESSAGES: &str = "HERMES_STORE_TEST_MESSAGES";
 
 fn messages() -> u64 {
@@ -67,12 +67,12 @@ fn searcher() {
     };
     let mut last = 0;
     let mut searches = 0_u64;
-    // The other end of standard input is closed when it is to end.
+    // Standard input is closed when this process must end.
     let ended = std::thread::spawn(|| std::io::read_to_string(std::io::stdin()).unwrap());
     while !ended.is_finished() {
         for text in ["needle", "错误", "dle 1", "need*", "read_file"] {
             let found = newest(text);
-            // A message and its place in the indexes are one step: what was found once stays found.
+            // A message and its index entries are one transaction, so a found message stays found.
             if text == "needle" {
                 assert!(found >= last, "{found} after {last}");
                 last = found;
@@ -95,8 +95,8 @@ fn two_processes_append_while_a_third_one_searches_and_nothing_is_lost() {
         .stderr(Stdio::inherit())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(searcher.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(told.by_ref().any(|line| line == "searching"));
+    let mut lines = BufReader::new(searcher.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().any(|line| line == "searching"));
     let writers = [start("writer", folder.path()), start("writer", folder.path())];
     for writer in writers {
         let output = writer.wait_with_output().unwrap();
@@ -104,7 +104,7 @@ fn two_processes_append_while_a_third_one_searches_and_nothing_is_lost() {
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "it wrote nothing");
     }
     drop(searcher.stdin.take());
-    let rest: Vec<String> = told.collect();
+    let rest: Vec<String> = lines.collect();
     assert!(searcher.wait().unwrap().success(), "{rest:?}");
     assert!(rest.iter().any(|line| line.ends_with("searches") && !line.starts_with("0 ")), "{rest:?}");
 

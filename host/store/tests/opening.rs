@@ -1,4 +1,4 @@
-//! What opening a home folder does to what is there.
+//! Opening a home folder in all its states.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -32,7 +32,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Both ways of opening refuse it and leave it as it is; answers why.
+/// Checks that both ways of opening fail and change nothing. Returns the error.
 fn refused(home: &Path) -> StoreError {
     let before = contents(home);
     Store::open_read_only(home).unwrap_err();
@@ -56,7 +56,7 @@ fn a_new_home_is_for_its_owner_alone() {
 }
 
 #[test]
-fn a_home_that_is_there_keeps_its_mode() {
+fn an_existing_home_keeps_its_mode() {
     let home = tempfile::tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     drop(Store::open(home.path()).unwrap());
@@ -83,7 +83,7 @@ fn an_empty_file_becomes_a_store() {
 }
 
 #[test]
-fn what_a_killed_creator_left_is_no_hindrance() {
+fn leftovers_of_a_killed_creation_are_ignored() {
     let home = tempfile::tempdir().unwrap();
     for file in ["state.db.new", "state.db.new-journal", "state.db.new-wal"] {
         fs::write(home.path().join(file), "half of a database").unwrap();
@@ -93,7 +93,7 @@ fn what_a_killed_creator_left_is_no_hindrance() {
 }
 
 #[test]
-fn a_database_of_another_program_is_left_alone() {
+fn a_database_of_another_program_is_not_changed() {
     for (mode, id) in [("wal", 0), ("wal", 0x0123_4567), ("delete", 0)] {
         let home = tempfile::tempdir().unwrap();
         let other = Connection::open(home.path().join("state.db")).unwrap();
@@ -108,7 +108,7 @@ fn a_database_of_another_program_is_left_alone() {
 }
 
 #[test]
-fn a_database_that_another_program_has_open_is_left_alone() {
+fn an_open_database_of_another_program_is_not_changed() {
     let home = tempfile::tempdir().unwrap();
     let other = Connection::open(home.path().join("state.db")).unwrap();
     other.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
@@ -117,7 +117,7 @@ fn a_database_that_another_program_has_open_is_left_alone() {
 }
 
 #[test]
-fn a_store_of_a_newer_version_is_left_alone() {
+fn a_store_of_a_newer_version_is_not_changed() {
     let home = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());
     let newer = Connection::open(home.path().join("state.db")).unwrap();
@@ -131,13 +131,13 @@ fn a_store_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn a_newer_version_that_only_the_write_ahead_log_knows_of_is_left_alone() {
+fn a_newer_version_in_the_write_ahead_log_is_detected() {
     let home = tempfile::tempdir().unwrap();
     let crashed = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());
     let newer = Connection::open(home.path().join("state.db")).unwrap();
     newer.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
-    // What a crash leaves: the log is not yet in the database.
+    // The state after a crash: the log is not yet in the database.
     for file in ["state.db", "state.db-wal"] {
         fs::copy(home.path().join(file), crashed.path().join(file)).unwrap();
     }
@@ -151,7 +151,7 @@ fn a_newer_version_that_only_the_write_ahead_log_knows_of_is_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_left_alone() {
+fn a_file_that_is_not_a_database_is_not_changed() {
     let png = b"\x89PNG\r\n\x1a\n".repeat(100);
     let half = b"SQLite format 3\0".to_vec();
     for bytes in [b"x".to_vec(), b"notes\n".repeat(1000), png, half, vec![0; 8192]] {
@@ -167,7 +167,7 @@ fn what_is_no_database_is_left_alone() {
 }
 
 #[test]
-fn a_log_without_its_database_is_left_alone() {
+fn a_log_without_its_database_is_not_changed() {
     for suffix in ["-wal", "-journal"] {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(format!("state.db{suffix}")), "perhaps messages").unwrap();
@@ -176,7 +176,7 @@ fn a_log_without_its_database_is_left_alone() {
 }
 
 #[test]
-fn a_damaged_store_says_so() {
+fn a_damaged_store_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
@@ -229,7 +229,7 @@ fn reading_creates_nothing() {
 }
 
 #[test]
-fn a_reader_sees_what_a_writer_has_not_put_into_the_database_yet() {
+fn a_reader_sees_commits_in_the_write_ahead_log() {
     let home = tempfile::tempdir().unwrap();
     let writer = Store::open(home.path()).unwrap();
     let session = writer.create_session(new_session()).unwrap().id;
@@ -239,7 +239,7 @@ fn a_reader_sees_what_a_writer_has_not_put_into_the_database_yet() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_can_be_listed_and_searched() {
+fn a_read_only_home_can_be_listed_and_searched() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
@@ -262,7 +262,7 @@ fn a_home_that_cannot_be_written_can_be_listed_and_searched() {
 }
 
 #[test]
-fn the_log_refuses_to_be_rewritten() {
+fn the_schema_refuses_changes_of_the_log() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
@@ -288,7 +288,7 @@ fn the_log_refuses_to_be_rewritten() {
 }
 
 #[test]
-fn a_session_leaves_as_a_whole_unless_others_go_on_from_it() {
+fn a_session_is_deleted_completely_unless_others_continue_it() {
     use hermes_conversation::{Item, MessageRange, Summary, View};
     use hermes_store::{Parent, ParentKind};
 
@@ -321,7 +321,7 @@ fn a_session_leaves_as_a_whole_unless_others_go_on_from_it() {
 }
 
 #[test]
-fn the_store_is_told_by_its_application_id() {
+fn a_store_is_recognised_by_its_application_id() {
     let home = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());
     let connection = Connection::open(home.path().join("state.db")).unwrap();
@@ -329,10 +329,10 @@ fn the_store_is_told_by_its_application_id() {
     assert_eq!((id, id.to_be_bytes()), (APPLICATION_ID, *b"Hrms"));
 }
 
-/// A checkpoint copies the log's pages in order, the first one with the new size in front. Ended in between, the
-/// file is shorter than it says; the log beside it still has everything.
+/// A checkpoint copies the log's pages in order, and the first page contains the new size. After an interruption the file
+/// is shorter than its header says, but the log still has all pages.
 #[test]
-fn a_process_that_was_killed_during_a_checkpoint_leaves_a_store_that_opens() {
+fn a_store_opens_after_a_kill_during_a_checkpoint() {
     const PAGE: usize = 4096;
     let (home, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Store::open(home.path()).unwrap();
@@ -342,7 +342,7 @@ fn a_process_that_was_killed_during_a_checkpoint_leaves_a_store_that_opens() {
     for suffix in ["", "-wal"] {
         fs::copy(home.path().join(name(suffix)), killed.path().join(name(suffix))).unwrap();
     }
-    // Closing the last connection checkpoints: its first page is what the killed process got to write.
+    // Closing the last connection runs a checkpoint. The killed process has written its first page.
     drop(store);
     let done = fs::read(home.path().join("state.db")).unwrap();
     let mut half = fs::read(killed.path().join("state.db")).unwrap();
@@ -355,7 +355,7 @@ fn a_process_that_was_killed_during_a_checkpoint_leaves_a_store_that_opens() {
     }
 }
 
-/// A store with some conversation in it, and its files at a moment when a process might have been killed.
+/// A store with a conversation, and its files at a moment when a process might be killed.
 fn killed_with_a_log() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>, SessionId, Vec<Message>) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
@@ -370,7 +370,7 @@ fn killed_with_a_log() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>, Session
 }
 
 #[test]
-fn a_log_in_a_home_that_cannot_be_written_is_told_of() {
+fn an_unreadable_log_in_a_read_only_home_is_an_error() {
     let (_home, files, ..) = killed_with_a_log();
     let home = tempfile::tempdir().unwrap();
     for name in ["state.db", "state.db-wal"] {
@@ -389,7 +389,7 @@ fn a_log_in_a_home_that_cannot_be_written_is_told_of() {
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// Puts files into a new home; both ways of opening must then find the same conversation.
+/// Copies files into a new home and checks that both ways of opening find the same conversation.
 fn reopened(files: &BTreeMap<String, Vec<u8>>, session: &SessionId) -> Vec<Message> {
     let home = tempfile::tempdir().unwrap();
     let put = |home: &Path| {
@@ -408,7 +408,7 @@ fn reopened(files: &BTreeMap<String, Vec<u8>>, session: &SessionId) -> Vec<Messa
 }
 
 #[test]
-fn a_log_without_its_index_or_with_a_wrong_one_is_read() {
+fn a_log_with_a_missing_or_wrong_index_is_read() {
     let (_home, files, session, written) = killed_with_a_log();
     let mut without = files.clone();
     without.remove("state.db-shm");
@@ -421,7 +421,7 @@ fn a_log_without_its_index_or_with_a_wrong_one_is_read() {
 }
 
 #[test]
-fn a_log_that_was_cut_off_anywhere_has_whole_steps_and_no_halves() {
+fn a_truncated_log_contains_only_complete_transactions() {
     let (_home, files, session, written) = killed_with_a_log();
     let log = &files["state.db-wal"];
     let mut seen = std::collections::BTreeSet::new();
@@ -434,10 +434,10 @@ fn a_log_that_was_cut_off_anywhere_has_whole_steps_and_no_halves() {
             fs::write(home.path().join(name), bytes).unwrap();
         }
         let store = Store::open(home.path()).unwrap();
-        // Before the session itself was stored there is none.
+        // Before the session was stored there is none.
         let Ok(conversation) = store.conversation(&session) else { continue };
         assert_eq!(conversation, written[..conversation.len()]);
-        assert_eq!(conversation.len() % 2, 0, "two were stored in one step");
+        assert_eq!(conversation.len() % 2, 0, "two messages were stored in one transaction");
         seen.insert(conversation.len());
     }
     assert!(seen.len() > 10, "{seen:?}");
@@ -446,12 +446,12 @@ fn a_log_that_was_cut_off_anywhere_has_whole_steps_and_no_halves() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A checkpoint that was cut off has written any of the pages, and the file may have grown or not; the log is whole.
+    /// An interrupted checkpoint may have written any of the pages, and the file may have grown; the log is complete.
     #[test]
-    fn a_checkpoint_that_was_cut_off_anywhere_leaves_a_store_that_opens(written in prop::collection::vec(any::<bool>(), 200), grown in any::<bool>()) {
+    fn a_store_opens_after_any_partial_checkpoint(written in prop::collection::vec(any::<bool>(), 200), grown in any::<bool>()) {
         const PAGE: usize = 4096;
         let (home, files, session, messages) = killed_with_a_log();
-        // What the finished one made of it, when the store was closed.
+        // The database after a complete checkpoint, when the store was closed.
         let done = fs::read(home.path().join("state.db")).unwrap();
         let mut half = files["state.db"].clone();
         let most = written.iter().rposition(|written| *written).map_or(0, |last| (last + 1) * PAGE).min(done.len());
@@ -468,10 +468,10 @@ proptest! {
 }
 
 #[test]
-fn a_process_that_was_killed_in_the_middle_of_a_step_leaves_nothing_of_it() {
+fn a_kill_within_a_transaction_leaves_nothing_of_it() {
     let (home, _, session, written) = killed_with_a_log();
     let connection = Connection::open(home.path().join("state.db")).unwrap();
-    // Pages of the step that is not finished are already in the log, since they do not fit into memory.
+    // The log already contains pages of the open transaction, because they do not fit into memory.
     connection.pragma_update(None, "cache_size", 5).unwrap();
     connection
         .execute_batch(
@@ -483,13 +483,13 @@ fn a_process_that_was_killed_in_the_middle_of_a_step_leaves_nothing_of_it() {
     let before = fs::metadata(home.path().join("state.db-wal")).unwrap().len();
     assert!(before > 500_000, "{before}");
     assert_eq!(reopened(&contents(home.path()), &session), written);
-    // While it is still at it, another process opens the store as well.
+    // Another process opens the store during the transaction.
     let store = Store::open(home.path()).unwrap();
     assert_eq!(store.conversation(&session).unwrap(), written);
 }
 
 #[test]
-fn a_journal_of_a_file_system_without_a_log_is_played_back() {
+fn a_rollback_journal_is_played_back() {
     let home = tempfile::tempdir().unwrap();
     drop(Store::open(home.path()).unwrap());
     let connection = Connection::open(home.path().join("state.db")).unwrap();
@@ -514,7 +514,7 @@ fn a_journal_of_a_file_system_without_a_log_is_played_back() {
 }
 
 #[test]
-fn nothing_that_cannot_be_stored_is_half_stored_on_a_read_only_store() {
+fn a_read_only_store_refuses_writes_completely() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use common::new_session;
 use hermes_conversation::{Draft, Media, Message, MessageId, Part, Role, SessionId, ToolResult};
 use hermes_store::{
-    Depth, Imported, Layout, MOST_IN_A_STORE, NewSession, Outcome, Parent, ParentKind, PruneFilter, Store, StoreError,
+    Depth, Imported, Layout, MAX_STORE_BYTES, NewSession, Outcome, Parent, ParentKind, PruneFilter, Store, StoreError,
     repair,
 };
 use rusqlite::Connection;
@@ -89,7 +89,7 @@ fn problems(store: &Store) -> Vec<String> {
     store.check(Depth::Full).unwrap().problems
 }
 
-/// A connection that can write what the store never would.
+/// Executes SQL that the store itself would never execute.
 fn by_hand(home: &TempDir, sql: &str) {
     let connection = Connection::open(home.path().join("state.db")).unwrap();
     connection.pragma_update(None, "foreign_keys", false).unwrap();
@@ -122,7 +122,7 @@ fn an_export_carries_the_bytes_and_an_import_restores_them() {
 }
 
 #[test]
-fn deleting_and_pruning_free_the_pictures_that_nobody_else_has() {
+fn deleting_and_pruning_free_unshared_pictures() {
     let (_home, store) = store();
     let one = session(&store, &[look(1), look(2)]);
     let two = session(&store, &[look(2), shot(3)]);
@@ -138,7 +138,7 @@ fn deleting_and_pruning_free_the_pictures_that_nobody_else_has() {
     assert_eq!(store.blobs().unwrap().0, 5);
     store.restore(&two).unwrap();
     assert_eq!(contents(&store, &two)[0], Some(bytes(2)));
-    // The newest session of a folder stays, so another one comes behind them.
+    // Pruning keeps the newest session of a folder, so another one is created after them.
     let newest = store.create_session(NewSession { started_at: NOW - 1, ..new_session() }).unwrap().id;
     store.append(&newest, &[Draft { created_at: NOW - 1, ..look(6) }]).unwrap();
     let filter = PruneFilter::silent_since(NOW - 2);
@@ -150,7 +150,7 @@ fn deleting_and_pruning_free_the_pictures_that_nobody_else_has() {
 }
 
 #[test]
-fn an_import_that_stops_in_the_middle_leaves_no_picture_behind() {
+fn an_interrupted_import_leaves_no_picture() {
     let (_home, from) = store();
     session(&from, &[look(1), look(2)]);
     let file = exported(&from, Layout::Lines);
@@ -278,14 +278,14 @@ fn hostile_pictures_are_refused_by_line_and_leave_nothing() {
 }
 
 #[test]
-fn a_picture_that_the_home_cannot_take_is_refused_before_anything_is_stored() {
+fn a_picture_beyond_the_quota_is_refused_before_anything_is_stored() {
     let (_home, from) = store();
     session(&from, &[look(1)]);
     session(&from, &[look(2), look(2)]);
     let file = exported(&from, Layout::Lines);
     let (home, to) = store();
     let full = |free: i64| {
-        let used = MOST_IN_A_STORE.cast_signed() - free;
+        let used = MAX_STORE_BYTES.cast_signed() - free;
         by_hand(&home, &format!("DELETE FROM blobs; INSERT INTO blobs VALUES ('x', 'image/gif', {used}, x'00')"));
     };
     full(2 * 19 - 1);
@@ -296,9 +296,9 @@ fn a_picture_that_the_home_cannot_take_is_refused_before_anything_is_stored() {
     assert_eq!(import(&to, &file).unwrap().sessions.len(), 2);
 }
 
-/// A store whose pictures were damaged in every way.
+/// A store whose pictures are damaged in every way.
 #[test]
-fn a_check_finds_what_is_wrong_with_pictures_and_a_repair_loses_none_that_can_be_read() {
+fn a_check_finds_damaged_pictures_and_a_repair_keeps_the_readable_ones() {
     let (home, store) = store();
     let one = session(&store, &[look(1), look(2), shot(3)]);
     let two = session(&store, &[look(1), look(4)]);
@@ -329,7 +329,7 @@ fn a_check_finds_what_is_wrong_with_pictures_and_a_repair_loses_none_that_can_be
     ] {
         assert!(found.contains(&told), "{told} in {found}");
     }
-    // Damaged bytes are sent to nobody.
+    // Damaged bytes are never returned.
     assert_eq!(contents(&store, &one)[1], None);
     drop(store);
 
@@ -342,11 +342,11 @@ fn a_check_finds_what_is_wrong_with_pictures_and_a_repair_loses_none_that_can_be
     assert_eq!(store.blobs().unwrap().0, 3);
     assert_eq!(contents(&store, &one), [Some(bytes(1)), None, Some(bytes(3)), Some(vec![3; 30])]);
     assert_eq!(contents(&store, &two), [Some(bytes(1)), None]);
-    // What holds a picture was made anew: it stays with the last message that names it.
+    // The references were rebuilt: the picture stays with the last message that names it.
     let file = exported(&store, Layout::Lines);
     store.delete(std::slice::from_ref(&one), false).unwrap();
     assert_eq!(contents(&store, &two), [Some(bytes(1)), None]);
-    // A lost picture does not keep its session from being moved: it becomes the words that requests contain.
+    // A session with a lost picture can be exported: the text of requests replaces the picture.
     let (_other, to) = self::store();
     import(&to, &file).unwrap();
     let moved = drafts(&to, &two);

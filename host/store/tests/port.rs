@@ -1,4 +1,4 @@
-//! The store behind its port: it obeys the port's rules, and no call blocks an async thread.
+//! The implementation of the session store's interface: it follows the common rules, and no call blocks an async thread.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Several processes on one home: each test that needs one starts this program again.
+//! Several processes with one home folder. The tests start this program again as a child process.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -32,8 +32,8 @@ fn start(part: &str, home: &Path, session: &str) -> Child {
 fn finish(child: Child) {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("1 passed"), "it ran nothing: {told}");
+    let output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.contains("1 passed"), "it ran nothing: {output}");
 }
 
 fn part() -> Option<(PathBuf, SessionId)> {
@@ -97,7 +97,7 @@ fn writers_in_threads_and_processes_lose_nothing() {
     assert_eq!(conversation.len() as u64, 4 * 2 * MESSAGES);
     assert_eq!(texts.len() as u64, 4 * MESSAGES);
     assert_eq!(store.session(&session).unwrap().message_count, 4 * 2 * MESSAGES);
-    // What was appended together stands together.
+    // Messages that were appended together are adjacent.
     assert!(conversation.chunks(2).all(|pair| pair[0].content == pair[1].content && pair[0].id.0 + 1 == pair[1].id.0));
 }
 
@@ -136,13 +136,13 @@ fn a_lease_excludes_others_until_it_is_dropped() {
 }
 
 #[test]
-fn a_lease_ends_with_a_process_that_is_killed() {
+fn a_lease_ends_when_its_process_is_killed() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
     let mut child = start("holder", home.path(), session.as_str());
-    let told = BufReader::new(child.stdout.take().unwrap());
-    assert!(told.lines().any(|line| line.unwrap() == "leased"));
+    let output = BufReader::new(child.stdout.take().unwrap());
+    assert!(output.lines().any(|line| line.unwrap() == "leased"));
     let error = store.lease(&session).unwrap_err();
     assert!(
         matches!(&error, StoreError::Session(SessionError::InUse { pid, .. }) if *pid == Some(child.id())),
@@ -155,7 +155,7 @@ fn a_lease_ends_with_a_process_that_is_killed() {
 }
 
 #[test]
-fn one_of_many_gets_a_lease() {
+fn only_one_of_many_processes_gets_a_lease() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;

@@ -1,4 +1,4 @@
-//! Damage to the store, and what a repair makes of it.
+//! Repairs of a damaged store.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 const PAGE: usize = 4096;
 
-/// Stands for the bytes of a file, which nobody wants to read when they differ.
+/// A digest of a file's bytes, for short messages of failed comparisons.
 fn digest(path: &Path) -> (usize, u64) {
     let bytes = fs::read(path).unwrap();
     let mut hasher = std::hash::DefaultHasher::new();
@@ -64,7 +64,7 @@ fn overwrite_with(home: &Path, page: usize, byte: u8) {
     fs::write(&path, bytes).unwrap();
 }
 
-/// The pages behind a row that is longer than a page, the last of which holds nothing but its text.
+/// The overflow pages of a row that is longer than a page. The last one contains only text.
 fn overflow_pages_of(home: &Path, name: &str) -> Vec<usize> {
     let connection = Connection::open(home.join("state.db")).unwrap();
     let sql = "SELECT pageno FROM dbstat WHERE name = ?1 AND pagetype = 'overflow' ORDER BY pageno";
@@ -74,7 +74,7 @@ fn overflow_pages_of(home: &Path, name: &str) -> Vec<usize> {
 }
 
 #[test]
-fn a_sound_store_is_left_alone() {
+fn a_sound_store_is_not_changed() {
     let home = tempfile::tempdir().unwrap();
     filled(home.path());
     let before = files(home.path());
@@ -89,10 +89,10 @@ fn a_sound_store_is_left_alone() {
 }
 
 #[test]
-fn what_follows_from_the_rows_is_made_anew_and_the_damaged_store_is_kept() {
+fn derived_data_is_rebuilt_and_the_damaged_store_is_backed_up() {
     let home = tempfile::tempdir().unwrap();
     let sessions = filled(home.path());
-    // An index that says something else than its table: an id in it is changed by a letter.
+    // An index that contradicts its table: one letter of an id in it is changed.
     let path = home.path().join("state.db");
     let mut bytes = fs::read(&path).unwrap();
     let page = pages_of(home.path(), "messages_by_session")[0];
@@ -119,7 +119,7 @@ fn what_follows_from_the_rows_is_made_anew_and_the_damaged_store_is_kept() {
 }
 
 #[test]
-fn a_damaged_index_of_the_search_costs_nothing() {
+fn a_damaged_search_index_is_rebuilt_without_loss() {
     let home = tempfile::tempdir().unwrap();
     let sessions = filled(home.path());
     for page in pages_of(home.path(), "messages_fts_data") {
@@ -161,16 +161,16 @@ fn rows_around_a_damaged_page_are_saved() {
         assert_eq!(store.view(session).unwrap().items.len(), 1);
         left += saved.len();
     }
-    // A page holds about ten of them.
+    // A page contains about ten messages.
     assert!((350..400).contains(&left), "{left}");
     assert!(done.saved.contains(&("messages".to_owned(), left as u64)));
     let next = store.append(&sessions[0].0, &[Draft::user("goes on", 1)]).unwrap();
     assert!(next[0].id > sessions[1].1[199].id);
 }
 
-/// Neither a chain of pages that leads nowhere nor a text that is none may keep a salvage at the same row for ever.
+/// Neither a broken chain of pages nor an invalid text may keep a salvage at the same row forever.
 #[test]
-fn a_row_whose_text_cannot_be_read_is_passed_over() {
+fn a_row_with_unreadable_text_is_skipped() {
     let made = tempfile::tempdir().unwrap();
     let store = Store::open(made.path()).unwrap();
     let session = store.create_session(new_session()).unwrap().id;
@@ -185,7 +185,7 @@ fn a_row_whose_text_cannot_be_read_is_passed_over() {
             fs::copy(made.path().join("state.db"), home.path().join("state.db")).unwrap();
             overwrite_with(home.path(), page, byte);
             if repair(home.path()).unwrap().outcome == Outcome::Sound {
-                // A last page has room behind its text, and says nothing of where it would go on.
+                // A last page has free space after its text and no pointer to a next page.
                 continue;
             }
             let store = Store::open(home.path()).unwrap();
@@ -197,7 +197,7 @@ fn a_row_whose_text_cannot_be_read_is_passed_over() {
 }
 
 #[test]
-fn what_names_lost_messages_and_views_is_mended_so_that_an_export_comes_in_again() {
+fn references_to_lost_rows_are_repaired_so_that_an_export_can_be_imported() {
     let home = tempfile::tempdir().unwrap();
     let [(root, messages), _] = filled(home.path());
     let store = Store::open(home.path()).unwrap();
@@ -215,7 +215,7 @@ fn what_names_lost_messages_and_views_is_mended_so_that_an_export_comes_in_again
     for page in pages_of(home.path(), "messages").into_iter().take(20).step_by(2) {
         overwrite(home.path(), page);
     }
-    // The parent's own row is lost: it comes back behind its children.
+    // The parent's own row is lost, so it is recovered after its children.
     let connection = Connection::open(home.path().join("state.db")).unwrap();
     connection.pragma_update(None, "foreign_keys", false).unwrap();
     connection.execute("UPDATE sessions SET id = 'other' WHERE id = ?1", [root.as_str()]).unwrap();
@@ -240,7 +240,7 @@ fn what_names_lost_messages_and_views_is_mended_so_that_an_export_comes_in_again
 }
 
 #[test]
-fn messages_keep_a_session_even_where_its_own_row_is_gone() {
+fn messages_without_their_session_get_a_new_session_row() {
     let home = tempfile::tempdir().unwrap();
     let sessions = filled(home.path());
     for page in pages_of(home.path(), "sessions").into_iter().chain(pages_of(home.path(), "views")) {
@@ -259,7 +259,7 @@ fn messages_keep_a_session_even_where_its_own_row_is_gone() {
 }
 
 #[test]
-fn what_cannot_be_repaired_stays_as_it_is_and_a_copy_is_named() {
+fn an_irreparable_store_stays_unchanged_and_its_copy_is_named() {
     let home = tempfile::tempdir().unwrap();
     filled(home.path());
     overwrite(home.path(), 1);
@@ -274,13 +274,13 @@ fn what_cannot_be_repaired_stays_as_it_is_and_a_copy_is_named() {
     after.retain(|name, _| !name.contains(".backup-"));
     assert_eq!(after, before);
     assert!(!home.path().join("state.repair").exists());
-    // Another one does not take the place of the first copy.
+    // A second copy does not replace the first one.
     let StoreError::BeyondRepair { backup: second, .. } = repair(home.path()).unwrap_err() else { panic!() };
     assert_ne!(second, *backup);
 }
 
 #[test]
-fn nothing_is_repaired_under_somebody_at_work() {
+fn a_store_in_use_is_not_repaired() {
     let home = tempfile::tempdir().unwrap();
     let [(session, messages), _] = filled(home.path());
     let store = Store::open(home.path()).unwrap();
@@ -297,7 +297,7 @@ fn nothing_is_repaired_under_somebody_at_work() {
 }
 
 #[test]
-fn what_only_the_log_has_is_repaired_too() {
+fn commits_in_the_write_ahead_log_are_salvaged() {
     let (home, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let sessions = filled(home.path());
     let store = Store::open(home.path()).unwrap();
@@ -314,7 +314,7 @@ fn what_only_the_log_has_is_repaired_too() {
 }
 
 #[test]
-fn another_programs_database_is_no_business_of_ours() {
+fn a_database_of_another_program_is_not_repaired() {
     let home = tempfile::tempdir().unwrap();
     let other = Connection::open(home.path().join("state.db")).unwrap();
     other.execute_batch("CREATE TABLE theirs (x)").unwrap();

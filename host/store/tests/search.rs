@@ -1,4 +1,4 @@
-//! What a search finds, what it never shows, and that no text that is looked for is an error.
+//! What a search finds and what it never shows. Every text is a valid query.
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::{Draft, Message, MessageId, Model, Role, SessionId, ToolCall};
@@ -27,7 +27,7 @@ fn store() -> (TempDir, Store, SessionId) {
     (home, store, session)
 }
 
-/// A store in which each of these was said.
+/// A store with these messages of the user.
 fn said(texts: &[&str]) -> (TempDir, Store, SessionId) {
     let (home, store, session) = store();
     let drafts: Vec<Draft> = (1..).zip(texts).map(|(at, text)| Draft::user(*text, at)).collect();
@@ -39,7 +39,7 @@ fn found(store: &Store, query: &SearchQuery) -> Vec<u64> {
     store.search(query).unwrap().iter().map(|hit| hit.message.0).collect()
 }
 
-/// Numbers of the messages, in order.
+/// The positions of the found messages, in order.
 fn numbers(store: &Store, text: &str) -> Vec<u64> {
     found(store, &SearchQuery { sort: Sort::Oldest, ..SearchQuery::new(text) })
 }
@@ -48,7 +48,7 @@ fn shown(hit: &Hit) -> String {
     hit.snippet.iter().map(|part| if part.matched { format!(">{}<", part.text) } else { part.text.clone() }).collect()
 }
 
-/// A connection of another program, which may do what the store does not.
+/// A connection of another program, which can execute any SQL.
 fn other(store: &Store) -> Connection {
     let other = Connection::open(store.path()).unwrap();
     other.pragma_update(None, "foreign_keys", true).unwrap();
@@ -89,7 +89,7 @@ fn each_kind_of_text_is_found_and_nothing_else() {
         ("src/main.rs", &[2]),
         ("a@b.c", &[3]),
         ("don’t panic", &[1]),
-        // Nowhere as it is written, but its words are.
+        // The text occurs nowhere, but its words do.
         ("a-b-c", &[3, 17]),
         ("C++", &[4]),
         ("c", &[3, 4, 5, 12, 17, 18]),
@@ -136,9 +136,9 @@ fn each_kind_of_text_is_found_and_nothing_else() {
     }
 }
 
-/// Upper and lower case, and the two apostrophes, are the same in the index, in what is looked for and in the comparison.
+/// Case and the kind of apostrophe are ignored in the index, the query and the comparison.
 #[test]
-fn however_a_sign_or_a_letter_is_written_it_is_found() {
+fn case_and_typographic_apostrophes_are_ignored() {
     let (_home, store, _) = said(&[
         "’tis the season",
         "'tis written plainly",
@@ -173,22 +173,22 @@ fn however_a_sign_or_a_letter_is_written_it_is_found() {
 }
 
 #[test]
-fn where_no_word_fits_parts_of_words_are_found() {
+fn parts_of_words_are_found_if_no_word_matches() {
     let (_home, store, _) = said(&["fn TokenStreamBuilder()", "a stream of tokens"]);
     assert_eq!(numbers(&store, "StreamBuild"), [1]);
     assert_eq!(numbers(&store, "eamBuil okenStr"), [1]);
-    // What is left out is left out as a word.
+    // Excluded terms are compared as words.
     assert_eq!(numbers(&store, "eamBuil -okenStr"), [1]);
     assert_eq!(numbers(&store, "eamBuil -TokenStreamBuilder"), [0; 0]);
-    // A word that fits keeps parts out.
+    // A matching word prevents the search of parts.
     assert_eq!(numbers(&store, "stream"), [2]);
-    // And so it does on the page behind the last one.
+    // The same applies to the page after the last one.
     let behind = SearchQuery { offset: 1, ..SearchQuery::new("stream") };
     assert_eq!(found(&store, &behind), [0; 0]);
 }
 
 #[test]
-fn tools_and_what_they_were_given_are_found_and_reasoning_and_what_was_sent_are_not() {
+fn tool_calls_are_searched_and_reasoning_and_sent_texts_are_not() {
     let (_home, store, session) = store();
     let call = ToolCall {
         id: "call_secretid".into(),
@@ -221,7 +221,7 @@ fn tools_and_what_they_were_given_are_found_and_reasoning_and_what_was_sent_are_
 }
 
 #[test]
-fn a_hit_says_where_it_is_and_what_stands_beside_it() {
+fn a_hit_contains_its_session_and_its_neighbours() {
     let (_home, store, session) = store();
     store.set_title(&session, "Networks").unwrap();
     let long = "é".repeat(300);
@@ -240,7 +240,7 @@ fn a_hit_says_where_it_is_and_what_stands_beside_it() {
     assert_eq!(shown(hit), "bridged >networks<");
     let (before, after) = (hit.before.clone().unwrap(), hit.after.clone().unwrap());
     assert_eq!((before.message, before.role, before.text.as_str()), (messages[0].id, Role::User, "before"));
-    // What the host wrote between is passed over here too.
+    // Texts of the host are skipped here too.
     assert_eq!((after.message, after.text), (messages[3].id, "é".repeat(200)));
     let first = &store.search(&SearchQuery::new("before")).unwrap()[0];
     assert_eq!(first.before, None);
@@ -252,7 +252,7 @@ fn rewind(store: &Store, session: &SessionId, message: MessageId) {
 }
 
 #[test]
-fn what_was_taken_back_or_written_by_the_host_shows_on_no_route() {
+fn rewound_messages_and_texts_of_the_host_are_never_found() {
     let (_home, store, session) = store();
     let texts = "needle 错误 C++ 🙂 src/needle.rs";
     let drafts: Vec<Draft> = (1..=4).map(|at| Draft::user(texts, at)).collect();
@@ -260,7 +260,7 @@ fn what_was_taken_back_or_written_by_the_host_shows_on_no_route() {
     store.append(&session, &[Draft::assistant(texts, Vec::new(), 9).by_host()]).unwrap();
     let branch = store.create_session(new_session()).unwrap().id;
     rewind(&store, &session, messages[1].id);
-    // What another session takes back of it is still its own.
+    // A rewind in another session does not affect this one.
     rewind(&store, &branch, messages[2].id);
     for text in [
         "needle",
@@ -287,9 +287,9 @@ fn what_was_taken_back_or_written_by_the_host_shows_on_no_route() {
     assert_eq!(hits[2].after, None);
 }
 
-/// A session's conversation goes on in a branch as it was when the branch began.
+/// A branch shows its parent's conversation of the time when the branch was created.
 #[test]
-fn what_a_session_takes_back_is_found_as_long_as_a_branch_shows_it() {
+fn a_rewound_message_is_found_as_long_as_a_branch_shows_it() {
     let (_home, store, session) = said(&["before needle", "needle", "needle again"]);
     let finds = |expected: &[u64]| {
         for text in ["needle", "need*", "eedl"] {
@@ -305,9 +305,9 @@ fn what_a_session_takes_back_is_found_as_long_as_a_branch_shows_it() {
     let branch = of(&session, ParentKind::Branch, 2);
     store.rewind(&session, MessageId(2)).unwrap();
     assert_eq!(store.conversation(&branch).unwrap().len(), 2);
-    // The third one stands behind the place where the branch began.
+    // The third message comes after the branch point.
     finds(&[1, 2]);
-    // One that began later has the conversation without it.
+    // A later branch does not contain the message.
     store.branch(&session, None, None, 1).unwrap();
     let continuation = of(&branch, ParentKind::Continuation, 2);
     store.rewind(&branch, MessageId(2)).unwrap();
@@ -323,7 +323,7 @@ fn what_a_session_takes_back_is_found_as_long_as_a_branch_shows_it() {
 }
 
 #[test]
-fn a_deleted_session_is_not_found_any_more() {
+fn a_deleted_session_is_not_found() {
     let (_home, store, session) = said(&["needle", "C++ 错误", "thread"]);
     let kept = store.create_session(new_session()).unwrap().id;
     store.append(&kept, &[Draft::user("needle", 9)]).unwrap();
@@ -333,7 +333,7 @@ fn a_deleted_session_is_not_found_any_more() {
 }
 
 #[test]
-fn every_filter_narrows_and_an_empty_list_allows_nothing() {
+fn every_filter_limits_the_hits_and_an_empty_list_allows_nothing() {
     let (_home, store, one) = store();
     let elsewhere = NewSession { source: "serve".into(), workspace: "/srv".into(), ..new_session() };
     let two = store.create_session(elsewhere).unwrap().id;
@@ -374,7 +374,7 @@ fn every_filter_narrows_and_an_empty_list_allows_nothing() {
 }
 
 #[test]
-fn what_fits_best_comes_first() {
+fn the_best_match_comes_first() {
     let (_home, store, _) = said(&[
         "a long story in which a needle is mentioned once among very many other words that say nothing",
         "needle, needle, needle",
@@ -462,7 +462,7 @@ fn hostile_queries_find_something_or_nothing_but_never_fail() {
     }
 }
 
-/// Pieces that the language gives a meaning, between any text.
+/// Syntax of the query language between any text.
 fn any_query() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<String>(),
@@ -497,7 +497,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_text_can_be_looked_for_in_any_text(
+    fn any_text_can_be_searched_in_any_text(
         drafts in prop::collection::vec(any_draft(), 1..12),
         queries in prop::collection::vec(any_query(), 1..12),
     ) {
@@ -517,9 +517,9 @@ proptest! {
         }
     }
 
-    /// Two characters of an unspaced script are found wherever they stand, and only there.
+    /// Two characters of an unspaced script are found at every occurrence and nowhere else.
     #[test]
-    fn runs_of_characters_are_found_wherever_they_stand(
+    fn runs_of_characters_are_found_at_any_position(
         texts in prop::collection::vec("[\u{4e00}-\u{4e04}a ，]{0,10}", 1..8),
         run in "[\u{4e00}-\u{4e04}]{1,4}",
     ) {
@@ -530,9 +530,9 @@ proptest! {
         prop_assert_eq!(numbers(&store, &run), expected);
     }
 
-    /// What is built message by message is what is built from the log at once.
+    /// Indexing message by message gives the same result as a rebuild from the log.
     #[test]
-    fn the_indexes_stay_in_step_with_the_log(
+    fn the_indexes_always_match_the_log(
         sessions in prop::collection::vec(prop::collection::vec(any_draft(), 0..5), 1..4),
         deleted in any::<prop::sample::Index>(),
     ) {
@@ -556,7 +556,7 @@ proptest! {
     }
 }
 
-/// All that the indexes hold.
+/// All entries of the indexes.
 fn terms(connection: &Connection) -> Vec<(String, i64, Option<i64>)> {
     let mut terms = Vec::new();
     for table in ["messages_fts", "messages_fts_trigram"] {
@@ -576,7 +576,7 @@ fn terms(connection: &Connection) -> Vec<(String, i64, Option<i64>)> {
 }
 
 #[test]
-fn a_damaged_index_is_noticed_and_made_anew() {
+fn a_damaged_index_is_detected_and_rebuilt() {
     let (_home, store, _) = said(&["needle", "错误 C++"]);
     assert!(store.check_search().unwrap());
     let other = other(&store);
@@ -594,9 +594,9 @@ fn a_damaged_index_is_noticed_and_made_anew() {
     }
 }
 
-/// A store of the version before searches, as it comes to this one.
+/// A store of a version without search is migrated.
 #[test]
-fn messages_from_before_there_was_a_search_are_taken_in() {
+fn messages_older_than_the_search_are_indexed() {
     let texts: Vec<String> = (1..=500).map(|number| format!("needle {number}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let (home, store, session) = said(&texts);
@@ -610,10 +610,10 @@ fn messages_from_before_there_was_a_search_are_taken_in() {
              ALTER TABLE requests DROP COLUMN payloads_replayed; ALTER TABLE requests DROP COLUMN payloads_dropped;",
         )
         .unwrap();
-    // The step that brings the search is the fourth; those behind it are taken again too.
+    // The fourth migration adds the search; it and the later ones run again.
     other.pragma_update(None, "user_version", 3).unwrap();
     drop((other, store));
-    // Who reads does not wait for it, but can tell.
+    // A reader does not wait for the indexing, but can report missing messages.
     assert_eq!(Store::open_read_only(home.path()).unwrap().unwrap().missing_in_search().unwrap(), 500);
     assert_eq!(Store::open_read_only(home.path()).unwrap().unwrap().missing_in_search().unwrap(), 500);
     let store = Store::open(home.path()).unwrap();
@@ -625,11 +625,11 @@ fn messages_from_before_there_was_a_search_are_taken_in() {
 }
 
 #[test]
-fn a_rebuild_that_was_cut_off_is_completed_by_the_next_one_who_opens_the_store() {
+fn an_interrupted_rebuild_is_completed_when_the_store_is_opened() {
     let texts = ["needle"; 300];
     let (home, store, _) = said(&texts);
     let other = other(&store);
-    // As it stands after the first step.
+    // The state after the first step.
     other
         .execute_batch(
             "DELETE FROM messages_fts WHERE rowid <= 100; DELETE FROM messages_fts_trigram WHERE rowid <= 100; \
@@ -645,7 +645,7 @@ fn a_rebuild_that_was_cut_off_is_completed_by_the_next_one_who_opens_the_store()
 }
 
 #[test]
-fn what_stands_very_far_behind_in_a_message_is_stored_but_not_searched() {
+fn the_end_of_a_very_long_message_is_not_indexed() {
     let text = format!("front {} middle {} end", "x ".repeat(50_000), "y ".repeat(100_000));
     let (_home, store, session) = said(&[&text]);
     assert_eq!(numbers(&store, "front middle"), [1]);

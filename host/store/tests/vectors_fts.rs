@@ -1,7 +1,7 @@
-//! The recorded cases for searches, where they lie beside the repository.
+//! Recorded cases of searches. They lie next to the repository.
 //!
-//! What a query becomes is our own: the cases say which rows it must find. Differences stand in a list of their own
-//! with the rule behind each, and our result is asserted.
+//! The cases define which rows a query must find, not how. Intended differences are listed with their reason, and the
+//! actual result is asserted.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -25,7 +25,7 @@ fn store() -> (TempDir, Store) {
     (home, store)
 }
 
-/// What is said in a content of the chat form: a text, or the texts among its parts.
+/// The text of a message content in the chat format: a text, or the texts of its parts.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -55,23 +55,23 @@ fn list(value: &Value) -> Option<Vec<&str>> {
     value.as_array().map(|list| list.iter().map(|one| one.as_str().unwrap()).collect())
 }
 
-/// Queries that the reference refuses and that find their row here.
+/// Queries that the reference refuses and that find their row in this search.
 const QUERIES_THAT_DIFFER: [(&str, &str); 3] = [
-    ("double-dangling-start", "operators with nothing to join are passed over, however many"),
-    ("windows-path", "every sign can be looked for"),
-    ("percent-underscore", "every sign can be looked for"),
+    ("double-dangling-start", "operators without operands are ignored"),
+    ("windows-path", "every sign can be searched"),
+    ("percent-underscore", "every sign can be searched"),
 ];
 
-/// The row that holds a query's own words is found, whatever signs are in it; what asks for nothing finds nothing.
+/// A query finds the row with its own words, whatever signs it contains. A query without words finds nothing.
 #[test]
-fn every_query_finds_the_row_that_says_it() {
+fn every_query_finds_the_row_with_its_words() {
     let Some(suite) = suite("fts_query") else { return };
     let (_home, store) = store();
     let session = store.create_session(new_session()).unwrap().id;
     let mut passed = 0;
     for (at, (name, input, expected)) in (0_u64..).zip(cases(&suite)) {
         let query = input["query"].as_str().unwrap();
-        // The other row has the letters and none of the words.
+        // The other row contains the letters but none of the words.
         let other: String = query.chars().flat_map(|c| [c, 'q']).collect();
         let rows = store.append(&session, &[Draft::user(query, at), Draft::user(other, at)]).unwrap();
         let all = SearchQuery { limit: 1000, ..SearchQuery::new(query) };
@@ -79,7 +79,7 @@ fn every_query_finds_the_row_that_says_it() {
         let finds = found.iter().any(|hit| hit.message == rows[0].id);
         assert!(!found.iter().any(|hit| hit.message == rows[1].id), "{name}: the other row");
         let route = expected["route"].as_str().unwrap();
-        // An empty phrase is an expression to the reference, and finds nothing there either.
+        // For the reference an empty phrase is an expression that finds nothing.
         let asks = route != "none" && query.chars().any(char::is_alphanumeric);
         let works = asks && expected["match_ok"] == true;
         match QUERIES_THAT_DIFFER.iter().any(|(differing, _)| *differing == name) {
@@ -93,7 +93,7 @@ fn every_query_finds_the_row_that_says_it() {
     println!("fts_query: {passed} passed, {} differ", QUERIES_THAT_DIFFER.len());
 }
 
-/// A case with another result here.
+/// A case with a different result.
 type OtherHits = (&'static str, &'static [(&'static str, u64)], &'static str);
 
 const STEMS: &str = "words are found by their stems: `networking` finds `network`";
@@ -157,7 +157,7 @@ fn the_corpus_is_searched_as_recorded() {
         assert_eq!(found, wanted, "{name}");
         assert_eq!(contexts, wanted_contexts, "{name}");
         passed += 1;
-        // The marks stand around the same words; the text around them is cut and joined in another way.
+        // The same words are marked, but the text around them is cut differently.
         let marked = |text: &str| -> Vec<String> {
             let parts = text.split(">>>").skip(1).filter_map(|part| part.split_once("<<<"));
             parts.map(|(inside, _)| inside.to_owned()).collect()
@@ -175,9 +175,9 @@ fn the_corpus_is_searched_as_recorded() {
     println!("fts_search: {passed} passed, {} differ", SEARCHES_THAT_DIFFER.len());
 }
 
-/// Cases of which our count is another one, with that count and the rule.
+/// Cases with a different count: the actual count and the reason.
 const VISIBILITY_THAT_DIFFERS: [(&str, usize, &str); 2] = [
-    ("compacted-twice", 0, "a summary is part of a view, not a message: what it stands for is found instead"),
+    ("compacted-twice", 0, "a summary is part of a view, not a message: the summarised messages are found instead"),
     ("cjk-like-not", 1, "an excluded term excludes on every route"),
 ];
 
@@ -191,7 +191,7 @@ fn found_after(steps: &Value, query: &str) -> usize {
                 store.append(&session, &[draft]).unwrap();
             }
             "rewind_to" => rewind(&store, &session, step[1].as_u64().unwrap() as usize),
-            // A compaction makes a view; the log stays as it is.
+            // A compaction creates a view; the log does not change.
             "compact" => {}
             unknown => panic!("unknown step {unknown}"),
         }
@@ -199,7 +199,7 @@ fn found_after(steps: &Value, query: &str) -> usize {
     store.search(&SearchQuery::new(query)).unwrap().len()
 }
 
-/// Takes back what stands at this position and behind it.
+/// Rewinds to the message at a position.
 fn rewind(store: &Store, session: &SessionId, position: usize) {
     let connection = rusqlite::Connection::open(store.path()).unwrap();
     for message in &store.conversation(session).unwrap()[position..] {
@@ -209,7 +209,7 @@ fn rewind(store: &Store, session: &SessionId, position: usize) {
 }
 
 #[test]
-fn what_stays_searchable_is_as_recorded() {
+fn visible_messages_are_found_as_recorded() {
     let Some(suite) = suite("fts_visibility") else { return };
     let mut passed = 0;
     for (name, input, expected) in cases(&suite) {

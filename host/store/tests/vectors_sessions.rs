@@ -1,4 +1,4 @@
-//! The recorded cases of sessions: their titles, their lives, how they go on from one another, how they are read.
+//! Recorded cases of sessions: titles, lifecycle, lineage and loading.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How many went.
+/// Prunes, and returns the number of deleted sessions.
 fn prune(store: &Store, filter: &PruneFilter) -> usize {
     let planned: Vec<SessionId> =
         store.pruning(filter).unwrap().sessions.into_iter().map(|session| session.id).collect();
@@ -25,10 +25,10 @@ fn suite(name: &str) -> Option<Vec<Value>> {
     recorded::suite(name).map(|mut suite| serde_json::from_value(suite["cases"].take()).unwrap())
 }
 
-/// A case in which we differ: what we do instead as JSON, and the rule.
+/// A case with a different result: its name, the actual result as JSON, and the reason.
 type Differing = (&'static str, &'static str, &'static str);
 
-/// Every case, with what it gives here; those that differ are told by name.
+/// Runs every case. Differing cases must be listed by name.
 fn check(name: &str, differing: &[Differing], run: fn(&Value) -> Value, expected: fn(&Value) -> Value) {
     let Some(cases) = suite(name) else { return };
     let mut differed = 0;
@@ -48,8 +48,8 @@ fn check(name: &str, differing: &[Differing], run: fn(&Value) -> Value, expected
     eprintln!("{name}: {} cases, {} as recorded, {differed} otherwise", cases.len(), cases.len() - differed);
 }
 
-/// A store whose sessions have the names that a case gives them.
-struct Stage {
+/// A store whose sessions have the names of a case.
+struct Fixture {
     _home: TempDir,
     store: Store,
     names: BTreeMap<String, SessionId>,
@@ -58,7 +58,7 @@ struct Stage {
 
 const BEGUN: u64 = 1_795_300_000_000;
 
-impl Stage {
+impl Fixture {
     fn empty() -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
@@ -89,7 +89,7 @@ impl Stage {
         self.names.iter().find(|(_, known)| *known == id).map_or(Value::Null, |(name, _)| json!(name))
     }
 
-    /// Session ids are made by the store, so the case's own can only be had behind its back.
+    /// The store generates session ids, so the ids of a case are set with SQL.
     fn rename(&mut self, name: &str) {
         let other = Connection::open(self.store.path()).unwrap();
         other.execute("UPDATE sessions SET id = ?2 WHERE id = ?1", [self.names[name].as_str(), name]).unwrap();
@@ -107,22 +107,22 @@ fn session_titles() {
 }
 
 fn title_case(input: &Value) -> Value {
-    let mut stage = Stage::empty();
+    let mut fixture = Fixture::empty();
     for (at, title) in (0u64..).zip(input["existing"].as_array().into_iter().flatten()) {
         let name = format!("s{at}");
-        stage.create(&name, None, BEGUN + at, "cli", "m");
-        stage.store.set_title(&stage.names[&name], title.as_str().unwrap()).unwrap();
+        fixture.create(&name, None, BEGUN + at, "cli", "m");
+        fixture.store.set_title(&fixture.names[&name], title.as_str().unwrap()).unwrap();
     }
     match input["op"].as_str().unwrap() {
         "clean" => {
-            stage.create("s", None, BEGUN, "cli", "m");
-            let title = stage.store.set_title(&stage.names["s"], input["title"].as_str().unwrap());
+            fixture.create("s", None, BEGUN, "cli", "m");
+            let title = fixture.store.set_title(&fixture.names["s"], input["title"].as_str().unwrap());
             title.map_or_else(|_| json!({"error": true}), |title| json!(title))
         }
-        "next" => json!(stage.store.next_title(input["base"].as_str().unwrap()).unwrap()),
+        "next" => json!(fixture.store.next_title(input["base"].as_str().unwrap()).unwrap()),
         "resolve" => {
-            let found = stage.store.resolve_session(input["query"].as_str().unwrap());
-            found.map_or(Value::Null, |id| stage.name(&id))
+            let found = fixture.store.resolve_session(input["query"].as_str().unwrap());
+            found.map_or(Value::Null, |id| fixture.name(&id))
         }
         "set" => {
             let mut ended = Vec::new();
@@ -132,11 +132,11 @@ fn title_case(input: &Value) -> Value {
                 results.push(match step[0].as_str().unwrap() {
                     "create" => {
                         let parent = step[2].as_str().map(|parent| {
-                            // Without an end by compression it would be a child of another kind.
+                            // A parent that did not end by compression has another kind of child.
                             assert!(ended.contains(&parent.to_owned()));
                             (parent, ParentKind::Continuation)
                         });
-                        stage.create(name, parent, BEGUN, "cli", "m");
+                        fixture.create(name, parent, BEGUN, "cli", "m");
                         Value::Null
                     }
                     "end" => {
@@ -145,18 +145,18 @@ fn title_case(input: &Value) -> Value {
                         Value::Null
                     }
                     "title" => {
-                        let set = stage.store.set_title(stage.id(&step[1]), step[2].as_str().unwrap());
+                        let set = fixture.store.set_title(fixture.id(&step[1]), step[2].as_str().unwrap());
                         set.map_or_else(|_| json!({"error": true}), |_| json!(true))
                     }
                     "auto" => {
-                        let set = stage.store.name_untitled(stage.id(&step[1]), step[2].as_str().unwrap());
+                        let set = fixture.store.name_untitled(fixture.id(&step[1]), step[2].as_str().unwrap());
                         json!(set.unwrap().is_some())
                     }
                     other => panic!("unknown step {other}"),
                 });
             }
-            let title = |id: &SessionId| json!(stage.store.session(id).unwrap().title);
-            let titles: BTreeMap<&String, Value> = stage.names.iter().map(|(name, id)| (name, title(id))).collect();
+            let title = |id: &SessionId| json!(fixture.store.session(id).unwrap().title);
+            let titles: BTreeMap<&String, Value> = fixture.names.iter().map(|(name, id)| (name, title(id))).collect();
             json!({"results": results, "titles": titles})
         }
         other => panic!("unknown operation {other}"),
@@ -167,7 +167,7 @@ const LIFE: &[Differing] = &[
     (
         "first-end-wins",
         r#"{"results": [null, null, null], "sessions": [["a", "cli", "", null, 0, 0, 0, 0, 0, null, null]]}"#,
-        "a session does not end: it can always go on, and who is at work on it is told by its lease",
+        "a session does not end: it can always go on, and who is at work on it is message by its lease",
     ),
     (
         "prune",
@@ -193,8 +193,8 @@ const LIFE: &[Differing] = &[
     ),
 ];
 
-/// Of a row of the recorded store, what there is here too, and the reason of its end, which there is not. Left out are an
-/// archive, a count of tool calls, the billing route, and the kind of a child, which is a column of its own here.
+/// The fields of a recorded row that this store has too, and the reason of its end. The archive flag, the count of tool
+/// calls, the billing route and the kind of a child are left out.
 #[test]
 fn session_lifecycle() {
     check("session_lifecycle", LIFE, life_case, |expected| {
@@ -221,7 +221,7 @@ fn session_lifecycle() {
 const DAY: u64 = 86_400_000;
 
 fn life_case(input: &Value) -> Value {
-    let mut stage = Stage::empty();
+    let mut fixture = Fixture::empty();
     let steps = input["steps"].as_array().unwrap();
     let steps_of = |kind: &'static str| steps.iter().filter(move |step| step[0] == kind);
     let mut results = Vec::new();
@@ -243,13 +243,13 @@ fn life_case(input: &Value) -> Value {
                 });
                 let age = steps_of("age").find(|age| age[1] == name).map_or(0, |age| age[2].as_u64().unwrap());
                 let model = step[3]["model"].as_str().unwrap_or_default();
-                stage.create(name, parent, BEGUN - age * DAY, step[2].as_str().unwrap(), model);
+                fixture.create(name, parent, BEGUN - age * DAY, step[2].as_str().unwrap(), model);
                 if steps_of("resolve").next().is_some() {
-                    stage.rename(name);
+                    fixture.rename(name);
                 }
-                // There is no end: a session lives while somebody is at work on it.
+                // Sessions do not end here; a lease shows that a process works on one.
                 if steps_of("prune").next().is_some() && steps_of("end").all(|end| end[1] != name) && age > 0 {
-                    stage.leases.insert(name.into(), stage.store.lease(&stage.names[name]).unwrap());
+                    fixture.leases.insert(name.into(), fixture.store.lease(&fixture.names[name]).unwrap());
                 }
                 Value::Null
             }
@@ -257,32 +257,32 @@ fn life_case(input: &Value) -> Value {
             "append" => {
                 assert_eq!(step[2], "user");
                 let text = step[3].as_str().unwrap();
-                stage.store.append(stage.id(&step[1]), &[Draft::user(text, BEGUN)]).unwrap();
-                // What it answers is a row number, which is nobody's business.
+                fixture.store.append(fixture.id(&step[1]), &[Draft::user(text, BEGUN)]).unwrap();
+                // The result is a row number, which is not compared.
                 continue;
             }
-            "title" => json!(stage.store.set_title(stage.id(&step[1]), step[2].as_str().unwrap()).is_ok()),
-            "delete" => json!(stage.store.delete(&[stage.id(&step[1]).clone()], false).is_ok()),
+            "title" => json!(fixture.store.set_title(fixture.id(&step[1]), step[2].as_str().unwrap()).is_ok()),
+            "delete" => json!(fixture.store.delete(&[fixture.id(&step[1]).clone()], false).is_ok()),
             "delete_if_empty" => {
                 if name != "a" {
                     continue;
                 }
                 let filter = PruneFilter { max_messages: Some(0), ..PruneFilter::silent_since(BEGUN + 1) };
-                json!(prune(&stage.store, &filter))
+                json!(prune(&fixture.store, &filter))
             }
             "prune" => {
                 let days = step[1].as_u64().unwrap();
-                json!(prune(&stage.store, &PruneFilter::silent_since(BEGUN - days * DAY)))
+                json!(prune(&fixture.store, &PruneFilter::silent_since(BEGUN - days * DAY)))
             }
             "tokens" => {
                 let input = u32::try_from(step[2]["input_tokens"].as_u64().unwrap()).unwrap();
                 let usage = Some(Usage { input, ..Usage::default() });
                 let request = RequestRecord { usage, ..RequestRecord::default() };
-                stage.store.record_request(stage.id(&step[1]), &request).unwrap();
+                fixture.store.record_request(fixture.id(&step[1]), &request).unwrap();
                 Value::Null
             }
-            "resolve" => stage.store.resolve_session(name).map_or(Value::Null, |id| stage.name(&id)),
-            "lock" => match stage.store.lease(stage.id(&step[1])) {
+            "resolve" => fixture.store.resolve_session(name).map_or(Value::Null, |id| fixture.name(&id)),
+            "lock" => match fixture.store.lease(fixture.id(&step[1])) {
                 Ok(lease) => {
                     held.insert(name.to_owned(), (step[2].clone(), lease));
                     json!(true)
@@ -297,12 +297,12 @@ fn life_case(input: &Value) -> Value {
     let mut names: Vec<&str> = steps_of("create").map(|step| step[1].as_str().unwrap()).collect();
     names.dedup();
     for name in names {
-        let Ok(session) = stage.store.session(&stage.names[name]) else { continue };
+        let Ok(session) = fixture.store.session(&fixture.names[name]) else { continue };
         sessions.push(json!([
             name,
             session.source,
             session.model.name,
-            session.parent.map_or(Value::Null, |parent| stage.name(&parent.id)),
+            session.parent.map_or(Value::Null, |parent| fixture.name(&parent.id)),
             session.message_count,
             session.totals.input,
             session.totals.output,
@@ -338,7 +338,7 @@ const LINEAGE: &[Differing] = &[
     ),
 ];
 
-/// The list is in the order of activity, whatever the order of beginnings, and names tips and not roots.
+/// The list is in the order of activity and contains the tips of chains, not their roots.
 #[test]
 fn session_lineage() {
     check("session_lineage", LINEAGE, lineage_case, |expected| {
@@ -354,7 +354,7 @@ fn session_lineage() {
 }
 
 fn lineage_case(input: &Value) -> Value {
-    let mut stage = Stage::empty();
+    let mut fixture = Fixture::empty();
     let sessions = input["sessions"].as_array().unwrap();
     for (at, session) in (0u64..).zip(sessions) {
         let config = &session["config"];
@@ -365,33 +365,33 @@ fn lineage_case(input: &Value) -> Value {
         };
         let started_at = BEGUN + at * 10;
         let name = session["id"].as_str().unwrap();
-        stage.create(name, session["parent"].as_str().map(|parent| (parent, kind)), started_at, "cli", "m");
+        fixture.create(name, session["parent"].as_str().map(|parent| (parent, kind)), started_at, "cli", "m");
         for said in 1..=session["messages"].as_u64().unwrap_or(0) {
-            stage.store.append(&stage.names[name], &[Draft::user("x", started_at + said)]).unwrap();
+            fixture.store.append(&fixture.names[name], &[Draft::user("x", started_at + said)]).unwrap();
         }
     }
     let each = |of: &dyn Fn(&SessionId) -> Value| -> BTreeMap<&String, Value> {
-        stage.names.iter().map(|(name, id)| (name, of(id))).collect()
+        fixture.names.iter().map(|(name, id)| (name, of(id))).collect()
     };
-    let chain = |id: &SessionId| stage.store.chain(id).unwrap();
+    let chain = |id: &SessionId| fixture.store.chain(id).unwrap();
     let root = |id: &SessionId| {
         let mut at = id.clone();
-        while let Some(parent) = stage.store.session(&at).unwrap().parent {
+        while let Some(parent) = fixture.store.session(&at).unwrap().parent {
             at = parent.id;
         }
-        stage.name(&at)
+        fixture.name(&at)
     };
-    let tip = |id: &SessionId| stage.name(chain(id).last().unwrap());
+    let tip = |id: &SessionId| fixture.name(chain(id).last().unwrap());
     let names = |sessions: Vec<hermes_store::SessionSummary>| -> Vec<Value> {
-        sessions.iter().map(|session| stage.name(&session.id)).collect()
+        sessions.iter().map(|session| fixture.name(&session.id)).collect()
     };
     json!({
         "tip": each(&tip),
         "root": each(&root),
         "resume": each(&tip),
-        "chain": each(&|id| chain(id).iter().map(|id| stage.name(id)).collect()),
-        "list": names(stage.store.conversations(None).unwrap()),
-        "list_children": names(stage.store.sessions().unwrap()),
+        "chain": each(&|id| chain(id).iter().map(|id| fixture.name(id)).collect()),
+        "list": names(fixture.store.conversations(None).unwrap()),
+        "list_children": names(fixture.store.sessions().unwrap()),
     })
 }
 
@@ -447,12 +447,12 @@ fn recorded_part(store: &Store, part: &Part) -> Value {
 }
 
 fn loading_case(input: &Value) -> Value {
-    let mut stage = Stage::empty();
+    let mut fixture = Fixture::empty();
     let mut last = String::new();
     for session in input["sessions"].as_array().unwrap() {
         last = session["id"].as_str().unwrap().to_owned();
         let parent = session["parent"].as_str().map(|parent| (parent, ParentKind::Continuation));
-        stage.create(&last, parent, BEGUN, "cli", "m");
+        fixture.create(&last, parent, BEGUN, "cli", "m");
         for message in session["messages"].as_array().unwrap() {
             let draft = match (message["role"].as_str().unwrap(), message["content"].as_str()) {
                 ("user", Some(content)) => Draft::user(content, 1),
@@ -461,23 +461,23 @@ fn loading_case(input: &Value) -> Value {
                 (other, _) => panic!("unknown role {other}, or content without text"),
             };
             let sent = message["api_content"].as_str().map(str::to_owned);
-            stage.store.append(&stage.names[&last], &[Draft { sent, ..draft }]).unwrap();
+            fixture.store.append(&fixture.names[&last], &[Draft { sent, ..draft }]).unwrap();
         }
     }
-    let messages = stage.store.conversation(&stage.names[&last]).unwrap();
+    let messages = fixture.store.conversation(&fixture.names[&last]).unwrap();
     if input["repair_alternation"] == true {
         let shown = render::render(&Conversation::new(messages), &View::default());
         return shown.iter().map(|shown| json!({"role": shown.role, "content": shown.content})).collect();
     }
     let message = |message: &hermes_conversation::Message| {
-        let mut told = json!({"role": message.role, "content": message.content});
+        let mut recorded = json!({"role": message.role, "content": message.content});
         if !message.parts.is_empty() {
-            told["content"] = message.parts.iter().map(|part| recorded_part(&stage.store, part)).collect();
+            recorded["content"] = message.parts.iter().map(|part| recorded_part(&fixture.store, part)).collect();
         }
         if let Some(sent) = &message.sent {
-            told["api_content"] = json!(sent);
+            recorded["api_content"] = json!(sent);
         }
-        told
+        recorded
     };
     messages.iter().map(message).collect()
 }

@@ -1,14 +1,14 @@
-//! Conversations that are made up, the same in every run: words and characters as unevenly common as in real ones.
+//! Generated conversations, the same in every run. Words and characters are distributed as in real texts.
 
 use hermes_conversation::{Draft, Model, ToolCall};
 use hermes_store::{NewSession, Sort};
 
-/// Bytes of text of a message, on average.
+/// The average bytes of text of a message.
 const LENGTH: usize = 400;
 const LATIN: usize = 30_000;
 const HAN: u32 = 3_500;
 
-/// What is looked for, and the peer's figures at 10,000, 100,000 and 500,000 messages.
+/// A search, with the peer's figures at 10,000, 100,000 and 500,000 messages.
 pub(crate) struct Search {
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
@@ -75,7 +75,7 @@ impl Corpus {
         corpus
     }
 
-    /// One in five is Chinese; one in ten calls a tool or answers a call.
+    /// One message in five is Chinese; one in ten is a tool call or a result.
     pub(crate) fn draft(&mut self) -> Draft {
         self.number += 1;
         let (number, at) = (self.number, 1_795_300_000_000 + self.number * 1_000);
@@ -136,7 +136,7 @@ impl Corpus {
         text
     }
 
-    /// The first ones most often, as words are: one in n for the nth.
+    /// A random index with Zipf's distribution.
     fn uneven(&mut self, most: u64) -> u64 {
         let share = self.next() as f64 / u64::MAX as f64;
         ((most as f64).powf(share) as u64 - 1).min(most - 1)

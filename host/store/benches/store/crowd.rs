@@ -13,7 +13,7 @@ use crate::{Spread, fsync};
 const WRITER: &str = "--crowd-writer";
 const SEARCHER: &str = "--crowd-searcher";
 
-/// Does the work of one of the processes, if this one is.
+/// Runs the part of a child process, if this process is one.
 pub(crate) fn is_part(arguments: &[String]) -> bool {
     match arguments {
         [part, home, number, messages] if part == WRITER => {
@@ -27,7 +27,7 @@ pub(crate) fn is_part(arguments: &[String]) -> bool {
                 println!("{}", begun.elapsed().as_micros());
             }
         }
-        // Until it is killed.
+        // Runs until it is killed.
         [part, home] if part == SEARCHER => {
             let store = Store::open(Path::new(home)).unwrap();
             for search in corpus::SEARCHES.iter().cycle() {
@@ -41,7 +41,7 @@ pub(crate) fn is_part(arguments: &[String]) -> bool {
     true
 }
 
-/// Prints how long appends took.
+/// Prints the durations of appends.
 pub(crate) fn measure(home: &Path, messages: u64) {
     let store = Store::open(home).unwrap();
     let start = |arguments: &[&str]| {
@@ -93,7 +93,7 @@ pub(crate) fn measure(home: &Path, messages: u64) {
     }
 }
 
-/// Whole lines: the last one may be cut.
+/// Parses complete lines; the last line may be incomplete.
 fn micros(text: &str) -> Vec<Duration> {
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| Duration::from_micros(line.parse().unwrap())).collect()

@@ -1,7 +1,7 @@
-//! Whether the blobs are undamaged, and whether messages hold exactly those that they name.
+//! Checks the bytes of blobs, and the references of messages to them.
 //!
-//! A message that names a blob holds it by a row of `message_blobs`. A message whose blob was lost keeps its name and holds
-//! nothing: requests then name the picture in words.
+//! A row of `message_blobs` links a message to each blob that it names. A message whose blob was lost keeps the name
+//! without a row; requests then contain a text in place of the picture.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,27 @@ use rusqlite::{Connection, params};
 use super::is_intact;
 use crate::error::Fault;
 
-/// A picture or file by message.
+/// A message and the hash of one of its blobs.
 type Reference = (i64, String);
 
-/// What references and bytes lack, by situation.
+/// The problems of blobs and references.
 #[derive(Debug, Default)]
 struct Findings {
-    /// Blobs whose bytes are not those that their hash names.
+    /// Blobs whose bytes do not match their hash.
     damaged: Vec<String>,
-    /// Blobs that are there, named by a message that does not hold them.
+    /// Stored blobs that a message names without a link.
     not_held: Vec<Reference>,
-    /// Held blobs that the message does not name.
+    /// Linked blobs that the message does not name.
     not_named: Vec<Reference>,
-    /// Held blobs that are not there.
+    /// Linked blobs that are not stored.
     missing: Vec<Reference>,
-    /// Blobs that no message holds or names.
+    /// Blobs that no message links or names.
     orphans: Vec<String>,
 }
 
 fn find(connection: &Connection) -> Result<Findings, Fault> {
     let mut findings = Findings::default();
-    let mut there = BTreeSet::new();
+    let mut stored = BTreeSet::new();
     let mut blobs = connection.prepare("SELECT hash, size, bytes FROM blobs ORDER BY hash")?;
     let mut rows = blobs.query([])?;
     while let Some(row) = rows.next()? {
@@ -40,7 +40,7 @@ fn find(connection: &Connection) -> Result<Findings, Fault> {
         let bytes = row.get_ref(2)?;
         let bytes = bytes.as_blob().unwrap_or_default();
         if is_intact(&BlobId(hash.clone()), bytes) && bytes.len() as u64 == size.cast_unsigned() {
-            there.insert(hash);
+            stored.insert(hash);
         } else {
             findings.damaged.push(hash);
         }
@@ -50,7 +50,7 @@ fn find(connection: &Connection) -> Result<Findings, Fault> {
     let mut rows = messages.query([])?;
     while let Some(row) = rows.next()? {
         let (id, parts): (i64, String) = (row.get(0)?, row.get(2)?);
-        // A list that cannot be read is reported with its message.
+        // An unreadable list is reported with its message.
         let Ok(parts) = serde_json::from_str::<Vec<Part>>(&parts) else { continue };
         let draft = Draft { parts, ..Draft::of_parts(Role::User, Vec::new(), 0) };
         named.extend(draft.media().filter_map(Media::blob).map(|blob| (id, blob.hash.0.clone())));
@@ -58,17 +58,17 @@ fn find(connection: &Connection) -> Result<Findings, Fault> {
     let mut held = connection.prepare("SELECT message_id, hash FROM message_blobs")?;
     let held: BTreeSet<Reference> =
         held.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-    findings.not_held = named.difference(&held).filter(|(_, hash)| there.contains(hash)).cloned().collect();
+    findings.not_held = named.difference(&held).filter(|(_, hash)| stored.contains(hash)).cloned().collect();
     findings.not_named = held.difference(&named).cloned().collect();
     let damaged: BTreeSet<&String> = findings.damaged.iter().collect();
-    let gone = |hash: &String| !there.contains(hash) && !damaged.contains(hash);
+    let gone = |hash: &String| !stored.contains(hash) && !damaged.contains(hash);
     findings.missing = held.iter().filter(|(_, hash)| gone(hash)).cloned().collect();
     let wanted: BTreeSet<&String> = held.iter().chain(&named).map(|(_, hash)| hash).collect();
-    findings.orphans = there.iter().filter(|hash| !wanted.contains(hash)).cloned().collect();
+    findings.orphans = stored.iter().filter(|hash| !wanted.contains(hash)).cloned().collect();
     Ok(findings)
 }
 
-/// What is wrong, a line each.
+/// The problems, one per line.
 pub(crate) fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
     let found = find(connection)?;
     let of_blobs = |hashes: Vec<String>, what: &'static str| {
@@ -85,10 +85,10 @@ pub(crate) fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
         .collect())
 }
 
-/// Makes the references anew from the messages, lets go of damaged bytes, and says what was lost.
+/// Rebuilds the links from the messages and deletes damaged bytes. Adds the losses to `lost`.
 pub(crate) fn mend(connection: &Connection, lost: &mut Vec<String>) -> Result<(), Fault> {
     let found = find(connection)?;
-    // First, so that a blob is not freed which another message names.
+    // Insert first, so that no blob is deleted that another message names.
     for (message, hash) in &found.not_held {
         connection
             .prepare_cached("INSERT OR IGNORE INTO message_blobs (message_id, hash) VALUES (?1, ?2)")?

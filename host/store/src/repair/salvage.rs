@@ -180,8 +180,8 @@ fn common_columns(old: &Connection, new: &Connection, table: &str) -> rusqlite::
         names.collect()
     };
     // A table whose schema cannot be read has no columns.
-    let there = columns(old).unwrap_or_default();
-    Ok(columns(new)?.into_iter().filter(|name| there.contains(name)).collect())
+    let existing = columns(old).unwrap_or_default();
+    Ok(columns(new)?.into_iter().filter(|name| existing.contains(name)).collect())
 }
 
 /// Removes every reference to a lost row. Messages keep a session; everything else is removed.
@@ -230,7 +230,7 @@ mod tests {
     use crate::testing::store;
 
     #[test]
-    fn no_table_is_forgotten() {
+    fn every_table_is_salvaged() {
         let (_home, store) = store();
         let connection = connect(store.path()).unwrap();
         let sql = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' \

@@ -1,4 +1,4 @@
-//! Searches one conversation for the session itself: what the session shows, with messages of its ancestors.
+//! Searches one conversation: the visible messages of a session and its ancestors.
 
 use hermes_conversation::{MessageId, SessionId};
 use hermes_session_store::Passage;
@@ -9,10 +9,10 @@ use crate::error::Fault;
 use crate::{Store, StoreError, lineage};
 
 impl Store {
-    /// Searches the conversation that a session shows: with the messages of its ancestors, without rewound ones. Every
-    /// text is a valid query. If the query names a session too, that session is one of those.
+    /// Searches the conversation of a session: with the messages of its ancestors, without rewound ones. Every text is a
+    /// valid query. A session in the query limits the search to one of these sessions.
     ///
-    /// A phrase is found anywhere in a message, also in the part of a long message that is not indexed.
+    /// A phrase is found anywhere in a message, even in the part of a long message that is not indexed.
     pub fn search_conversation(&self, session: &SessionId, query: &SearchQuery) -> Result<Vec<Passage>, StoreError> {
         let plans = plans(query);
         self.read(|connection| {
@@ -21,7 +21,7 @@ impl Store {
             let mut passages = Vec::with_capacity(found.len());
             let mut texts = Vec::with_capacity(found.len());
             for (place, found) in (query.offset..).zip(found) {
-                let (session, text) = told(connection, found.message)?;
+                let (session, text) = searched_text(connection, found.message)?;
                 let score = found.score.unwrap_or_else(|| 1.0 / (place as f64 + 1.0));
                 passages.push(Passage { message: found.message, session, excerpt: String::new(), score });
                 texts.push(text);
@@ -36,7 +36,7 @@ impl Store {
 }
 
 /// The session of a message, and all searched text of it.
-fn told(connection: &Connection, message: MessageId) -> Result<(SessionId, String), Fault> {
+fn searched_text(connection: &Connection, message: MessageId) -> Result<(SessionId, String), Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT session_id, search_whole(content, tool_name, tool_calls) FROM messages WHERE id = ?1",
     )?;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_by_what_has_most_of_its_words() {
+    fn a_question_finds_the_message_with_most_of_its_words() {
         let (_home, store, session) = said(&[
             "Maria plays the violin on Sundays.",
             "We went hiking with the dogs in the mountains.",
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_conversation_shows_is_found() {
+    fn only_visible_messages_of_the_conversation_are_found() {
         let (_home, store) = store();
         let parent = store.create_session(new_session()).unwrap();
         let stranger = store.create_session(new_session()).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_tools_and_pages_narrow_it_down() {
+    fn roles_tools_and_pages_limit_the_hits() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let call = ToolCall { id: "c".into(), name: "grep".into(), arguments: r#"{"pattern":"needle"}"#.into() };
@@ -151,15 +151,15 @@ mod tests {
             )
             .unwrap();
         for matching in [Matching::Any, Matching::All, Matching::Phrase] {
-            let asked = query(matching, "needle");
-            let of = |roles: &[Role]| SearchQuery { roles: Some(roles.to_vec()), ..asked.clone() };
+            let base = query(matching, "needle");
+            let of = |roles: &[Role]| SearchQuery { roles: Some(roles.to_vec()), ..base.clone() };
             assert_eq!(ids(&store, &session.id, &of(&[Role::User])), [1]);
             assert_eq!(ids(&store, &session.id, &of(&[Role::Tool])), [3]);
             let mut of_grep =
-                ids(&store, &session.id, &SearchQuery { tools: Some(vec!["grep".into()]), ..asked.clone() });
+                ids(&store, &session.id, &SearchQuery { tools: Some(vec!["grep".into()]), ..base.clone() });
             of_grep.sort_unstable();
             assert_eq!(of_grep, [2, 3]);
-            let page = |offset| ids(&store, &session.id, &SearchQuery { offset, limit: 3, ..asked.clone() });
+            let page = |offset| ids(&store, &session.id, &SearchQuery { offset, limit: 3, ..base.clone() });
             let mut all = [page(0), page(3), page(6)].concat();
             all.sort_unstable();
             assert_eq!(all, [1, 2, 3, 4]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_shows_what_was_looked_for_wherever_it_stands() {
+    fn an_excerpt_shows_the_match_anywhere_in_a_long_message() {
         let filler = "lorem ipsum ".repeat(40_000);
         let text = format!("{filler}the needle itself{filler}");
         let (_home, store, session) = said(&[&text]);
@@ -175,7 +175,7 @@ mod tests {
             let found = store.search_conversation(&session.id, &query(matching, asked)).unwrap();
             found.into_iter().map(|passage| passage.excerpt).collect::<Vec<_>>().join("|")
         };
-        assert!(text.find("needle").unwrap() > 256 << 10, "it stands behind what the indexes have");
+        assert!(text.find("needle").unwrap() > 256 << 10, "it follows the indexed part");
         let shown = excerpt(Matching::Phrase, "needle its");
         assert!(shown.contains("the needle itself"), "{shown}");
         assert!((500..=602).contains(&shown.chars().count()), "{}", shown.chars().count());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_text_is_found_in_arguments_and_in_results_as_it_was_before_it_was_json() {
+    fn an_exact_text_is_found_in_json_arguments_and_results() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         let code = "fn main() {\n\tprintln!(\"héllo \\\\ {}\", '错误处理');\n}";
@@ -219,7 +219,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_part_of_three_characters_and_more_is_found(
+        fn every_substring_of_three_or_more_characters_is_found(
             texts in proptest::collection::vec("[a-cA-C \\n\"\\\\*éß错误处理々ﾟがＡ🙂\u{30000}\u{0}.-]{3,60}", 1..6),
             which in any::<prop::sample::Index>(),
             start in any::<prop::sample::Index>(),
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn every_text_is_a_query(text in "\\PC{0,40}|[\"*^:(){}+OR AND NOT\\-\u{0}错]{0,30}") {
+        fn every_text_is_a_valid_query(text in "\\PC{0,40}|[\"*^:(){}+OR AND NOT\\-\u{0}错]{0,30}") {
             let (_home, store, session) = said(&["one", &text]);
             for matching in [Matching::Any, Matching::All, Matching::Phrase] {
                 store.search_conversation(&session.id, &query(matching, &text)).unwrap();

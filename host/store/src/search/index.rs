@@ -1,32 +1,32 @@
-//! Keeping the indexes: triggers do it message by message. What they missed, and what is damaged, is made anew from the
-//! log, in steps so short that no writer waits for them.
+//! Maintains the indexes. Triggers index each new message. Missing or damaged entries are rebuilt from the log, in steps
+//! so short that writers hardly wait.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::text::LONGEST;
+use super::text::MAX_BYTES;
 use crate::error::Fault;
 use crate::{Store, StoreError};
 
-/// Messages of a step, at most.
+/// The most messages of a step.
 const STEP: usize = 200;
-/// Bytes of their text, at most, but for a message that is longer by itself: what takes the indexes about a tenth of a second.
-const STEP_BYTES: usize = LONGEST;
-/// Messages from which on, or bytes, taking them in is worth a warning: some seconds.
-const MANY: u64 = 10_000;
-const MUCH: u64 = 8 << 20;
-/// In `state_meta`: messages up to this id are not in the indexes yet.
+/// The most bytes of a step, unless a single message is longer. Indexing them takes about a tenth of a second.
+const STEP_BYTES: usize = MAX_BYTES;
+/// From this number of messages or bytes on, indexing takes seconds and is announced.
+const ANNOUNCED_MESSAGES: u64 = 10_000;
+const ANNOUNCED_BYTES: u64 = 8 << 20;
+/// The key in `state_meta` of the last message that is not indexed yet.
 const PENDING: &str = "search_pending";
 const TABLES: [&str; 2] = ["messages_fts", "messages_fts_trigram"];
 
 impl Store {
-    /// Rebuilds the search indexes from the log, whatever their state, and returns how many messages they contain.
-    /// Others may write meanwhile; until it is done, a search can miss messages.
+    /// Rebuilds the search indexes from the log and returns how many messages they contain. Other processes may write
+    /// meanwhile; a search can miss messages until the end.
     ///
-    /// If the process ends in the middle, the next one that opens the store continues.
+    /// After an interruption the next process that opens the store continues.
     pub fn rebuild_search(&self) -> Result<u64, StoreError> {
         self.write(|connection| {
             for table in TABLES {
-                // Recreated from the schema: dropping is safe, while emptying would read what is damaged.
+                // Dropping is safe, while emptying would read the damaged table.
                 let sql: String =
                     connection.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
                 connection.execute_batch(&format!("DROP TABLE {table}; {sql};"))?;
@@ -47,18 +47,18 @@ impl Store {
 
     /// Whether the indexes are sound and contain exactly the messages that they should. Reads the whole indexes.
     pub fn check_search(&self) -> Result<bool, StoreError> {
-        // To SQLite the check is a write, although it does not change the file.
+        // SQLite treats the check as a write, although it does not change the file.
         self.write(|connection| {
             if pending(connection)?.is_some() {
                 return Ok(false);
             }
             for table in TABLES {
-                let asked = format!("INSERT INTO {table} ({table}) VALUES ('integrity-check')");
-                match connection.execute(&asked, []) {
+                let sql = format!("INSERT INTO {table} ({table}) VALUES ('integrity-check')");
+                match connection.execute(&sql, []) {
                     Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
                         return Ok(false);
                     }
-                    asked => asked?,
+                    sql => sql?,
                 };
                 let sql = format!(
                     "SELECT EXISTS (SELECT id FROM messages WHERE origin = 'said' EXCEPT SELECT id FROM {table}_docsize) \
@@ -72,7 +72,8 @@ impl Store {
         })
     }
 
-    /// How many messages are not indexed: older than the indexes, until the store is opened for writing.
+    /// The number of messages that are not indexed. Messages older than the indexes are indexed when the store is opened
+    /// for writing.
     pub fn missing_in_search(&self) -> Result<u64, StoreError> {
         self.read(|connection| Ok(missing(connection)?.0))
     }
@@ -83,20 +84,20 @@ impl Store {
             return Ok(());
         }
         let (messages, bytes) = self.read(missing)?;
-        if messages >= MANY || bytes >= MUCH {
+        if messages >= ANNOUNCED_MESSAGES || bytes >= ANNOUNCED_BYTES {
             tracing::warn!(
                 path = %self.path().display(), messages, megabytes = bytes >> 20,
-                "taking earlier messages into the search, which is done once and may take minutes; others can go on meanwhile"
+                "indexing earlier messages for the search; this happens once and may take minutes, and other processes can continue"
             );
         } else {
-            tracing::info!(path = %self.path().display(), messages, "taking earlier messages into the search");
+            tracing::info!(path = %self.path().display(), messages, "indexing earlier messages for the search");
         }
         while self.write(step)? {}
         Ok(())
     }
 }
 
-/// Messages that are not indexed, and their bytes. Reads only the length of long ones.
+/// The number of messages that are not indexed, and their bytes. Reads only the length of long messages.
 fn missing(connection: &Connection) -> Result<(u64, u64), Fault> {
     let Some(last) = pending(connection)? else { return Ok((0, 0)) };
     let sql = format!("SELECT count(*), coalesce(sum({SIZE}), 0) FROM messages WHERE id <= ?1 AND origin = 'said'");
@@ -104,10 +105,10 @@ fn missing(connection: &Connection) -> Result<(u64, u64), Fault> {
     Ok((messages.cast_unsigned(), bytes.cast_unsigned()))
 }
 
-/// Bytes of a message: about as many as are searched, or more.
+/// The bytes of a message: an upper estimate of the searched text.
 pub(crate) const SIZE: &str = "octet_length(content) + coalesce(octet_length(tool_calls), 0)";
 
-/// Messages up to this id are not indexed.
+/// The last message that is not indexed.
 fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {
     let found = connection
         .prepare_cached("SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ?1")?
@@ -116,9 +117,9 @@ fn pending(connection: &Connection) -> Result<Option<i64>, Fault> {
     Ok(found)
 }
 
-/// Indexes the newest of the missing messages; returns whether there are more.
+/// Indexes the newest missing messages. Returns whether there are more.
 ///
-/// Two processes can do this at once: each finds what the other one left.
+/// Two processes can do this at once: each continues where the other one stopped.
 fn step(connection: &Connection) -> Result<bool, Fault> {
     let Some(last) = pending(connection)? else { return Ok(false) };
     let Some(first) = first_of_step(connection, last)? else {
@@ -139,7 +140,7 @@ fn step(connection: &Connection) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Where a step begins that ends at this message; `None` if no message is left.
+/// The first message of the step that ends at a message; `None` if no message is left.
 fn first_of_step(connection: &Connection, last: i64) -> Result<Option<i64>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT id, CASE origin WHEN 'said' THEN {SIZE} ELSE 0 END FROM messages WHERE id <= ?1 ORDER BY id DESC"
@@ -148,7 +149,7 @@ fn first_of_step(connection: &Connection, last: i64) -> Result<Option<i64>, Faul
     let (mut first, mut messages, mut bytes) = (None, 0, 0);
     while let Some(row) = rows.next()? {
         messages += 1;
-        bytes += usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX).min(LONGEST);
+        bytes += usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX).min(MAX_BYTES);
         if messages > STEP || (first.is_some() && bytes > STEP_BYTES) {
             break;
         }
@@ -166,7 +167,7 @@ mod tests {
     use crate::testing::{new_session, store};
 
     #[test]
-    fn a_step_is_short_in_messages_and_in_text() {
+    fn a_step_is_limited_in_messages_and_bytes() {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap().id;
         let short: Vec<Draft> = (1..=450).map(|at| Draft::user("needle", at)).collect();
@@ -184,7 +185,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(store.missing_in_search().unwrap(), 455);
-        // The last message, the long one by itself, two of 200 KiB with as many as fit beside them, then by number.
+        // The last message, then the long one alone, then two of 200 KiB with others, then as many as the limit allows.
         let mut steps = Vec::new();
         while store.write(step).unwrap() {
             steps.push(store.read(pending).unwrap().unwrap());

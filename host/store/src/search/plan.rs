@@ -1,74 +1,75 @@
 //! Decides which index answers which part of a query. A plan is a value; `select` executes it.
 //!
-//! A term of letters is looked up in the words index by its stem; several terms are a phrase there. Words that signs
-//! join are such a phrase too, which is then compared with the text. A term with signs at its ends, or with a star, is
-//! looked up in the trigram index and then compared, because the words index contains neither signs nor, as stems,
-//! beginnings of words. If nothing must be compared, all alternatives are one expression; otherwise each is looked up
-//! separately.
+//! - A term of letters is looked up in the words index by its stem. A quoted text is a phrase there.
+//! - Words joined by signs, such as `src/main.rs`, are a phrase too. The candidates are then compared with the text.
+//! - A term with signs at its ends, or with a star, is looked up in the trigram index and compared with the text: the
+//!   words index contains neither signs nor beginnings of words.
+//!
+//! If no text must be compared, all alternatives form one expression. Otherwise each alternative is looked up separately.
 
 use super::query::{Alternative, Query, Term};
 use super::text::{Needle, is_unspaced, is_word, phrase};
 
-/// Characters that the trigram index has together.
+/// The characters of a trigram.
 const GRAM: usize = 3;
-/// Of a long text so many trigrams are asked for: it is compared as a whole anyway.
-const MOST_GRAMS: usize = 24;
+/// The most trigrams of one query. The text is compared as a whole in any case.
+const MAX_GRAMS: usize = 24;
 
-/// How a query is answered: by all of these together.
+/// How a query is answered: the union of its selections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) selections: Vec<Selection>,
-    /// Expressions of the words that are looked for, for marking them in what was found.
+    /// Expressions for marking the matches in snippets.
     pub(crate) phrases: Vec<String>,
 }
 
-/// A walk along one index, and what is asked of each message on the way.
+/// A scan of one index, with conditions for each message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) index: Index,
-    /// An expression for the words index that must fit too.
+    /// An expression that must match the words index too.
     pub(crate) words: Option<String>,
-    /// One that must not.
+    /// An expression that must not match it.
     pub(crate) not_words: Option<String>,
     pub(crate) holds: Vec<Needle>,
     pub(crate) holds_not: Vec<Needle>,
 }
 
-/// What is walked along.
+/// The index that is scanned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Index {
-    /// Fits an expression.
+    /// Messages that match an expression of the words index.
     Words(String),
-    /// Has all of these trigrams: an expression.
+    /// Messages that match an expression of the trigram index.
     Trigrams(String),
-    /// Has a trigram that begins with this.
+    /// Messages with a trigram that begins with this text.
     Beginning(String),
-    /// Every message: no index has what is looked for.
+    /// Every message: no index contains the search text.
     Messages,
-    /// Every message of which the indexes have only the beginning. The whole text is compared.
+    /// Every message that is indexed only in part. The whole text is compared.
     LongMessages,
 }
 
-/// The parts of an alternative by the rule that serves them.
+/// The terms of an alternative, grouped by the way they are searched.
 #[derive(Default)]
 struct Sorted {
     words: Vec<String>,
     not_words: Vec<String>,
     holds: Vec<Needle>,
     holds_not: Vec<Needle>,
-    /// Of words that are looked for: what the text must hold besides.
+    /// Texts that must occur in addition to their words.
     joined: Vec<Needle>,
 }
 
 impl Plan {
-    /// What was meant, then what may have been meant if that finds nothing.
+    /// The plans of a query: each further plan is tried if the previous ones find nothing.
     pub(crate) fn all(query: &Query) -> Vec<Self> {
         let mut plans = vec![Self::of(query, true), Self::of(query, false), Self::by_parts(query)];
         plans.dedup();
         plans
     }
 
-    /// With signs as they were written, or with any between words.
+    /// Searches words. `signs` tells whether the signs between them must match too.
     fn of(query: &Query, signs: bool) -> Self {
         let sorted: Vec<Sorted> = query.alternatives.iter().map(|alternative| Sorted::of(alternative, signs)).collect();
         let phrases = sorted.iter().flat_map(|one| one.words.iter().cloned()).collect();
@@ -80,7 +81,7 @@ impl Plan {
         Self { selections: sorted.into_iter().map(Sorted::selection).collect(), phrases }
     }
 
-    /// With every required term as a part of a word. What is too short to mean anything then is left out.
+    /// Searches every required term as a part of a word. Terms that are too short for the trigram index are left out.
     fn by_parts(query: &Query) -> Self {
         let part = |term: &Term| Needle::new(&term.text, false);
         let selections = query.alternatives.iter().filter_map(|alternative| {
@@ -92,13 +93,13 @@ impl Plan {
         Self { selections: selections.collect(), phrases: Vec::new() }
     }
 
-    /// Words as a person types them, in any number and order: what has most of them and the rarest comes first.
+    /// Searches any of the words. Messages with more and with rarer words come first.
     pub(crate) fn any(terms: &[Term]) -> Vec<Self> {
         let meaning: Vec<&Term> = terms.iter().filter(|term| !is_common(&term.text)).collect();
         let meaning = if meaning.is_empty() { terms.iter().collect() } else { meaning };
         let mut phrases: Vec<String> = Vec::new();
         for phrase in meaning.iter().filter(|term| term.has_words()).flat_map(|term| parts(&term.text)) {
-            if phrases.len() < MOST_PARTS && !phrases.contains(&phrase) {
+            if phrases.len() < MAX_PARTS && !phrases.contains(&phrase) {
                 phrases.push(phrase);
             }
         }
@@ -106,11 +107,11 @@ impl Plan {
         let words = Self { selections: index.into_iter().collect(), phrases };
         let alone = |term: &&Term| Alternative { required: vec![(*term).clone()], excluded: Vec::new() };
         let query = Query { alternatives: meaning.iter().map(alone).collect() };
-        // Parts of words, then signs that are no word at all.
+        // Then parts of words, then terms that consist of signs.
         vec![words, Self::by_parts(&query), Self::of(&query, true)]
     }
 
-    /// A text that must stand in a message as it is, but for case; or as it stands in JSON.
+    /// Searches an exact text, ignoring case, as it is or as it is escaped in JSON.
     pub(crate) fn exact(text: &str) -> Self {
         let mut selections = Vec::new();
         for text in written(text) {
@@ -132,7 +133,7 @@ impl Plan {
         Self { selections, phrases: Vec::new() }
     }
 
-    /// Whether what is found can be put in order of how well it fits.
+    /// Whether the hits can be ranked.
     pub(crate) fn is_ranked(&self) -> bool {
         matches!(self.selections.as_slice(), [Selection { index: Index::Words(_), .. }])
     }
@@ -157,7 +158,7 @@ impl Sorted {
                     }
                 }
                 Some(needle) => {
-                    // Found by its words, since the other index has nothing of it.
+                    // The trigram index does not contain it, so the words index is used.
                     if term.has_words() && grams(std::slice::from_ref(&needle)).is_empty() {
                         sorted.words.push(expression(term));
                     }
@@ -175,7 +176,7 @@ impl Sorted {
         sorted
     }
 
-    /// Of an alternative that has words alone.
+    /// The expression of an alternative that has only words.
     fn expression(&self) -> String {
         let words = all(&self.words);
         if self.not_words.is_empty() { words } else { format!("({words} NOT {})", any(&self.not_words)) }
@@ -192,29 +193,29 @@ impl Sorted {
                 (Index::Beginning(longest.unwrap_or_default().to_owned()), None)
             }
         };
-        // Where there are words to look for, the expression leaves these out already.
+        // An expression of words already excludes these.
         let not_words = (self.words.is_empty() && !self.not_words.is_empty()).then(|| any(&self.not_words));
         let holds = self.holds.into_iter().chain(self.joined).collect();
         Selection { index, words, not_words, holds, holds_not: self.holds_not }
     }
 }
 
-/// What must be compared with the text; none for what the words index can answer.
+/// The text to compare; `None` if the words index can answer the term.
 fn needle(term: &Term) -> Option<Needle> {
     let long = term.text.chars().count() >= GRAM;
-    // A run of an unspaced script is found wherever it stands: a star adds nothing.
+    // A run of an unspaced script is found at any position, so a star adds nothing.
     let prefix = term.prefix && long && !term.text.chars().next_back().is_some_and(is_unspaced);
     (prefix || term.is_literal()).then(|| Needle::new(&term.text, prefix && term.text.starts_with(is_word)))
 }
 
-/// A term for the words index. Short beginnings are safe there: words of two letters have no other stem.
+/// The expression of a term for the words index. Short prefixes are safe there: words of two letters equal their stem.
 fn expression(term: &Term) -> String {
     let (words, mut beginning) = phrase(&term.text);
     beginning |= term.prefix && !term.is_literal() && !term.text.chars().next_back().is_some_and(is_unspaced);
     format!("{}{}", quoted(&words), if beginning { " *" } else { "" })
 }
 
-/// Words that say nothing of what somebody asks about. They would be looked up in nearly all messages.
+/// Common words, which occur in nearly all messages.
 const COMMON: &[&str] = &[
     "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do", "does",
     "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "is", "it", "its", "me", "my",
@@ -222,14 +223,14 @@ const COMMON: &[&str] = &[
     "to", "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you",
     "your",
 ];
-/// Expressions that one query asks for: each costs about as much as one word.
-const MOST_PARTS: usize = 96;
+/// The most expressions of one query. Each costs about as much as one word.
+const MAX_PARTS: usize = 96;
 
 fn is_common(word: &str) -> bool {
     COMMON.contains(&word.to_lowercase().as_str())
 }
 
-/// A term for the words index, and where there are several words in it, each by itself.
+/// The expressions of a term for the words index: one for each of its words.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![expression(&Term { text: text.to_owned(), prefix: false })];
     for word in text.split(|character| !is_word(character)) {
@@ -238,7 +239,7 @@ fn parts(text: &str) -> Vec<String> {
             if !characters.first().copied().is_some_and(is_unspaced) {
                 parts.extend((characters.len() > 1 && !is_common(run)).then(|| quoted(run)));
             } else {
-                // A question in such a script is one long run: every pair of it is a word.
+                // A question in an unspaced script is one long run, so every pair of characters is a word.
                 parts.extend(characters.windows(2).map(|pair| quoted(&pair.iter().collect::<String>())));
             }
         }
@@ -246,7 +247,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// A text in pieces that either have blanks between words or not.
+/// Splits a text into runs of spaced and unspaced scripts.
 fn runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -258,20 +259,20 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Expressions for what the trigram index leaves out of a text. A run may go on before it and behind it.
+/// Expressions for the parts of a text that the trigram index leaves out. In a message the runs may be longer.
 fn unspaced_words(text: &str) -> Vec<String> {
     let runs = runs(text).filter(|run| run.chars().all(is_known_to_the_words_index));
     runs.map(|run| expression(&Term { text: run.to_owned(), prefix: false })).collect()
 }
 
-/// Characters that are words to SQLite's tables too, which are older than ours.
+/// Whether SQLite's older Unicode tables treat a character as part of a word too.
 fn is_known_to_the_words_index(character: char) -> bool {
     matches!(character,
         '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{3400}'..='\u{4db5}' | '\u{4e00}'..='\u{9fcb}'
         | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{fa2d}' | '\u{20000}'..='\u{2a6d6}')
 }
 
-/// A text as it is, and as it is written in JSON where that differs: results of tools are often JSON.
+/// A text as it is, and as it is escaped in JSON if that differs: tool results are often JSON.
 fn written(text: &str) -> Vec<String> {
     let quoted = serde_json::Value::from(text).to_string();
     let mut escaped = String::with_capacity(quoted.len());
@@ -294,7 +295,7 @@ fn written(text: &str) -> Vec<String> {
     written
 }
 
-/// Text that FTS5 takes for nothing but text.
+/// Quotes a text for FTS5.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.trim().replace('"', "\"\""))
 }
@@ -314,14 +315,14 @@ fn joined(expressions: &[String], with: &str) -> String {
     }
 }
 
-/// The trigrams of all texts, each once, but for those that the index leaves out.
+/// The distinct trigrams of all texts, without those that the index leaves out.
 fn grams(needles: &[Needle]) -> Vec<String> {
     let mut grams: Vec<String> = Vec::new();
     for needle in needles {
         let characters: Vec<char> = needle.folded.chars().collect();
         for gram in characters.windows(GRAM).filter(|gram| !gram.iter().any(|&c| is_unspaced(c) || c == '\0')) {
             let gram = quoted_gram(gram);
-            if grams.len() < MOST_GRAMS && !grams.contains(&gram) {
+            if grams.len() < MAX_GRAMS && !grams.contains(&gram) {
                 grams.push(gram);
             }
         }
@@ -329,7 +330,7 @@ fn grams(needles: &[Needle]) -> Vec<String> {
     grams
 }
 
-/// Blanks count here.
+/// Quotes a trigram. Blanks are significant in it.
 fn quoted_gram(gram: &[char]) -> String {
     format!("\"{}\"", gram.iter().collect::<String>().replace('"', "\"\""))
 }
@@ -338,9 +339,9 @@ fn quoted_gram(gram: &[char]) -> String {
 mod tests {
     use super::*;
 
-    fn told(plan: &Plan) -> String {
-        let told = |selection: &Selection| {
-            let mut told = match &selection.index {
+    fn described(plan: &Plan) -> String {
+        let described = |selection: &Selection| {
+            let mut described = match &selection.index {
                 Index::Words(expression) => format!("words {expression}"),
                 Index::Trigrams(expression) => format!("trigrams {expression}"),
                 Index::Beginning(text) => format!("beginning {text}"),
@@ -362,16 +363,16 @@ mod tests {
                 ),
             ] {
                 if let Some(text) = text {
-                    told.push_str(&format!("; {name} {text}"));
+                    described.push_str(&format!("; {name} {text}"));
                 }
             }
-            told
+            described
         };
-        plan.selections.iter().map(told).collect::<Vec<_>>().join(" | ")
+        plan.selections.iter().map(described).collect::<Vec<_>>().join(" | ")
     }
 
     #[test]
-    fn each_term_goes_where_it_can_be_found() {
+    fn each_term_uses_the_index_that_can_find_it() {
         for (text, plan) in [
             ("", ""),
             ("docker", r#"words "docker""#),
@@ -408,15 +409,15 @@ mod tests {
             ("C++ crash -boom", r#"trigrams "c++"; and words ("crash" NOT "boom"); holds c++"#),
             ("a OR .env", r#"words "a" | trigrams (".en" AND "env"); holds .env"#),
         ] {
-            assert_eq!(told(&Plan::of(&Query::parse(text), true)), plan, "{text}");
+            assert_eq!(described(&Plan::of(&Query::parse(text), true)), plan, "{text}");
         }
     }
 
     #[test]
-    fn signs_between_words_matter_less_than_finding_something() {
+    fn signs_between_words_are_ignored_in_the_second_plan() {
         let plans = Plan::all(&Query::parse("my-app -a.b"));
         assert_eq!(
-            plans.iter().map(told).collect::<Vec<_>>(),
+            plans.iter().map(described).collect::<Vec<_>>(),
             [
                 r#"words "my-app"; holds my-app; holds not a.b"#,
                 r#"words ("my-app" NOT "a.b")"#,
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn some_of_many_words_are_one_expression() {
+    fn a_question_becomes_one_expression_of_its_uncommon_words() {
         for (text, plan) in [
             ("Where did we deploy it?", r#"words "deploy""#),
             ("Where is it?", r#"words ("Where" OR "is" OR "it")"#),
@@ -436,14 +437,17 @@ mod tests {
             ("->", ""),
         ] {
             let plans = Plan::any(&super::super::query::plain_words(text));
-            assert_eq!(told(&plans[0]), plan, "{text}");
+            assert_eq!(described(&plans[0]), plan, "{text}");
             assert!(plans[0].is_ranked() || plan.is_empty());
         }
-        assert_eq!(told(&Plan::any(&super::super::query::plain_words("zz StreamB"))[1]).matches("holds").count(), 1);
+        assert_eq!(
+            described(&Plan::any(&super::super::query::plain_words("zz StreamB"))[1]).matches("holds").count(),
+            1
+        );
     }
 
     #[test]
-    fn an_exact_text_is_looked_for_as_it_is_and_as_it_stands_in_json() {
+    fn an_exact_text_is_searched_as_it_is_and_as_escaped_in_json() {
         for (text, plan) in [
             ("a b", r#"trigrams "a b"; holds a b"#),
             ("say \"x", r#"trigrams ("say" AND "ay " AND "y ""#),
@@ -452,7 +456,7 @@ mod tests {
             ("ab", "beginning ab; holds ab"),
             ("\u{30000}\u{30001}", "messages; holds"),
         ] {
-            assert!(told(&Plan::exact(text)).starts_with(plan), "{text}: {}", told(&Plan::exact(text)));
+            assert!(described(&Plan::exact(text)).starts_with(plan), "{text}: {}", described(&Plan::exact(text)));
         }
         assert_eq!(written("a\n\"é\""), ["a\n\"é\"", "a\\n\\\"é\\\"", "a\\n\\\"\\u00e9\\\""]);
         assert_eq!(written("plain"), ["plain"]);
@@ -460,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn words_can_be_looked_for_as_parts_of_words() {
+    fn terms_can_be_searched_as_parts_of_words() {
         for (text, plan) in [
             ("ighlight", r#"trigrams ("igh" AND "ghl" AND "hli" AND "lig" AND "igh" AND "ght"); holds ighlight"#),
             ("zz", ""),
@@ -469,12 +473,12 @@ mod tests {
             ("zz OR yyy", r#"trigrams "yyy"; holds yyy"#),
         ] {
             let plan = plan.replacen(r#" AND "igh""#, "", 1);
-            assert_eq!(told(&Plan::by_parts(&Query::parse(text))), plan, "{text}");
+            assert_eq!(described(&Plan::by_parts(&Query::parse(text))), plan, "{text}");
         }
     }
 
     #[test]
-    fn what_is_found_by_one_expression_of_words_is_ranked() {
+    fn hits_of_a_single_expression_of_words_are_ranked() {
         for (text, ranked) in
             [("a b OR c", true), ("错误", true), ("C#", true), ("C++", false), ("a OR .env", false), ("", false)]
         {

@@ -8,9 +8,9 @@
 
 use super::text::is_word;
 
-/// Characters of a query that are read, and terms: what is longer was pasted, not asked.
-const LONGEST: usize = 2048;
-const MOST_TERMS: usize = 64;
+/// The most characters and terms of a query. The rest of a longer text is ignored.
+const MAX_CHARS: usize = 2048;
+const MAX_TERMS: usize = 64;
 
 /// A parsed query: one of the alternatives must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Query {
         let mut query = Self::default();
         let mut current = Alternative::default();
         let mut negated = false;
-        for piece in pieces(text).take(MOST_TERMS * 2) {
+        for piece in pieces(text).take(MAX_TERMS * 2) {
             match piece {
                 Piece::Or => {
                     query.alternatives.push(std::mem::take(&mut current));
@@ -71,7 +71,7 @@ impl Query {
                 Piece::Not => negated = true,
                 Piece::Term { term, excluded } => {
                     let list = if negated || excluded { &mut current.excluded } else { &mut current.required };
-                    if list.len() < MOST_TERMS && !list.contains(&term) {
+                    if list.len() < MAX_TERMS && !list.contains(&term) {
                         list.push(term);
                     }
                     negated = false;
@@ -79,7 +79,7 @@ impl Query {
             }
         }
         query.alternatives.push(current);
-        // Signs between words join them; alone they are what is looked for.
+        // Signs between words join them; standing alone they are search terms.
         let has_words = query.alternatives.iter().flat_map(|one| &one.required).any(Term::has_words);
         for alternative in &mut query.alternatives {
             for list in [&mut alternative.required, &mut alternative.excluded] {
@@ -92,9 +92,9 @@ impl Query {
     }
 }
 
-/// The words of a text as a person would type them, each once; none of them is an operator.
+/// The distinct words of a text. None of them is treated as an operator.
 pub(crate) fn plain_words(text: &str) -> Vec<Term> {
-    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
     let mut terms: Vec<Term> = Vec::new();
     for word in text[..end].split(|c| is_blank(c) || c == '"') {
         let inside = word.trim_start_matches(opens).trim_end_matches(closes).trim_matches('*');
@@ -103,11 +103,11 @@ pub(crate) fn plain_words(text: &str) -> Vec<Term> {
         if !text.is_empty() && !terms.contains(&term) {
             terms.push(term);
         }
-        if terms.len() == MOST_TERMS {
+        if terms.len() == MAX_TERMS {
             break;
         }
     }
-    // Signs between words join them; alone they are what is looked for.
+    // Signs between words join them; standing alone they are search terms.
     if terms.iter().any(Term::has_words) {
         terms.retain(|term| term.has_words() || !is_punctuation(&term.text));
     }
@@ -115,7 +115,7 @@ pub(crate) fn plain_words(text: &str) -> Vec<Term> {
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = Piece> + '_ {
-    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
     let mut rest = &text[..end];
     std::iter::from_fn(move || {
         loop {
@@ -131,7 +131,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece> + '_ {
                     (Some(Term { text: joined(inside), prefix }).filter(|term| !term.text.is_empty()), behind)
                 }
                 None => {
-                    // A quote without its other half is a blank.
+                    // An unclosed quote counts as a blank.
                     let body = body.trim_start_matches('"');
                     let end = body.find(|c| is_blank(c) || c == '"').unwrap_or(body.len());
                     let (word, behind) = body.split_at(end);
@@ -157,12 +157,12 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece> + '_ {
     })
 }
 
-/// Whether it begins with a minus that excludes: not one of an option such as `--force`, nor of an arrow.
+/// Whether a text begins with an excluding minus, unlike an option such as `--force` or an arrow.
 fn minus(text: &str) -> bool {
     text.strip_prefix('-').and_then(|rest| rest.chars().next()).is_some_and(|next| is_word(next) || next == '"')
 }
 
-/// The inside of a quoted text, and what follows it.
+/// The content of a quoted text, and the text after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"')
 }
@@ -199,7 +199,7 @@ fn closes(character: char) -> bool {
     ".,;:!?)]}>'`…”’»。，；：！？、）】」』》".contains(character)
 }
 
-/// The words of a phrase, a blank between them.
+/// The words of a phrase, separated by single blanks.
 fn joined(text: &str) -> String {
     text.split(is_blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -208,7 +208,7 @@ fn is_blank(character: char) -> bool {
     character.is_whitespace() || character.is_control()
 }
 
-/// Of signs alone that a sentence has; an emoji is none of them.
+/// Whether a text consists only of punctuation. An emoji is not punctuation.
 fn is_punctuation(text: &str) -> bool {
     text.chars().all(|c| {
         c.is_ascii()
@@ -224,13 +224,13 @@ mod tests {
     use super::*;
 
     /// Alternatives between `|`; what is excluded with a `-`, the beginning of a word with a `*`.
-    fn told(text: &str) -> String {
+    fn described(text: &str) -> String {
         let term = |term: &Term| format!("[{}]{}", term.text, if term.prefix { "*" } else { "" });
-        let told = |one: &Alternative| {
+        let described = |one: &Alternative| {
             let excluded = one.excluded.iter().map(|one| format!("-{}", term(one)));
             one.required.iter().map(term).chain(excluded).collect::<Vec<_>>().join(" ")
         };
-        Query::parse(text).alternatives.iter().map(told).collect::<Vec<_>>().join(" | ")
+        Query::parse(text).alternatives.iter().map(described).collect::<Vec<_>>().join(" | ")
     }
 
     #[test]
@@ -278,12 +278,12 @@ mod tests {
             ("错误处理。", "[错误处理]"),
             ("foo\nbar\0baz\tqux", "[foo] [bar] [baz] [qux]"),
         ] {
-            assert_eq!(told(text), query, "{text:?}");
+            assert_eq!(described(text), query, "{text:?}");
         }
     }
 
     #[test]
-    fn words_as_a_person_types_them_are_no_operators() {
+    fn plain_words_are_never_operators() {
         for (text, words) in [
             ("", ""),
             ("foo OR bar NOT -baz", "foo OR bar NOT -baz"),
@@ -294,21 +294,21 @@ mod tests {
             ("a\"b", "a b"),
             ("错误处理。", "错误处理"),
         ] {
-            let told: Vec<String> = plain_words(text).into_iter().map(|term| term.text).collect();
-            assert_eq!(told.join(" "), words, "{text:?}");
+            let described: Vec<String> = plain_words(text).into_iter().map(|term| term.text).collect();
+            assert_eq!(described.join(" "), words, "{text:?}");
         }
-        assert_eq!(plain_words(&(0..500).map(|number| format!("{number} ")).collect::<String>()).len(), MOST_TERMS);
+        assert_eq!(plain_words(&(0..500).map(|number| format!("{number} ")).collect::<String>()).len(), MAX_TERMS);
     }
 
     #[test]
-    fn a_query_has_an_end() {
-        assert_eq!(Query::parse(&"x".repeat(1_000_000)).alternatives[0].required[0].text.len(), LONGEST);
+    fn a_long_query_is_limited() {
+        assert_eq!(Query::parse(&"x".repeat(1_000_000)).alternatives[0].required[0].text.len(), MAX_CHARS);
         let many: String = (0..500).map(|number| format!("{number} ")).collect();
-        assert_eq!(Query::parse(&many).alternatives[0].required.len(), MOST_TERMS);
+        assert_eq!(Query::parse(&many).alternatives[0].required.len(), MAX_TERMS);
     }
 
     #[test]
-    fn signs_stand_at_an_end_or_join_words() {
+    fn signs_are_at_an_end_or_join_words() {
         let term = |text: &str| Term { text: text.into(), prefix: false };
         for text in ["C++", "C#", ".env", "--force", "/etc/hosts", "@ada", "100%", "🙂", "->"] {
             assert!(term(text).is_literal(), "{text}");

@@ -10,18 +10,18 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::index::SIZE;
 use super::plan::{Index, Plan, Selection};
-use super::text::{LONGEST, Needle};
+use super::text::{MAX_BYTES, Needle};
 use super::{SearchQuery, Sort};
 use crate::error::Fault;
 use crate::lineage::Lineage;
 use crate::session::path_text;
 
-/// The messages that a search may show, for a message `m` and its session `s`: messages that were said and not rewound,
-/// or that were rewound after a branch began that still shows them.
+/// The condition for visible messages, for a message `m` and its session `s`. A message is visible if it was not written by
+/// the host, and if it is not rewound or a branch still shows it.
 ///
-/// The steps go from the session to those that stand on it, as far as the message lies before where they began, as in
-/// `lineage`: `hidden` is the first of the rows of `rewound` that keep it out of a session, or more than all. Those that a
-/// parent got after a child began do not count for the child, nor for those behind it.
+/// The recursion goes from the session to its children, as long as the message comes before the branch point, as in
+/// `lineage`. `hidden` is the first row of `rewound` that hides the message, or a number above all rows. Rewinds of a parent
+/// after a child was created do not affect the child and its descendants.
 pub(crate) const VISIBLE: &str = "m.origin = 'said' \
     AND m.session_id NOT IN (SELECT id FROM sessions WHERE source = 'import, not finished') AND (NOT EXISTS \
     (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id) \
@@ -34,11 +34,11 @@ pub(crate) const VISIBLE: &str = "m.origin = 'said' \
         WHERE child.parent_kind <> 'delegate' AND child.parent_through >= m.id) \
     SELECT 1 FROM standing WHERE hidden = 9223372036854775807))";
 
-/// So many of the newest fitting messages are put in order by how well they fit: weighing all of a common word would
-/// take a second where there are a million messages.
-const MOST_RANKED: i64 = 2_000;
-/// Of one conversation, what was said first may fit best.
-const MOST_RANKED_OF_ONE: i64 = 20_000;
+/// The most hits that are ranked, newest first. Ranking all hits of a common word in a million messages would take a
+/// second.
+const MAX_RANKED: i64 = 2_000;
+/// The most ranked hits in one conversation, where the oldest message may be the best hit.
+const MAX_RANKED_IN_CONVERSATION: i64 = 20_000;
 
 /// A message that matches.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ pub(crate) struct Found {
     pub(crate) score: Option<f64>,
 }
 
-/// The requested page, over all messages or over those of one conversation.
+/// The requested page of hits in all messages or in one conversation.
 pub(crate) fn page(
     connection: &Connection,
     plan: &Plan,
@@ -76,7 +76,7 @@ pub(crate) fn page(
     Ok(found)
 }
 
-/// As far as SQL counts.
+/// Limits a number to SQL's range.
 fn clamped(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -94,7 +94,7 @@ fn ids(
     let mut prepared = connection.prepare_cached(&statement.sql)?;
     let found = prepared.query_map(params_from_iter(statement.values), |row| {
         let message = MessageId(row.get::<_, i64>(0)?.cast_unsigned());
-        // BM25 as SQLite has it is lower for what fits better.
+        // SQLite's BM25 is lower for better matches.
         Ok(Found { message, score: row.get::<_, Option<f64>>(1)?.map(|rank| -rank) })
     })?;
     Ok(found.collect::<Result<_, _>>()?)
@@ -129,7 +129,7 @@ impl Statement {
             Index::LongMessages => "search_whole(m.content, m.tool_name, m.tool_calls)",
             _ => "search_text(m.content, m.tool_name, m.tool_calls)",
         };
-        // In this order: the index is walked along, and the walk ends when there is enough.
+        // This order lets SQLite scan the index and stop after enough hits.
         statement.sql = format!(
             "SELECT {column} AS id, {rank} AS rank FROM {table} {messages} \
              CROSS JOIN sessions AS s ON s.id = m.session_id WHERE "
@@ -144,14 +144,14 @@ impl Statement {
             }
             Index::Messages => statement.and("TRUE", []),
             Index::LongMessages => {
-                let longest = i64::try_from(LONGEST).unwrap_or(i64::MAX);
+                let longest = i64::try_from(MAX_BYTES).unwrap_or(i64::MAX);
                 statement.and(&format!("{SIZE} > ?"), [longest.into()]);
             }
         }
         if let Some((first, last)) = filter.within {
             statement.and(&format!("{column} BETWEEN ? AND ?"), [first.into(), last.into()]);
         }
-        // The plus keeps SQLite from looking up the other index once for each of these.
+        // The plus keeps SQLite from querying the other index once for each row.
         for (expression, not) in [(&selection.words, ""), (&selection.not_words, "NOT ")] {
             if let Some(expression) = expression {
                 let sql = format!("+{column} {not}IN (SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?)");
@@ -194,16 +194,16 @@ struct Filter {
     /// The conversation to search.
     within: Option<(i64, i64)>,
     conditions: Vec<(Cow<'static, str>, Vec<Value>)>,
-    /// Of so many fitting messages, the newest, it is told how well they fit.
+    /// The most hits that are ranked.
     most_ranked: i64,
 }
 
 impl Filter {
     /// `None` if no message can match.
     fn of(connection: &Connection, query: &SearchQuery, conversation: Option<&Lineage>) -> Result<Option<Self>, Fault> {
-        let mut filter = Self { most_ranked: MOST_RANKED, ..Self::default() };
+        let mut filter = Self { most_ranked: MAX_RANKED, ..Self::default() };
         if let Some(conversation) = conversation {
-            filter.most_ranked = MOST_RANKED_OF_ONE;
+            filter.most_ranked = MAX_RANKED_IN_CONVERSATION;
             if !filter.only_of(connection, conversation)? {
                 return Ok(None);
             }
@@ -251,11 +251,11 @@ impl Filter {
         Ok(Some(filter))
     }
 
-    /// The messages of a conversation, and whether there are any.
+    /// Limits the filter to a conversation. Returns whether it has messages.
     fn only_of(&mut self, connection: &Connection, conversation: &Lineage) -> Result<bool, Fault> {
         let mut ends =
             connection.prepare_cached("SELECT min(id), max(id) FROM messages WHERE session_id = ?1 AND id <= ?2")?;
-        // A list of cases has no depth, however many sessions there are.
+        // A CASE list has a constant depth for any number of sessions.
         let mut sql = String::from("m.id <= CASE m.session_id");
         let mut values: Vec<Value> = Vec::new();
         for stretch in &conversation.stretches {
@@ -277,12 +277,12 @@ impl Filter {
     }
 }
 
-/// As far as SQL counts.
+/// Limits a number to SQL's range.
 fn signed(number: u64) -> i64 {
     number.min(i64::MAX as u64).cast_signed()
 }
 
-/// For `json_each`: a list of any length is one value.
+/// A list as one value for `json_each`.
 fn list<'a>(texts: impl Iterator<Item = &'a str>) -> Value {
     serde_json::Value::from_iter(texts).to_string().into()
 }

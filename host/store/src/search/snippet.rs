@@ -1,4 +1,4 @@
-//! The part of a found message that is shown: where most of the query occurs close together.
+//! Snippets: the part of a found message with the most matches close together.
 
 use std::ops::Range;
 
@@ -8,26 +8,26 @@ use serde::Serialize;
 use super::plan::Plan;
 use super::text::{Cut, Needle, words_and_cuts};
 
-/// The same tokenizer as the words index: the same texts must match here.
+/// The tokenizer of the words index, so that the same texts match.
 pub(crate) const TOKENIZER: &str = "porter unicode61 remove_diacritics 2";
-/// How much of a text is shown.
+/// The size of a snippet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    /// In characters.
+    /// Characters of the snippet.
     length: usize,
     /// Characters before the first match.
     before: usize,
 }
 
-/// One line of a list.
+/// A line in a list.
 pub(crate) const SNIPPET: Extent = Extent { length: 240, before: 60 };
 /// A passage that can be read by itself.
 pub(crate) const EXCERPT: Extent = Extent { length: 600, before: 150 };
-/// Bytes of a long text that are looked through at a time, until there is a match, and how much two such parts share.
+/// A long text is searched in parts of this many bytes until a match is found. Adjacent parts overlap.
 const PART: usize = 16 << 10;
 const OVERLAP: usize = 256;
-/// Matches that are looked at for the best place.
-const MOST_MATCHES: usize = 200;
+/// The most matches that are considered for the best position.
+const MAX_MATCHES: usize = 200;
 
 /// A piece of a snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,12 +38,12 @@ pub struct Fragment {
     pub matched: bool,
 }
 
-/// The parts of texts that show why a plan found them, with marks.
+/// The snippets of texts, with marked matches of a plan.
 pub(crate) fn snippets(plan: &Plan, texts: &[String], extent: Extent) -> rusqlite::Result<Vec<Vec<Fragment>>> {
     let needles: Vec<&Needle> = plan.selections.iter().flat_map(|selection| &selection.holds).collect();
     let words = Words::new(&plan.phrases)?;
     let mut snippets = vec![Vec::new(); texts.len()];
-    // Texts in which nothing was found yet, and where to go on.
+    // Texts without a match so far, and the position at which to continue.
     let mut open: Vec<(usize, usize)> = (0..texts.len()).map(|number| (number, 0)).collect();
     while !open.is_empty() {
         let parts: Vec<&str> = open.iter().map(|&(number, start)| part(&texts[number], start)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn snippets(plan: &Plan, texts: &[String], extent: Extent) -> rusqlit
             ranges.extend(needles.iter().flat_map(|needle| needle.ranges(part)));
             let end = start + part.len();
             if ranges.is_empty() && end < text.len() {
-                // A match across the border is whole in one of them.
+                // The overlap contains every match across the border.
                 still_open.push((number, text.floor_char_boundary(end - OVERLAP)));
             } else {
                 let ranges = ranges.into_iter().map(|range| range.start + start..range.end + start).collect();
@@ -74,7 +74,7 @@ fn part(text: &str, start: usize) -> &str {
 const OPEN: char = '\u{1}';
 const CLOSE: char = '\u{2}';
 
-/// An index in memory of just the texts that are shown: what a stem matches is known to SQLite alone.
+/// A temporary index of the shown texts, because only SQLite knows what a stem matches.
 struct Words {
     /// `None` if the query has no words.
     index: Option<(Connection, String)>,
@@ -100,7 +100,7 @@ impl Words {
         let mut put = transaction.prepare_cached("INSERT INTO shown (rowid, words) VALUES (?1, ?2)")?;
         let mut cuts = Vec::with_capacity(texts.len());
         for (number, text) in (0_u32..).zip(texts) {
-            // Neither mark is in it: control characters are blanks there.
+            // The texts contain no marks, because their control characters were replaced by blanks.
             let (words, cuts_of_this) = words_and_cuts(text);
             put.execute((number, words))?;
             cuts.push(cuts_of_this);
@@ -124,7 +124,7 @@ impl Words {
     }
 }
 
-/// The origin of a stretch of the cut text.
+/// Maps a range of the indexed text to the original text.
 fn original(cuts: &[Cut], range: Range<usize>) -> Option<Range<usize>> {
     let first = cuts.get(cuts.partition_point(|cut| cut.to.end <= range.start))?;
     let last = cuts.get(cuts.partition_point(|cut| cut.to.end < range.end))?;
@@ -134,7 +134,7 @@ fn original(cuts: &[Cut], range: Range<usize>) -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// In order, with none that overlap.
+/// Sorts ranges and merges overlapping ones.
 fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
@@ -149,10 +149,10 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 fn cut_out(text: &str, matches: &[Range<usize>], extent: Extent) -> Vec<Fragment> {
     let Extent { length, before } = extent;
-    // A character has four bytes at most: enough to tell which matches stand close together.
+    // A character has at most four bytes, so byte distances suffice to find matches close together.
     let close =
         |at: usize| matches[at..].iter().take_while(|other| other.end <= matches[at].start + length - before).count();
-    let best = (0..matches.len().min(MOST_MATCHES)).max_by_key(|&at| (close(at), std::cmp::Reverse(at)));
+    let best = (0..matches.len().min(MAX_MATCHES)).max_by_key(|&at| (close(at), std::cmp::Reverse(at)));
     let focus = best.map_or(0, |at| matches[at].start);
     let start = text[..focus].char_indices().rev().nth(before - 1).map_or(0, |(at, _)| at);
     let end = text[start..].char_indices().nth(length).map_or(text.len(), |(at, _)| start + at);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_for_is_marked_where_it_stands() {
+    fn matches_are_marked() {
         for (query, text, shown) in [
             ("deploy", "He deployed, she deploys.", "He >deployed<, she >deploys<."),
             ("contain*", "two containers", "two >containers<"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_is_shown_wherever_it_stands_in_a_long_text() {
+    fn a_match_anywhere_in_a_long_text_is_shown() {
         for at in [0, PART - 7, PART - 3, PART, 2 * PART - OVERLAP, 10 * PART] {
             let text = format!("{} exact phrase C++ {}", "é".repeat(at / 2), "word ".repeat(PART));
             assert!(marked("\"exact phrase\"", &text).contains(">exact phrase<"), "{at}");

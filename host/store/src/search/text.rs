@@ -1,8 +1,9 @@
-//! Which text of a message is searched, and how it is cut into words. Pure; [`register`] provides it to SQL.
+//! The searched text of a message, and its division into words. The rules are pure functions; [`register`] provides them
+//! to SQL.
 //!
-//! Chinese, Japanese and Korean put no blanks where words end. A run of their characters is indexed as all its pairs
-//! and its last character: `错误处理` as `错误 误处 处理 理`. So two characters are a word of the index, longer runs
-//! are phrases, and one character is the beginning of a word.
+//! Chinese, Japanese and Korean have no blanks between words. A run of their characters is indexed as all its pairs and
+//! its last character: `错误处理` as `错误 误处 处理 理`. So two characters form a word of the index, a longer run is a
+//! phrase, and one character is a prefix.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,17 +13,17 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use serde_json::Value;
 
-/// Bytes of a message that are searched. While more were cut up, all writers would wait for more than a tenth of a second.
-pub(crate) const LONGEST: usize = 256 << 10;
+/// The most bytes of a message that are indexed. More would block all writers for more than a tenth of a second.
+pub(crate) const MAX_BYTES: usize = 256 << 10;
 
-/// Makes the functions that the schema and the searches call known to a connection.
+/// Registers the functions that the schema and the searches call.
 pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     connection.create_scalar_function("search_text", 3, flags, |context| {
         let (content, name, calls) = (argument(context, 0)?, argument(context, 1)?, argument(context, 2)?);
-        Ok(searchable(&content.unwrap_or_default(), name.as_deref(), calls.as_deref(), LONGEST).into_owned())
+        Ok(searchable(&content.unwrap_or_default(), name.as_deref(), calls.as_deref(), MAX_BYTES).into_owned())
     })?;
-    // With what the indexes do not have of long messages.
+    // The whole text, including the part of long messages that is not indexed.
     connection.create_scalar_function("search_whole", 3, flags, |context| {
         let (content, name, calls) = (argument(context, 0)?, argument(context, 1)?, argument(context, 2)?);
         Ok(searchable(&content.unwrap_or_default(), name.as_deref(), calls.as_deref(), usize::MAX).into_owned())
@@ -41,13 +42,13 @@ pub(crate) fn register(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Text written by other programs may end in the middle of a character.
+/// Reads a text argument. Texts of other programs may end within a character.
 fn argument<'a>(context: &'a Context<'_>, number: usize) -> rusqlite::Result<Option<Cow<'a, str>>> {
     Ok(context.get_raw(number).as_bytes_or_null()?.map(String::from_utf8_lossy))
 }
 
-/// What is searched of a message: what was said, the tool that answered, and which tools were called with what; at most
-/// so many bytes of it.
+/// The searched text of a message: its content, the tool that answered, and the calls with their arguments. At most
+/// `most` bytes.
 pub(crate) fn searchable<'a>(
     content: &'a str,
     tool_name: Option<&str>,
@@ -78,12 +79,12 @@ pub(crate) fn searchable<'a>(
     Cow::Owned(text)
 }
 
-/// A tool's name and the values that it was given, as a person would write them.
+/// A tool's name and the values of its arguments, without JSON syntax.
 fn called(call: &ToolCall) -> String {
     let mut text = call.name.clone();
     match serde_json::from_str(&call.arguments) {
         Ok(arguments) => values(&arguments, &mut text),
-        // Cut off, or not JSON at all: as the model wrote it.
+        // Invalid JSON is indexed as it is.
         Err(_) => {
             text.push(' ');
             text.push_str(&call.arguments);
@@ -103,18 +104,18 @@ fn values(value: &Value, text: &mut String) {
             text.push(' ');
             text.push_str(string);
         }
-        // No deeper than the parser goes.
+        // The parser limits the depth.
         Value::Array(values_) => values_.iter().for_each(|value| values(value, text)),
         Value::Object(fields) => fields.values().for_each(|value| values(value, text)),
     }
 }
 
-/// At most so many bytes, whole characters.
+/// The longest prefix of whole characters with at most `most` bytes.
 fn beginning(text: &str, most: usize) -> &str {
     if text.len() > most { &text[..text.floor_char_boundary(most)] } else { text }
 }
 
-/// Whether a character belongs to a script that is written without blanks between words.
+/// Whether a character belongs to a script without blanks between words.
 pub(crate) fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{3005}'..='\u{3007}'
@@ -128,29 +129,29 @@ pub(crate) fn is_unspaced(character: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// A stretch of cut text and where it was taken from. Both are of one length, or it is one word of the index.
+/// A range of the indexed text and its range in the original text. Both have the same length, or the range is one word of
+/// the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) to: Range<usize>,
     pub(crate) from: Range<usize>,
 }
 
-/// A text as the words index takes it.
+/// A text in the form of the words index.
 pub(crate) fn words(text: &str) -> String {
     let mut cut = String::with_capacity(text.len() + text.len() / 8);
     cut_up(text, true, &mut cut, |_| {});
     cut
 }
 
-/// As [`words`], with the way back.
+/// Like [`words`], with the mapping to the original text.
 pub(crate) fn words_and_cuts(text: &str) -> (String, Vec<Cut>) {
     let (mut cut, mut cuts) = (String::with_capacity(text.len()), Vec::new());
     cut_up(text, true, &mut cut, |piece| cuts.push(piece));
     (cut, cuts)
 }
 
-/// Words that are looked for next to each other, and whether the last one is only the beginning of a word: a run may
-/// go on behind what was asked for.
+/// The words of a phrase, and whether the last word is only a prefix: in a message the run may continue after it.
 pub(crate) fn phrase(text: &str) -> (String, bool) {
     let text = text.trim_end_matches(|character: char| !is_word(character));
     let mut cut = String::new();
@@ -160,16 +161,16 @@ pub(crate) fn phrase(text: &str) -> (String, bool) {
     (cut, ends_unspaced && !last.next().is_some_and(is_unspaced))
 }
 
-/// `last` says whether the character that ends the last run stands for itself too.
-fn cut_up(text: &str, last: bool, cut: &mut String, mut tell: impl FnMut(Cut)) {
+/// Divides a text into words. `last` tells whether the last character of the last run becomes a word too.
+fn cut_up(text: &str, last: bool, cut: &mut String, mut record: impl FnMut(Cut)) {
     let mut rest = 0;
     while rest < text.len() {
         let run = text[rest..].find(is_unspaced).map_or(text.len(), |at| rest + at);
         if run > rest {
             let to = cut.len();
-            // Some parts of SQLite take a NUL for the end; the marks of matches must not be in a text already.
+            // Some parts of SQLite end a text at a NUL, and the text must not contain the marks of matches.
             cut.extend(text[rest..run].chars().map(|c| if c.is_ascii_control() { ' ' } else { c }));
-            tell(Cut { to: to..cut.len(), from: rest..run });
+            record(Cut { to: to..cut.len(), from: rest..run });
         }
         let end = text[run..].find(|c| !is_unspaced(c)).map_or(text.len(), |at| run + at);
         let mut characters = text[run..end].char_indices().map(|(at, character)| (run + at, character)).peekable();
@@ -187,7 +188,7 @@ fn cut_up(text: &str, last: bool, cut: &mut String, mut tell: impl FnMut(Cut)) {
                 cut.push(second);
                 until += second.len_utf8();
             }
-            tell(Cut { to: to..cut.len(), from: at..until });
+            record(Cut { to: to..cut.len(), from: at..until });
         }
         if end > run {
             cut.push(' ');
@@ -196,10 +197,10 @@ fn cut_up(text: &str, last: bool, cut: &mut String, mut tell: impl FnMut(Cut)) {
     }
 }
 
-/// A text as the trigram index takes it: without what the words index finds in any part, which would fill it with
-/// trigrams that hardly any other message has. One or two characters at the end begin a trigram like all others.
+/// A text in the form of the trigram index: without runs of unspaced scripts, which the words index finds in any part and
+/// which would fill the index with rare trigrams. One or two characters at the end form the beginning of a trigram.
 ///
-/// Folded here as what is looked for is: the index takes its characters as they are.
+/// The text is folded like the search text, because the index does not fold it.
 pub(crate) fn grams(text: &str) -> String {
     let mut grams = String::with_capacity(text.len() + 2);
     for part in text.split(is_unspaced).filter(|part| !part.is_empty()) {
@@ -210,7 +211,7 @@ pub(crate) fn grams(text: &str) -> String {
     grams
 }
 
-/// Whether a character is part of a word: a letter, a digit, or a mark on one; no punctuation, symbol or emoji.
+/// Whether a character is part of a word: a letter, a digit, or a combining mark; not punctuation, a symbol or an emoji.
 pub(crate) fn is_word(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_alphanumeric();
@@ -227,13 +228,13 @@ pub(crate) fn is_word(character: char) -> bool {
                 | '\u{1f000}'..='\u{1faff}' | '\u{e0000}'..))
 }
 
-/// Upper and lower case are one.
+/// Folds upper to lower case.
 fn folded(text: &str) -> String {
     text.chars().map(fold).collect()
 }
 
-/// And so are the apostrophes of a keyboard and of a printer, and the forms of a sigma. One character becomes one: of those
-/// that have a dot above besides in lower case, the dot is left out.
+/// Folds case, typographic apostrophes, and the forms of sigma. Each character becomes exactly one: if the lower case has
+/// an additional dot above, the dot is dropped.
 fn fold(character: char) -> char {
     match character {
         '’' => '\'',
@@ -242,11 +243,11 @@ fn fold(character: char) -> char {
     }
 }
 
-/// What a text must hold as it is written, but for case.
+/// A text that must occur, ignoring case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needle {
     pub(crate) folded: String,
-    /// Only where a word begins.
+    /// Whether it must begin a word.
     pub(crate) at_word: bool,
 }
 
@@ -260,10 +261,10 @@ impl Needle {
         self.starts(&text).next().is_some()
     }
 
-    /// Where it stands in a text; what is only the beginning of a word stands for the whole word.
+    /// The ranges of its occurrences. A prefix is extended to the whole word.
     pub(crate) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let mut lower = String::with_capacity(text.len());
-        // For each byte of the lower text, the byte of the character that it was made of.
+        // For each byte of the folded text, the position of its character in the original text.
         let mut origin = Vec::with_capacity(text.len() + 1);
         for (at, character) in text.char_indices() {
             lower.push(fold(character));

@@ -98,7 +98,7 @@ fn chosen(family: &Family, named: &[SessionId]) -> Result<Vec<SessionId>, Fault>
             // A conversation is complete only with its ancestors.
             let mut at = Some(session);
             while let Some(session) = at.filter(|session| wanted.insert(session)) {
-                at = family.goes_on_from(session);
+                at = family.parent(session);
             }
         }
     }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_in_the_stretch_that_has_them() {
+    fn numbers_are_mapped_within_their_stretch() {
         let parent = [(3, 101), (5, 102), (9, 103)];
         let own = [(7, 104), (8, 105)];
         let numbers = Numbers(vec![Stretch { pairs: &parent, through: 5 }, Stretch { pairs: &own, through: u64::MAX }]);

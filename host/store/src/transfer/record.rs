@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::{Frozen, ParentKind, RequestRecord, Totals};
 
 pub(super) const FORMAT: &str = "hermes-sessions";
-/// For messages with parts or authors.
+/// The version for messages with parts or authors.
 pub(super) const VERSION: u32 = 2;
-/// For messages without them: older programs can read it.
+/// The version for other messages, which older programs can read.
 pub(super) const VERSION_OF_TEXT: u32 = 1;
 
-/// A line.
+/// One line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Record {

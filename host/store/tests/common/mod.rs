@@ -1,4 +1,4 @@
-//! What several of these tests begin with.
+//! Shared fixtures of these tests.
 
 use hermes_conversation::Model;
 use hermes_store::NewSession;

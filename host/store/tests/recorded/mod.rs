@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The suite of this name; none where the recordings are missing.
+/// The suite of this name; `None` if the recordings are missing.
 pub(crate) fn suite(name: &str) -> Option<Value> {
     let path = hermes_test_data::recorded(&format!("vectors/{name}.json"))?;
     let text = std::fs::read_to_string(path).unwrap();

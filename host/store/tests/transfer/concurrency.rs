@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A file that tells of the state of a store each time a part of it is read.
+/// A file that calls a function at each read.
 struct Watched<'a>(Cursor<&'a [u8]>, &'a mut dyn FnMut());
 
 impl std::io::Read for Watched<'_> {
@@ -20,7 +20,7 @@ impl std::io::Seek for Watched<'_> {
 }
 
 #[test]
-fn others_write_during_an_import_and_see_a_session_only_when_it_is_whole() {
+fn other_writers_see_an_imported_session_only_when_it_is_complete() {
     let (_home, from) = store();
     let session = from.create_session(new_session()).unwrap().id;
     let said: Vec<Draft> = (0..1_000).map(|at| Draft::user(format!("message {at}"), at)).collect();
@@ -46,7 +46,7 @@ fn others_write_during_an_import_and_see_a_session_only_when_it_is_whole() {
 }
 
 #[test]
-fn an_import_that_was_cut_off_leaves_nothing_that_the_next_one_does_not_clear() {
+fn the_next_import_removes_the_rest_of_an_interrupted_one() {
     let (_home, from) = store();
     family(&from);
     let file = exported(&from, None);

@@ -3,14 +3,14 @@
 use super::*;
 
 #[test]
-fn sessions_are_the_same_in_the_store_that_they_come_into() {
+fn imported_sessions_equal_the_exported_ones() {
     let (_home, from) = store();
     let family = family(&from);
     let ids = family.each_ref().map(|session| session.id.clone());
     let file = exported(&from, None);
 
     let (_home, to) = store();
-    // So that all numbers differ.
+    // Another session first, so that all ids differ.
     let before = to.create_session(new_session()).unwrap();
     to.append(&before.id, &[Draft::user("x", 1), Draft::user("y", 2)]).unwrap();
     to.put_view(&before.id, &View::default(), "", "e").unwrap();
@@ -31,19 +31,19 @@ fn sessions_are_the_same_in_the_store_that_they_come_into() {
         };
         assert_eq!(shape(&to), shape(&from), "{}", session.id);
     }
-    // What was taken back is still there to be restored.
+    // Rewound messages can still be restored.
     assert!(matches!(to.restore(&ids[0]), Err(StoreError::Session(SessionError::SaidSince { .. }))));
     assert_eq!(to.requests(&ids[0]).unwrap().len(), 2);
     assert_eq!(to.frozen(&ids[0], PromptNumber(1)).unwrap(), from.frozen(&ids[0], PromptNumber(1)).unwrap());
 
-    // Once more changes nothing.
+    // A second import changes nothing.
     let again = import(&to, &file).unwrap();
     assert_eq!((again.sessions.len(), again.skipped.as_slice()), (0, ids.as_slice()));
     assert_eq!(canonical(&to, &ids), canonical(&from, &ids));
 }
 
 #[test]
-fn a_session_takes_those_with_it_that_its_conversation_needs() {
+fn an_export_includes_the_ancestors_of_a_session() {
     let (_home, from) = store();
     let [root, branch, nested, delegate] = family(&from);
     let other = from.create_session(new_session()).unwrap();
@@ -59,7 +59,7 @@ fn a_session_takes_those_with_it_that_its_conversation_needs() {
     assert_eq!(of(&[&delegate]), std::slice::from_ref(&delegate.id.0));
     assert_eq!(of(&[&root, &other]), [root.id.0.clone(), delegate.id.0.clone(), other.id.0]);
 
-    // A delegate without its parent becomes a session of its own, and in a store that has the parent it does not.
+    // A delegate becomes an independent session in a store without its parent, and stays a delegate otherwise.
     let (_home, to) = store();
     let alone = exported(&from, Some(std::slice::from_ref(&delegate.id)));
     assert_eq!(import(&to, &alone).unwrap().detached, std::slice::from_ref(&delegate.id));
@@ -68,7 +68,7 @@ fn a_session_takes_those_with_it_that_its_conversation_needs() {
     import(&to, &exported(&from, Some(std::slice::from_ref(&branch.id)))).unwrap();
     assert_eq!(import(&to, &alone).unwrap().detached, []);
     assert_eq!(to.session(&delegate.id).unwrap().parent.unwrap().id, root.id);
-    // Its parents are there already: the new one is tied to what they have there.
+    // Its parents exist already: the new session is attached to the stored ones.
     let imported = import(&to, &exported(&from, Some(std::slice::from_ref(&nested.id)))).unwrap();
     assert_eq!((imported.sessions.as_slice(), imported.skipped.len()), (std::slice::from_ref(&nested.id), 2));
     assert_eq!(drafts(&to, &nested.id), drafts(&from, &nested.id));
@@ -78,7 +78,7 @@ fn a_session_takes_those_with_it_that_its_conversation_needs() {
 }
 
 #[test]
-fn a_branch_is_not_tied_to_a_parent_that_says_something_else() {
+fn a_branch_is_not_attached_to_a_different_parent() {
     let (_home, from) = store();
     let [root, branch, ..] = family(&from);
     let file = exported(&from, Some(std::slice::from_ref(&branch.id)));
@@ -94,7 +94,7 @@ fn a_branch_is_not_tied_to_a_parent_that_says_something_else() {
 }
 
 #[test]
-fn what_goes_on_from_another_session_is_left_out_and_the_rest_comes_in() {
+fn sessions_with_a_different_parent_are_left_out_of_an_import() {
     let (_home, from) = store();
     let [root, branch, nested, delegate] = family(&from);
     let other = from.create_session(new_session()).unwrap();
@@ -110,7 +110,7 @@ fn what_goes_on_from_another_session_is_left_out_and_the_rest_comes_in() {
 }
 
 #[test]
-fn a_title_that_is_taken_gets_the_next_number() {
+fn a_taken_title_gets_the_next_number() {
     let (_home, from) = store();
     let [root, ..] = family(&from);
     let (_home, to) = store();
@@ -122,7 +122,7 @@ fn a_title_that_is_taken_gets_the_next_number() {
 }
 
 #[test]
-fn an_export_is_json_either_way_and_both_come_in() {
+fn both_layouts_of_an_export_are_json_and_can_be_imported() {
     let (_home, from) = store();
     let ids = family(&from).map(|session| session.id);
     let mut array = Vec::new();
@@ -157,7 +157,7 @@ impl Write for Narrow {
 }
 
 #[test]
-fn an_export_that_cannot_be_written_says_so() {
+fn an_export_that_cannot_be_written_is_an_error() {
     let (_home, from) = store();
     family(&from);
     for room in [0, 10, 3_000] {
@@ -167,7 +167,7 @@ fn an_export_that_cannot_be_written_says_so() {
 }
 
 #[test]
-fn what_claims_to_come_from_the_future_spoke_when_it_was_imported() {
+fn times_in_the_future_become_the_time_of_the_import() {
     let (_home, from) = store();
     let [root, ..] = family(&from);
     let mut records = records(&exported(&from, None));

@@ -60,20 +60,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn whatever_happened_to_sessions_comes_in_as_it_was(steps in prop::collection::vec(any_step(), 1..40), half in any::<usize>()) {
+    fn any_history_of_sessions_survives_export_and_import(steps in prop::collection::vec(any_step(), 1..40), half in any::<usize>()) {
         let (_home, from) = store();
         let (_other, to) = store();
         let mut sessions = vec![from.create_session(new_session()).unwrap()];
         let half = half % (steps.len() + 1);
         for (at, step) in steps.into_iter().enumerate() {
-            // Some come earlier than others; a session that went on meanwhile stays as it was.
+            // Some sessions are imported earlier; a session that has continued meanwhile stays unchanged.
             if at == half {
                 import(&to, &exported(&from, None)).unwrap();
             }
             take(&from, &mut sessions, step);
         }
         let early: Vec<SessionId> = to.sessions().unwrap().into_iter().map(|session| session.id).collect();
-        // A branch of something that was said, or taken back, after its parent had been imported is left out.
+        // A branch is left out if it depends on messages or rewinds after the import of its parent.
         let left_out: Vec<SessionId> =
             import(&to, &exported(&from, None)).unwrap().left_out.into_iter().map(|(id, _)| id).collect();
         for session in sessions.iter().filter(|session| !early.contains(&session.id)) {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_file_that_was_cut_off_anywhere_is_refused_as_a_whole() {
+fn a_truncated_file_is_refused_completely() {
     let (_home, from) = store();
     family(&from);
     let file = exported(&from, None);
@@ -16,7 +16,7 @@ fn a_file_that_was_cut_off_anywhere_is_refused_as_a_whole() {
     assert_eq!(to.sessions().unwrap(), []);
 }
 
-/// What is done to the records of a sound export, and what is said of it.
+/// A name, a change of the records of a valid export, and the expected error.
 type Attack = (&'static str, fn(&mut Vec<Value>), &'static str);
 
 fn nth<'a>(records: &'a mut [Value], kind: &str, nth: usize) -> &'a mut Value {
@@ -205,7 +205,7 @@ fn hostile_files_are_refused_by_line_and_leave_nothing() {
 }
 
 #[test]
-fn a_row_of_a_thousand_branches_is_as_far_as_it_goes() {
+fn a_chain_of_branches_is_limited_to_a_thousand() {
     let (_home, to) = store();
     let mut records = vec![json!({"type": "header", "format": "hermes-sessions", "version": 1, "exported_at": 0})];
     let totals =

@@ -1,4 +1,4 @@
-//! Sessions that leave one store and come into another, and files that only look like theirs.
+//! Export and import of sessions, and files that imitate exports.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]
@@ -22,7 +22,7 @@ use hermes_store::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Later than all that is imported.
+/// A time later than all imported messages.
 const NOW: u64 = 1_800_000_000_000;
 
 fn store() -> (TempDir, Store) {
@@ -64,7 +64,7 @@ fn drafts(store: &Store, session: &SessionId) -> Vec<Draft> {
     store.conversation(session).unwrap().into_iter().map(|message| message.draft).collect()
 }
 
-/// A store's sessions without the numbers that differ from store to store: messages by their place in the log.
+/// The sessions of a store without ids that differ between stores: messages are numbered by their position in the log.
 fn canonical(store: &Store, ids: &[SessionId]) -> Vec<Value> {
     let mut records = records(&exported(store, Some(ids)));
     records.remove(0);
@@ -125,7 +125,7 @@ fn canonical(store: &Store, ids: &[SessionId]) -> Vec<Value> {
     records
 }
 
-/// A session with everything, a branch of it that uses its summary, a branch of that, and a delegate.
+/// A session with every kind of record, a branch that uses its summary, a branch of this branch, and a delegate.
 fn family(store: &Store) -> [Session; 4] {
     let frozen = Frozen { system_prompt: "You are\0 Hermes.".into(), tools: "[]".into(), ..Frozen::default() };
     let root = store

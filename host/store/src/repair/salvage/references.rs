@@ -1,5 +1,4 @@
-//! Rows of a damaged database may refer to messages and views that were lost. The schema does not forbid that, but an
-//! import would.
+//! Removes references to lost messages and views. The schema allows them, but an import would refuse them.
 
 use hermes_conversation::{Excerpt, MessageRange, SessionId};
 use rusqlite::{Connection, params};

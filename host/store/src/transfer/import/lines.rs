@@ -6,9 +6,9 @@ use crate::StoreError;
 use crate::transfer::record::Record;
 
 /// Fits a message with 10 MB of control characters.
-const LONGEST_MESSAGE: u64 = 64 << 20;
+const MAX_MESSAGE_LINE: u64 = 64 << 20;
 /// The limit of all other lines: a short line can take many times its length in memory.
-const LONGEST: u64 = 4 << 20;
+const MAX_LINE: u64 = 4 << 20;
 
 /// Where a line begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,17 +40,18 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
         Ok(Self { file, next: place })
     }
 
-    /// The next line, without what makes an array of the lines.
+    /// The next line, without the syntax of a JSON array around it.
     pub(super) fn next(&mut self) -> Result<Option<Line>, StoreError> {
         loop {
             let place = self.next;
             let mut text = Vec::new();
-            let length = self.file.take(LONGEST_MESSAGE + 1).read_until(b'\n', &mut text).map_err(StoreError::Input)?;
+            let length =
+                self.file.take(MAX_MESSAGE_LINE + 1).read_until(b'\n', &mut text).map_err(StoreError::Input)?;
             if length == 0 {
                 return Ok(None);
             }
-            if length as u64 > LONGEST_MESSAGE {
-                return Err(too_long(place, LONGEST_MESSAGE));
+            if length as u64 > MAX_MESSAGE_LINE {
+                return Err(too_long(place, MAX_MESSAGE_LINE));
             }
             self.next = Place { offset: place.offset + length as u64, line: place.line + 1 };
             let line = text.trim_ascii();
@@ -71,7 +72,7 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
         Ok(())
     }
 
-    /// What is wrong with the line that ought to follow.
+    /// An error at the position of the next line.
     pub(super) fn refused(&self, problem: &str) -> StoreError {
         refused(self.next, problem.to_owned())
     }
@@ -83,20 +84,19 @@ impl Line {
     }
 
     pub(super) fn record(&self) -> Result<Record, StoreError> {
-        if self.text.len() as u64 > LONGEST && !self.is_message() {
-            return Err(too_long(self.place, LONGEST));
+        if self.text.len() as u64 > MAX_LINE && !self.is_message() {
+            return Err(too_long(self.place, MAX_LINE));
         }
         serde_json::from_slice(&self.text).map_err(|error| {
-            let told = error.to_string();
-            // Which line it is of is told anyway, and by the number in the file.
-            let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
+            let message = error.to_string();
+            // The error names the line in the file, so the parser's line is left out.
+            let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
             let what: String = what.chars().take(200).collect();
             self.refused(format!("it is not a record of an export: {what}, in column {}", error.column()))
         })
     }
 
-    /// Told without taking the line apart into what it holds. Of two types in one line the last would count, but a
-    /// record with two is refused.
+    /// Whether the record is a message. Reads only the type; a record with two types is refused later.
     fn is_message(&self) -> bool {
         #[derive(serde::Deserialize)]
         struct Kind<'a> {

@@ -160,8 +160,8 @@ impl Survey {
                     self.brought.insert(blob.hash.clone(), blob.size);
                     self.brought_bytes += blob.size;
                     let (size, used) = (self.brought_bytes, blobs::used(connection)?);
-                    if used + size > blobs::MOST_IN_A_STORE {
-                        return Err(StoreError::BlobQuota { size, used, most: blobs::MOST_IN_A_STORE }.into());
+                    if used + size > blobs::MAX_STORE_BYTES {
+                        return Err(StoreError::BlobQuota { size, used, most: blobs::MAX_STORE_BYTES }.into());
                     }
                 }
             }

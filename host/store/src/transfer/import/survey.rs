@@ -104,8 +104,13 @@ impl Survey {
         if read == end {
             return Ok(());
         }
-        let told = |end: End| format!("{} and {}", counted(end.sessions, "session"), counted(end.messages, "message"));
-        Err(line.refused(format!("the end record counts {}, but the file contains {}", told(end), told(read))))
+        let described =
+            |end: End| format!("{} and {}", counted(end.sessions, "session"), counted(end.messages, "message"));
+        Err(line.refused(format!(
+            "the end record counts {}, but the file contains {}",
+            described(end),
+            described(read)
+        )))
     }
 
     pub(super) fn session(
