@@ -46,7 +46,7 @@ impl SkillCatalog {
         vec![
             schema(
                 LIST,
-                "List the available skills, each with a short description.",
+                "List the skills that are there now, with a line on each.",
                 json!({"type": "object", "properties": {"category": {"type": "string", "description": "Only this category."}}}),
             ),
             schema(

@@ -168,11 +168,11 @@ impl Store {
         let writes = matches!(behavior, TransactionBehavior::Immediate);
         // A panic in earlier work has rolled back its transaction, so the connection itself is sound.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut place = writes.then(|| self.queue.next());
+        let mut turn = writes.then(|| self.queue.next());
         let done = with_retries(&mut connection, |connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
             // The next writer may enter the queue now.
-            drop(place.take());
+            drop(turn.take());
             if writes {
                 // A newer program may have changed the schema since the store was opened.
                 header::check_version(&self.path, migration::version(&transaction)?)?;

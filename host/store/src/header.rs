@@ -72,7 +72,7 @@ pub(crate) fn connect_immutable(path: &Path) -> rusqlite::Result<Connection> {
 fn fields(path: &Path) -> rusqlite::Result<(u32, u32)> {
     let connection = connect_immutable(path)?;
     // During a checkpoint, and after one that was interrupted, the file is shorter than its header says, and only the
-    // log has the rest. `writable_schema` lets the header be read all the same; nothing else is read here.
+    // log has the rest. `writable_schema` allows reading the header; nothing else is read here.
     connection.pragma_update(None, "writable_schema", true)?;
     Ok((application_id(&connection)?, migration::version(&connection)?))
 }

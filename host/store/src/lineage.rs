@@ -1,4 +1,4 @@
-//! Which messages and views of which sessions make up a conversation.
+//! The messages and views of several sessions that form one conversation.
 
 use std::collections::HashSet;
 

@@ -117,7 +117,7 @@ fn work(path: &Path, rings: &Receiver<()>) {
 /// Moves what can be moved without blocking others. Moves the rest only if the log has become long.
 fn round(connection: &Connection, queue: Option<&Queue>) -> rusqlite::Result<()> {
     if checkpoint(connection, "PASSIVE")? > LONG_PAGES {
-        // Another pass for what was written meanwhile, so that little is left for the blocking pass.
+        // A second pass moves the pages that were written meanwhile, so that little remains for the blocking pass.
         checkpoint(connection, "PASSIVE")?;
         let _place = queue.map(Queue::next);
         connection.busy_timeout(BLOCKING_TIMEOUT)?;
@@ -171,7 +171,7 @@ mod tests {
         store.append(&session, &[Draft::user("x".repeat(70 * 1024 * 1024), 1)]).unwrap();
         round(&other, Some(&Queue::of_home(home.path()))).unwrap();
         store.append(&session, &[Draft::user("after", 1)]).unwrap();
-        assert!(checkpoint(&other, "PASSIVE").unwrap() > LONG_PAGES, "the log goes on");
+        assert!(checkpoint(&other, "PASSIVE").unwrap() > LONG_PAGES, "the log continues to grow");
         let seen = reader.query_row("SELECT count(*) FROM messages", [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(seen, 0);
         assert_eq!(store.conversation(&session).unwrap().len(), 2);

@@ -100,8 +100,8 @@ impl Store {
     /// Deletes those of the agreed sessions that still match, one session per transaction, so that other writers never
     /// wait for all of them.
     ///
-    /// Returns what was deleted. Sessions that match only since the agreement are kept, and so are those that were
-    /// continued since then.
+    /// Returns the deleted and the kept sessions. Sessions that match only since the agreement are kept, and so are those
+    /// that were continued since then.
     pub fn prune(&self, filter: &PruneFilter, agreed: &[SessionId]) -> Result<Pruning, StoreError> {
         let mut pruning = self.pruning(filter)?;
         let agreed: HashSet<&SessionId> = agreed.iter().collect();

@@ -1,9 +1,8 @@
 //! A fair queue for the writers of all processes.
 //!
-//! SQLite grants a write to the process that happens to ask at the right moment: of two processes that write without a
-//! pause, one can wait for a second and more. So a writer first takes the place behind the current writer, which is an
-//! operating-system lock on a file, and releases the place as soon as it writes. The queue is only about fairness:
-//! SQLite's own locks protect the data.
+//! SQLite has no queue: if two processes write without a pause, one of them can wait for more than a second. So a writer
+//! first takes the turn, which is an operating-system lock on a file, waits for the current writer, and releases the turn
+//! as soon as it writes. The queue only makes writers fair; SQLite's own locks protect the data.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,8 +14,8 @@ use crate::database::LOCKS;
 use hermes_private_files as private;
 
 const NAME: &str = "writers.lock";
-/// A process that is stopped while it has the place, as under a debugger, must not block the others for ever. After
-/// this time they continue without it.
+/// A process that is stopped while it has the turn, as under a debugger, must not block the others forever. After this
+/// time they continue without the turn.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two checks. Short compared to a write, which takes as long as the disk needs.
 const PAUSE: Duration = Duration::from_micros(300);
@@ -51,7 +50,7 @@ impl Queue {
         Self { path: home.join(LOCKS).join(NAME), file: OnceLock::new(), waited: AtomicBool::new(false) }
     }
 
-    /// Waits for the place. Only one of the threads that share this value may wait at a time.
+    /// Waits for the turn. Only one of the threads that share this value may wait at a time.
     pub(crate) fn next(&self) -> Turn<'_> {
         let Some(file) = self.file.get_or_init(|| open(&self.path)) else { return Turn(None) };
         if self.waited.swap(false, Ordering::Relaxed) {
@@ -101,7 +100,7 @@ mod tests {
                 scope.spawn(|| {
                     let queue = Queue::of_home(home.path());
                     for _ in 0..100 {
-                        let _place = queue.next();
+                        let _turn = queue.next();
                         assert_eq!(held.fetch_add(1, Ordering::SeqCst), 0);
                         held.fetch_sub(1, Ordering::SeqCst);
                     }

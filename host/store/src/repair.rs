@@ -249,7 +249,7 @@ fn problems_in(folder: &Path) -> Result<Vec<String>, StoreError> {
     }
 }
 
-/// Rebuilds what follows from the rows: indexes, search, counts, and references to pictures. Returns what was lost.
+/// Rebuilds derived data: indexes, search, counts, and references to pictures. Returns the losses.
 fn rebuild(folder: &Path) -> Result<Vec<String>, StoreError> {
     let path = folder.join(NAME);
     let connection = connect(&path)?;

@@ -219,7 +219,7 @@ const ATTACKS: &[Attack] = &[
         "declared as `image/png`",
     ),
     (
-        "a type that is no picture",
+        "a type that is not a picture",
         |message| image(message)["media_type"] = json!("text/html"),
         "declared as `text/html`",
     ),
@@ -261,7 +261,7 @@ fn hostile_pictures_are_refused_by_line_and_leave_nothing() {
     session(&to, &[look(9)]);
     let before = to.blobs().unwrap();
     for place in [with_picture("look at 1"), with_picture("a shot")] {
-        for (name, attack, told) in ATTACKS {
+        for (name, attack, problem) in ATTACKS {
             if *name == "a result in a result" && records[place]["role"] == "tool" {
                 continue;
             }
@@ -270,7 +270,7 @@ fn hostile_pictures_are_refused_by_line_and_leave_nothing() {
             let file: String = records.iter().map(|record| format!("{record}\n")).collect();
             let error = import(&to, file.as_bytes()).unwrap_err();
             assert!(matches!(&error, StoreError::Import { line, .. } if *line == place as u64 + 1), "{name}: {error}");
-            assert!(error.to_string().contains(told), "{name}: {error}");
+            assert!(error.to_string().contains(problem), "{name}: {error}");
             assert_eq!((to.sessions().unwrap().len(), to.blobs().unwrap()), (1, before), "{name}");
         }
     }
@@ -321,13 +321,13 @@ fn a_check_finds_damaged_pictures_and_a_repair_keeps_the_readable_ones() {
     );
     let store = Store::open(home.path()).unwrap();
     let found = problems(&store).join("\n");
-    for told in [
+    for problem in [
         format!("{damaged}: its bytes are damaged"),
         format!("message {}: the reference to its picture", ids[0].id),
         format!("message {}: its picture or file is missing", ids[1].id),
         "no message names it".to_owned(),
     ] {
-        assert!(found.contains(&told), "{told} in {found}");
+        assert!(found.contains(&problem), "{problem} in {found}");
     }
     // Damaged bytes are never returned.
     assert_eq!(contents(&store, &one)[1], None);

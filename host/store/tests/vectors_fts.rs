@@ -222,7 +222,7 @@ fn visible_messages_are_found_as_recorded() {
             }
         }
         if name == "compacted-twice" {
-            assert_eq!(found_after(&input["steps"], "needle"), 2, "what was folded is found");
+            assert_eq!(found_after(&input["steps"], "needle"), 2, "folded messages are found");
         }
     }
     println!("fts_visibility: {passed} passed, {} differ", VISIBILITY_THAT_DIFFERS.len());

@@ -167,24 +167,24 @@ const LIFE: &[Differing] = &[
     (
         "first-end-wins",
         r#"{"results": [null, null, null], "sessions": [["a", "cli", "", null, 0, 0, 0, 0, 0, null, null]]}"#,
-        "a session does not end: it can always go on, and who is at work on it is message by its lease",
+        "a session does not end: it can always continue, and its lease shows which process uses it",
     ),
     (
         "prune",
         r#"{"results": [null, null, null, null, null, null, null, null, 1],
             "sessions": [["oldlive", "cli", "", null, 0, 0, 0, 0, 0, null, null], ["new", "cli", "", null, 0, 0, 0, 0, 0, null, null],
                          ["kid", "cli", "", null, 0, 0, 0, 0, 0, null, null]]}"#,
-        "the same ones go and stay, by their leases instead of an end",
+        "the same sessions are deleted and kept, by their leases in place of an end",
     ),
     (
         "delete-if-empty",
         r#"{"results": [null, null, null, true, null, null, 4], "sessions": [["b", "cli", "", null, 1, 0, 0, 0, 0, null, null]]}"#,
-        "sessions without a message go with a pruning, titled or not; nothing stands on them",
+        "pruning deletes sessions without messages, titled or not, if no session continues them",
     ),
     (
         "tokens-absolute",
         r#"{"results": [null, null, null], "sessions": [["a", "cli", "", null, 0, 35, 0, 0, 2, null, null]]}"#,
-        "counters are the sum of the requests and nothing else",
+        "counters are the sums over all requests",
     ),
     (
         "lock-expired",
@@ -320,7 +320,7 @@ const LINEAGE: &[Differing] = &[
         "compressed-with-subagent",
         r#"{"tip": {"a": "b", "d": "d", "b": "b"}, "root": {"a": "a", "d": "a", "b": "a"}, "resume": {"a": "b", "d": "d", "b": "b"},
             "chain": {"a": ["a", "b"], "d": ["d"], "b": ["a", "b"]}, "list": ["b"], "list_children": ["b", "d", "a"]}"#,
-        "recorded as a defect: a chain follows continuations alone, as the tip does",
+        "recorded as a defect: a chain follows only continuations, like the tip",
     ),
     (
         "compressed-continuing-sibling",
@@ -328,7 +328,7 @@ const LINEAGE: &[Differing] = &[
             "resume": {"a": "c", "b": "c", "s": "s", "c": "c"},
             "chain": {"a": ["a", "b", "c"], "b": ["a", "b", "c"], "s": ["s"], "c": ["a", "b", "c"]},
             "list": ["c", "s"], "list_children": ["c", "s", "b", "a"]}"#,
-        "a session that is not continued is listed: nothing that was said is out of sight",
+        "every session that is not continued is listed, so that no message is hidden",
     ),
     (
         "archived-hidden",
@@ -400,20 +400,20 @@ const LOADING: &[Differing] = &[
         "ancestors-off",
         r#"[{"role": "user", "content": "one"}, {"role": "assistant", "content": "1"},
             {"role": "user", "content": "two"}, {"role": "assistant", "content": "2"}]"#,
-        "what a session goes on from is part of its conversation",
+        "the conversation includes the messages of the continued session",
     ),
     (
         "alternation-assistants",
         r#"[{"role": "user", "content": "q"}, {"role": "assistant", "content": "one"}, {"role": "user", "content": "Please go on."},
             {"role": "assistant", "content": "two"}, {"role": "user", "content": "n"}]"#,
-        "messages stay as they were said; the host puts words of its own between them when they are sent",
+        "the log is not changed; the host inserts messages only into requests",
     ),
     (
         "review-harness-stripped",
         r#"[{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},
             {"role": "user", "content": "Review the conversation above and consider saving to memory if appropriate"},
             {"role": "assistant", "content": "curated"}, {"role": "user", "content": "next"}]"#,
-        "no prompt of the host's own gets into the log, so none is looked for there",
+        "the log contains no prompts of the host, so none are removed",
     ),
 ];
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::fixtures::planner::{self, chat, chat_with, context, is_compacted, long_turn, outcomes};
 
-const OPEN: &str = "is no longer asked in this session";
+const OPEN: &str = "is no longer called in this session";
 
 #[test]
 fn three_refusals_open_the_breaker_and_a_compaction_that_works_closes_it() {

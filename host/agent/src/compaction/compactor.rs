@@ -307,7 +307,7 @@ impl Compactor {
         if faults >= STRIKES && !self.notified {
             self.notified = true;
             let text = format!(
-                "the context engine `{}` failed {faults} times in a row and is no longer request in this session; a full window \
+                "the context engine `{}` failed {faults} times in a row and is no longer called in this session; a full window \
                  is compacted by rule",
                 self.plugin.name()
             );

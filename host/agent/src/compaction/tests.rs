@@ -250,7 +250,7 @@ async fn a_crash_in_preparation_counts_as_a_failure_and_a_missing_model_does_not
         }
         assert_eq!(target.faults, faults);
         assert!(engine.prepared.load(Ordering::Relaxed) >= calls);
-        let given_up = notices.lock().unwrap().iter().filter(|notice| notice.contains("is no longer asked")).count();
+        let given_up = notices.lock().unwrap().iter().filter(|notice| notice.contains("is no longer called")).count();
         assert_eq!(given_up, usize::from(faults > 0));
         // A compaction on request reports the failed preparation and counts one failure.
         let adopted = compactor.compress(&mut target, None, &mut Vec::new()).await.unwrap();

@@ -223,7 +223,7 @@ fn is_punctuation(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Alternatives between `|`; what is excluded with a `-`, the beginning of a word with a `*`.
+    /// Formats a query: alternatives separated by `|`, exclusions with `-`, prefixes with `*`.
     fn described(text: &str) -> String {
         let term = |term: &Term| format!("[{}]{}", term.text, if term.prefix { "*" } else { "" });
         let described = |one: &Alternative| {

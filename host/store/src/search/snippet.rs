@@ -21,7 +21,7 @@ pub(crate) struct Extent {
 
 /// A line in a list.
 pub(crate) const SNIPPET: Extent = Extent { length: 240, before: 60 };
-/// A passage that can be read by itself.
+/// A passage that can be understood on its own.
 pub(crate) const EXCERPT: Extent = Extent { length: 600, before: 150 };
 /// A long text is searched in parts of this many bytes until a match is found. Adjacent parts overlap.
 const PART: usize = 16 << 10;

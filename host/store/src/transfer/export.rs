@@ -77,7 +77,7 @@ impl Store {
     fn export_session(&self, id: &SessionId, sink: &mut Sink<'_>) -> Result<u64, StoreError> {
         self.read(|connection| {
             let before = sink.lines;
-            // Output cannot be taken back, so after the first record nothing is retried.
+            // Written output cannot be undone, so nothing is retried after the first record.
             write_session(connection, id, sink)
                 .map_err(|fault| if sink.lines > before { fault.at(self.path()).into() } else { fault })
         })

@@ -139,7 +139,7 @@ fn both_layouts_of_an_export_are_json_and_can_be_imported() {
     assert_eq!(import(&to, &nothing).unwrap(), Imported::default());
 }
 
-/// Takes so many bytes and then fails, as a full disk or a reader that has gone.
+/// Accepts a number of bytes and then fails, like a full disk.
 struct Narrow(usize);
 
 impl Write for Narrow {

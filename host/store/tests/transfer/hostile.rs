@@ -33,18 +33,18 @@ const ATTACKS: &[Attack] = &[
     ("no object", |r| r.insert(1, json!([1])), "it is not a record of an export"),
     ("a wrong type", |r| r[1]["started_at"] = json!("now"), "it is not a record of an export"),
     ("a part before all sessions", |r| r.swap(1, 2), "before the first session"),
-    ("something behind the end", |r| r.push(r[1].clone()), "continues after its end"),
+    ("something after the end", |r| r.push(r[1].clone()), "continues after its end"),
     (
-        "fewer messages than told",
+        "fewer messages than counted",
         |r| drop(r.remove(at(r, "message", 11))),
         "the file contains 4 sessions and 11 messages",
     ),
     ("a session twice", |r| r.insert(at(r, "end", 0), r[1].clone()), "appears twice"),
-    ("an id that climbs", |r| r[1]["id"] = json!("../../etc/passwd"), "a session id is not made of"),
+    ("an id with a path", |r| r[1]["id"] = json!("../../etc/passwd"), "a session id is not made of"),
     ("an id with a NUL", |r| r[1]["id"] = json!("a\0"), "a session id is not made of"),
     ("an empty id", |r| r[1]["id"] = json!(""), "a session id is not made of"),
-    ("an id that names our lock", |r| r[1]["id"] = json!("State"), "a session id is not made of"),
-    ("a title without end", |r| r[1]["title"] = json!("x".repeat(101)), "101 characters"),
+    ("an id with the name of a lock", |r| r[1]["id"] = json!("State"), "a session id is not made of"),
+    ("a title that is too long", |r| r[1]["title"] = json!("x".repeat(101)), "101 characters"),
     ("tokens below zero", |r| r[1]["totals"]["input"] = json!(-1), "it is not a record of an export"),
     ("tokens beyond all sums", |r| r[1]["totals"]["input"] = json!(u64::MAX), "not plausible"),
     ("costs below zero", |r| r[1]["totals"]["cost"] = json!(-1.0), "not plausible"),
@@ -64,18 +64,18 @@ const ATTACKS: &[Attack] = &[
         "does not come before it in the file",
     ),
     ("a parent that is nowhere", |r| nth(r, "session", 1)["parent"]["id"] = json!("nobody"), "does not come before it"),
-    ("a message of nobody", |r| nth(r, "session", 1)["parent"]["through"] = json!(999), "has no message 999"),
-    ("a view of nobody", |r| nth(r, "session", 1)["parent"]["view"] = json!(9), "has no view 9"),
-    ("a rewind of nobody", |r| nth(r, "session", 1)["parent"]["rewind"] = json!(9), "has no rewind 9"),
+    ("an unknown message", |r| nth(r, "session", 1)["parent"]["through"] = json!(999), "has no message 999"),
+    ("an unknown view", |r| nth(r, "session", 1)["parent"]["view"] = json!(9), "has no view 9"),
+    ("an unknown rewind", |r| nth(r, "session", 1)["parent"]["rewind"] = json!(9), "has no rewind 9"),
     ("an unknown kind of child", |r| nth(r, "session", 1)["parent"]["kind"] = json!("twin"), "it is not a record"),
-    ("a delegate that listens", |r| nth(r, "session", 3)["parent"]["through"] = json!(1), "a delegate has no messages"),
+    ("a delegate with messages of its parent", |r| nth(r, "session", 3)["parent"]["through"] = json!(1), "a delegate has no messages"),
     ("a system message", |r| nth(r, "message", 0)["role"] = json!("system"), "a system message"),
     ("a message twice", |r| nth(r, "message", 1)["id"] = nth(r, "message", 0)["id"].clone(), "does not follow"),
     ("a message number 0", |r| nth(r, "message", 0)["id"] = json!(0), "does not follow"),
     ("a number beyond all", |r| nth(r, "message", 11)["id"] = json!(u64::MAX), "does not follow"),
     ("an answer before its question", |r| nth(r, "message", 8)["id"] = json!(1), "does not come after message"),
     (
-        "a prompt behind the messages",
+        "a prompt after the messages",
         |r| {
             let p = r.remove(at(r, "prompt", 0));
             r.insert(at(r, "rewind", 0), p);
@@ -84,11 +84,11 @@ const ATTACKS: &[Attack] = &[
     ),
     ("a prompt twice", |r| nth(r, "prompt", 1)["number"] = json!(1), "does not follow"),
     (
-        "taking back what is not there",
+        "rewinding an unknown message",
         |r| nth(r, "rewind", 0)["messages"] = json!([999]),
         "message 999 is not part of this",
     ),
-    ("taking back twice", |r| nth(r, "rewind", 0)["messages"] = json!([5, 5]), "rewound twice"),
+    ("rewinding twice", |r| nth(r, "rewind", 0)["messages"] = json!([5, 5]), "rewound twice"),
     ("a view of a stranger's", |r| nth(r, "view", 0)["through"] = json!(12), "message 12 is not part of this"),
     (
         "a view out of order",
@@ -120,7 +120,7 @@ const ATTACKS: &[Attack] = &[
         "message 12 is not part of this",
     ),
     (
-        "a summary of nobody",
+        "an unknown summary",
         |r| {
             nth(r, "view", 1)["items"] = json!([{"summary": 77}]);
         },
@@ -144,7 +144,7 @@ const ATTACKS: &[Attack] = &[
     ("a parent's later summary", |r| nth(r, "session", 1)["parent"]["view"] = json!(0), "contains the summary"),
     ("a request of a stranger's", |r| nth(r, "request", 0)["through"] = json!(12), "message 12 is not part of this"),
     (
-        "a request with a view of nobody",
+        "a request with an unknown view",
         |r| nth(r, "request", 0)["view"] = json!(77),
         "the view 77 is not part of this",
     ),
@@ -171,7 +171,7 @@ const ATTACKS: &[Attack] = &[
     ("bytes beyond all sums", |r| nth(r, "request", 0)["bytes"] = json!(i64::MAX), "not plausible"),
     ("a saving beyond all money", |r| nth(r, "request", 0)["saved"] = json!(1e300), "not plausible"),
     (
-        "a view without end",
+        "a view that is too long",
         |r| nth(r, "view", 0)["items"] = json!(vec![json!({"messages": {"first": 1, "last": 1}}); 140_000]),
         "longer than 4 megabytes",
     ),

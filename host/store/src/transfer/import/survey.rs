@@ -270,7 +270,7 @@ impl Survey {
         !self.entries[parent].left_out && self.missing(parent, link, through).is_none()
     }
 
-    /// Forgets what was read of a session, to read it again: by now its parent has the store's ids.
+    /// Resets a session before it is read again: its parent now has the store's ids.
     pub(super) fn reopen(&mut self, at: usize) {
         let bounds = self.entries[at].parent.as_ref().and_then(|link| Some((link, &self.entries[link.at?])));
         let bounds = bounds.map_or((0, 0), |(link, parent)| {
