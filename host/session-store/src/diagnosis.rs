@@ -1,4 +1,4 @@
-//! The code and the remedy of each rule that a store enforces.
+//! Codes and remedies for the rules that a store enforces.
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
@@ -12,7 +12,7 @@ hermes_diagnostic::codes! {
         IN_USE = "store.in-use", Category::InUse, "another process is working on the session";
         HAS_CHILDREN = "store.has-children", Category::General, "other sessions continue the one to be deleted";
         NO_SUCH_MESSAGE = "store.no-such-message", Category::General, "the message is not part of the session";
-        NOT_FROM_USER = "store.not-from-user", Category::Store, "a rewind has to begin at a message of the user";
+        NOT_FROM_USER = "store.not-from-user", Category::Store, "a rewind must begin at a message of the user";
         NOTHING_REWOUND = "store.nothing-rewound", Category::Store, "there is no rewind to undo";
         NEWER_MESSAGES = "store.newer-messages", Category::Store, "messages were added since the rewind";
         SUMMARY_CHANGED = "store.summary-changed", Category::Store, "a summary key was used for another text";

@@ -88,7 +88,7 @@ pub enum SessionError {
         message: MessageId,
     },
     /// A rewind must begin at a message of the user.
-    #[error("message {message} of session {session} is not the user's")]
+    #[error("message {message} of session {session} is not a message of the user")]
     NotTheUsers {
         /// The session.
         session: SessionId,
@@ -96,7 +96,7 @@ pub enum SessionError {
         message: MessageId,
     },
     /// There is no rewind to undo.
-    #[error("nothing was taken back in session {0}")]
+    #[error("session {0} has no rewind to undo")]
     NothingRewound(SessionId),
     /// Undoing the rewind would restore messages in front of newer ones.
     #[error("session {session} has newer messages than the last rewind, up to message {message}")]

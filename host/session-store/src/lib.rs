@@ -1,9 +1,9 @@
-//! The port between the agent and whatever stores its sessions.
+//! The interface between the agent and the store of its sessions.
 //!
-//! [`SessionStore`] is an async trait with what the agent needs: sessions, their append-only logs, views, frozen prompts and
-//! the ledger of requests. `hermes-store` implements it over SQLite; the test kit implements it in memory and holds a
-//! conformance suite that both pass. What concerns the database file alone (check, repair, export, import, prune) is not
-//! here: it belongs to `hermes-store`. Which views and plans are valid is decided in `hermes-conversation`.
+//! [`SessionStore`] is an async trait for sessions, their append-only logs, views, frozen prompts and the ledger of
+//! requests. `hermes-store` implements it with SQLite; the test kit implements it in memory and contains a conformance suite
+//! that both pass. Operations on the database file (check, repair, export, import, prune) belong to `hermes-store`.
+//! `hermes-conversation` decides which views and plans are valid.
 
 #![forbid(unsafe_code)]
 

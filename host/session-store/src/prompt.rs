@@ -1,4 +1,4 @@
-//! The frozen prompt: the bytes with which all requests of a session begin.
+//! The frozen prompt: the common beginning of all requests of a session.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The ledger's rows: one per request, with what it began with and what the provider reported.
+//! The rows of the ledger: one for each request, with its prefix and the provider's report.
 
 use hermes_conversation::{MessageId, Usage, ViewId};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct RequestRecord {
     pub ephemeral: Option<String>,
     /// What the provider reported.
     pub usage: Option<Usage>,
-    /// Cost in US dollars, where the price is known.
+    /// Cost in US dollars, if the price is known.
     pub cost: Option<f64>,
     /// US dollars saved by the cache.
     pub saved: Option<f64>,

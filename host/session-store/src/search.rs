@@ -1,4 +1,4 @@
-//! Searching one conversation.
+//! Searches within one conversation.
 
 use hermes_conversation::{MessageId, MessageRange, Role, SessionId};
 
@@ -22,7 +22,7 @@ pub struct PassageQuery {
     pub words: Words,
     /// Restricts the author; empty for everyone.
     pub roles: Vec<Role>,
-    /// Restricts the tool that answered or was called; empty for all messages.
+    /// Restricts the tool that was called or answered; empty for all messages.
     pub tools: Vec<String>,
     /// Restricts the messages.
     pub within: Option<MessageRange>,

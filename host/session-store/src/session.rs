@@ -15,7 +15,7 @@ pub enum ParentKind {
     Branch,
     /// The same conversation in a new session.
     Continuation,
-    /// A task that the parent handed out: it has none of the parent's conversation.
+    /// A delegated task without the parent's conversation.
     Delegate,
 }
 

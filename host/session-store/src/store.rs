@@ -1,4 +1,4 @@
-//! The port itself.
+//! The trait of session stores.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::{
     StoreError, StoredView, ViewRecord,
 };
 
-/// Bytes that the pictures and files of one message may have together: what an import can read back on one line.
+/// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
 pub const MOST_IN_A_MESSAGE: u64 = 2 * MOST_BYTES as u64;
 
-/// What the agent needs of a store.
+/// A store of sessions.
 ///
 /// Every write is stored as a whole or not at all, and is durable (as far as the store is) when the call returns.
 /// Dropping the future of a write does not undo the write: it may be stored or not. No call blocks the calling thread.
@@ -122,7 +122,7 @@ pub trait SessionStore: Send + Sync {
     /// All requests of a session, oldest first, without those of a parent.
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError>;
 
-    /// The newest request of a session that goes no further than a message; without a message, the newest.
+    /// The newest request of a session that contains nothing after a message. Without a message, the newest request.
     async fn last_request(
         &self,
         id: &SessionId,

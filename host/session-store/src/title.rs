@@ -1,11 +1,11 @@
-//! Titles as text: how they are cleaned and numbered. Which sessions have which titles is up to a store.
+//! The text of titles: cleaning and numbering. A store decides which session has which title.
 
 use crate::SessionError;
 
 /// Longer titles are refused, not cut.
 const LONGEST: usize = 100;
 
-/// A title and a number, the title cut where both are too long together.
+/// A title with a number. A long title is cut to make room for the number.
 pub fn numbered(base: &str, number: u64) -> String {
     let suffix = format!(" #{number}");
     let room = LONGEST.saturating_sub(suffix.chars().count());
@@ -13,7 +13,7 @@ pub fn numbered(base: &str, number: u64) -> String {
     format!("{}{suffix}", cut.trim_end())
 }
 
-/// A title without its number, and the number. Only what this program would write counts as one.
+/// Splits a title into its base and its number. Only a number in the format of [`numbered`] counts.
 pub fn split(title: &str) -> (&str, Option<u64>) {
     if let Some((base, digits)) = title.rsplit_once(" #")
         && let Ok(number) = digits.parse::<u32>()
@@ -26,7 +26,7 @@ pub fn split(title: &str) -> (&str, Option<u64>) {
     (title, None)
 }
 
-/// On one line, without what would disturb a terminal or a list; none where nothing is left.
+/// Cleans a title: one line without characters that disturb a terminal or a list. `None` if nothing is left.
 pub fn clean(title: &str) -> Result<Option<String>, SessionError> {
     let visible: String =
         title.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
@@ -38,7 +38,7 @@ pub fn clean(title: &str) -> Result<Option<String>, SessionError> {
     Ok((!title.is_empty()).then_some(title))
 }
 
-/// Characters of no width, those that change the direction of the text behind them, and the marks of annotations and objects.
+/// Whether a character has no width, changes the direction of text, or marks annotations and objects.
 fn is_invisible(character: char) -> bool {
     matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffc}')
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_told_from_a_title_that_only_looks_numbered() {
+    fn only_a_well_formed_number_is_split_from_a_title() {
         for (title, base, number) in [
             ("Alpha #2", "Alpha", Some(2)),
             ("Alpha #2 #3", "Alpha #2", Some(3)),

@@ -1,5 +1,5 @@
-//! What the tests of several crates share, and the checks that the program runs for plugin authors: `hermes lab` and
-//! `hermes plugins test`.
+//! Shared fixtures of tests in several crates, and parts of the checks for plugin authors: `hermes lab` and `hermes plugins
+//! test`.
 //!
 //! [`MemoryStore`] is a session store without a file, for tests that need a store but not its disk.
 //! [`session_store_rules!`] generates the conformance suite of the port: one test per rule, for any adapter.

@@ -18,7 +18,7 @@ use hermes_session_store::{
 
 use self::lineage::Lineage;
 
-/// Sessions in memory: they end with the value. It enforces the same rules as the shipped store.
+/// A session store in memory, which ends with the value. It enforces the same rules as the SQLite store.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -40,7 +40,7 @@ struct State {
 /// A session with everything that belongs to it.
 #[derive(Debug)]
 struct Entry {
-    /// Without its frozen prompt, which is the last of `prompts`.
+    /// The session without its frozen prompt, which is the last of `prompts`.
     session: Session,
     /// The newest view and the newest rewound message, over all sessions, when this one was created.
     view_at_start: u64,
@@ -58,12 +58,12 @@ struct Entry {
 #[derive(Debug)]
 struct Rewound {
     id: u64,
-    /// Counts the rewinds of the session.
+    /// The number of the session's rewind, counted from 1.
     number: u64,
     message: MessageId,
 }
 
-/// A summary, with the view that brought it.
+/// A summary, with the view that introduced it.
 #[derive(Debug)]
 struct KeptSummary {
     view: ViewId,
@@ -94,7 +94,7 @@ impl State {
         found.ok_or_else(|| SessionError::UnknownSession(id.0.clone()))
     }
 
-    /// Where exactly the parent's conversation ends for a new session.
+    /// Resolves the branch point of a new session.
     fn settle(&self, parent: &Parent) -> Result<Parent, SessionError> {
         let lineage = Lineage::of(self, &parent.id)?;
         let through = match (parent.kind, parent.through) {
@@ -191,7 +191,7 @@ impl Entry {
 
 impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is checked before it is made, so a panic leaves nothing half done.
+        // Every change is checked before it is made, so a panic leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -404,7 +404,7 @@ impl SessionStore for MemoryStore {
         let mut new: Vec<KeptSummary> = Vec::new();
         for item in &view.items {
             let Item::Summary(summary) = item else { continue };
-            let fresh = new.iter().map(|kept| &kept.summary).find(|kept| kept.key == summary.key);
+            let fresh = new.iter().map(|stored| &stored.summary).find(|stored| stored.key == summary.key);
             match fresh.or_else(|| lineage.summary(&state, &summary.key)) {
                 Some(known) if known != summary => {
                     let key = summary.key.clone();
@@ -524,11 +524,11 @@ impl SessionStore for MemoryStore {
 
     async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), StoreError> {
         let mut state = self.state();
-        let kept = &mut state.entry_mut(session)?.faults;
+        let stored = &mut state.entry_mut(session)?.faults;
         if faults.in_a_row == 0 {
-            kept.remove(&faults.engine);
+            stored.remove(&faults.engine);
         } else {
-            kept.insert(faults.engine.clone(), faults.clone());
+            stored.insert(faults.engine.clone(), faults.clone());
         }
         Ok(())
     }

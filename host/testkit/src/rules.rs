@@ -1,4 +1,4 @@
-//! The rules that every [`SessionStore`] obeys, one function each. [`crate::session_store_rules!`] makes tests of them.
+//! The rules for every [`SessionStore`], one function each. [`crate::session_store_rules!`] generates tests from them.
 
 #![allow(clippy::unwrap_used, reason = "a rule fails by panicking, as a test does")]
 #![allow(missing_docs, reason = "the names are the rules")]

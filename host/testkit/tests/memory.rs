@@ -1,4 +1,4 @@
-//! The store in memory obeys the rules of the port.
+//! The store in memory follows the common rules of session stores.
 
 use hermes_testkit::MemoryStore;
 

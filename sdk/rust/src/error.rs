@@ -113,8 +113,8 @@ macro_rules! from {
 from! {
     std::str::Utf8Error => invalid, "invalid UTF-8";
     std::string::FromUtf8Error => invalid, "invalid UTF-8";
-    std::num::ParseIntError => invalid, "no whole number";
-    std::num::ParseFloatError => invalid, "no number";
+    std::num::ParseIntError => invalid, "not a whole number";
+    std::num::ParseFloatError => invalid, "not a number";
     std::num::TryFromIntError => invalid, "number out of range";
     std::fmt::Error => failed, "formatting failed";
     std::io::Error => failed, "reading or writing failed";

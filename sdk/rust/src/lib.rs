@@ -120,7 +120,7 @@ pub mod __private {
 }
 
 impl Message {
-    /// Whether the message has parts that its fields do not show; [`history::parts`] describes them.
+    /// Whether the message has parts other than text, reasoning and calls; [`history::parts`] returns them.
     pub fn has_parts(&self) -> bool {
         self.extra.iter().any(|(key, _)| key == "parts")
     }

@@ -5,12 +5,13 @@ use crate::{Error, Session};
 use crate::bindings::lifecycle::exports::hermes::plugin::lifecycle as wit;
 pub use wit::{Ending, Start};
 
-/// An instance of a plugin. It is created by [`configure`](Plugin::configure), told about its session, and dropped at any time.
+/// An instance of a plugin. [`configure`](Plugin::configure) creates it, [`session_start`](Plugin::session_start) names its
+/// session, and the host may drop it at any time.
 ///
 /// A session can have several instances, for background work and for parallel tool calls. Keep lasting or shared data in
 /// [`documents`](crate::documents).
 pub trait Plugin: Sized + 'static {
-    /// Called first. `config` is the plugin's configuration section, a JSON object. Return an error if the plugin cannot serve
+    /// Called first. `config` is the plugin's configuration section, a JSON object. Return an error if the plugin cannot work
     /// with it.
     fn configure(config: &str) -> Result<Self, Error>;
 

@@ -73,12 +73,12 @@ fn answer<A: DeserializeOwned, R: Serialize>(arguments: RSlice<'_, u8>, call: im
     }));
     match outcome {
         Ok(Ok(bytes)) => ROk(bytes.into()),
-        Ok(Err(error)) => RErr(format!("a record of the call does not fit: {error}").into()),
-        Err(panic) => RErr(words(panic).into()),
+        Ok(Err(error)) => RErr(format!("a record of the call is invalid: {error}").into()),
+        Err(panic) => RErr(message_of(panic).into()),
     }
 }
 
-fn words(panic: Box<dyn Any + Send>) -> String {
+fn message_of(panic: Box<dyn Any + Send>) -> String {
     // Leak the payload: dropping it could panic again.
     std::mem::forget(panic);
     PANIC.with(|words| words.borrow_mut().take()).unwrap_or_else(|| "it panicked".to_owned())
@@ -87,13 +87,13 @@ fn words(panic: Box<dyn Any + Send>) -> String {
 /// Calls the host from the thread of an instance.
 fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, arguments: &A) -> R {
     let Some(import) = HOST.get() else {
-        panic!("{interface}.{function} was called outside of a host, or in a thread that the plugin made by itself");
+        panic!("{interface}.{function} was called outside of a host, or in a thread that the plugin created");
     };
     let arguments = postcard::to_stdvec(arguments).expect("the contract's records are plain data");
     match (import.call)(interface.into(), function.into(), RSlice::from_slice(&arguments)) {
         ROk(bytes) => match postcard::from_bytes(&bytes) {
             Ok(value) => value,
-            Err(error) => panic!("{interface}.{function} answered with something else: {error}"),
+            Err(error) => panic!("{interface}.{function} returned an unexpected record: {error}"),
         },
         RErr(why) => panic!("{interface}.{function}: {why}"),
     }

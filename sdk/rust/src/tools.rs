@@ -61,7 +61,7 @@ impl Invocation {
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let arguments = if self.arguments.trim().is_empty() { "{}" } else { &self.arguments };
         serde_json::from_str(arguments)
-            .map_err(|error| Error::invalid(format!("arguments of {} do not fit: {error}", self.name)))
+            .map_err(|error| Error::invalid(format!("the arguments of {} are invalid: {error}", self.name)))
     }
 
     /// The error for a name that is not in the catalog.

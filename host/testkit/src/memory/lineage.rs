@@ -1,4 +1,4 @@
-//! Puts a conversation together from the messages, views and summaries of a session and its ancestors.
+//! Assembles a conversation from the messages, views and summaries of a session and its ancestors.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ pub(super) struct Lineage {
     hidden: HashSet<MessageId>,
 }
 
-/// What a conversation has of one session.
+/// The part of a conversation that comes from one session.
 struct Stretch {
     session: SessionId,
     last_message: u64,
@@ -45,12 +45,12 @@ impl Lineage {
         Ok(lineage)
     }
 
-    /// Nearest session first.
+    /// The entries, nearest session first.
     fn entries<'a>(&'a self, state: &'a State) -> impl DoubleEndedIterator<Item = (&'a Stretch, &'a Entry)> {
         self.stretches.iter().filter_map(|stretch| Some((stretch, state.entry(&stretch.session).ok()?)))
     }
 
-    /// Whether a view or summary that reaches through this message belongs to the conversation.
+    /// Whether a view or summary up to this message belongs to the conversation.
     fn reaches(&self, stretch: &Stretch, through: Option<MessageId>) -> bool {
         through.is_none_or(|id| id.0 <= stretch.last_message && !self.hidden.contains(&id))
     }

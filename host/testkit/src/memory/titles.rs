@@ -1,4 +1,4 @@
-//! Who has which title.
+//! The titles of sessions.
 
 use hermes_conversation::SessionId;
 use hermes_session_store::title;

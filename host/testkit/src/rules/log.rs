@@ -1,4 +1,4 @@
-//! The log and searching it.
+//! The log and its search.
 
 use hermes_conversation::{Draft, MessageId, Role, ToolCall};
 use hermes_session_store::{ParentKind, PassageQuery, SessionError, SessionStore, Words};
@@ -59,7 +59,7 @@ pub async fn parallel_appends_lose_nothing(store: &dyn SessionStore) {
     assert_eq!(said(store, &other).await, "Bb".repeat(20));
 }
 
-/// Polls both by turns, so that the kit needs no runtime of its own.
+/// Polls two futures alternately, so that this crate needs no async runtime.
 async fn tokio_free_join<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
     use std::task::Poll;
     let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));

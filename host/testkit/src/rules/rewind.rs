@@ -45,7 +45,7 @@ pub async fn a_rewind_hides_the_views_that_reach_beyond_it(store: &dyn SessionSt
     assert_eq!(store.view_in_force(&session.id).await.unwrap().id, early);
     assert_eq!(store.views(&session.id).await.unwrap().len(), 1);
     assert_eq!(store.summary(&session.id, "s2").await.unwrap(), None);
-    // By its id it can still be read: earlier requests showed it.
+    // It can still be read by its id, because earlier requests showed it.
     assert!(store.view(late).await.unwrap().is_some());
     store.restore(&session.id).await.unwrap();
     assert_eq!(store.view_in_force(&session.id).await.unwrap().id, late);

@@ -14,7 +14,7 @@ pub(super) fn view_of(summary: Summary, through: MessageId) -> View {
     View { items: vec![Item::Summary(summary)], through: Some(through) }
 }
 
-/// A view whose summary is named and worded after its key, over the first message.
+/// A view with a summary of the first message. The key is also the summary's text.
 pub(super) fn named(key: &str, first: MessageId, through: MessageId) -> View {
     view_of(summary(key, key, (first, first)), through)
 }
@@ -54,7 +54,7 @@ pub async fn views_round_trip_and_the_newest_is_in_force(store: &dyn SessionStor
     assert_eq!((&views[0].view, &views[1].view), (&first, &second));
     assert_eq!(store.view(one).await.unwrap(), Some(first));
     assert_eq!(store.view(ViewId(u64::MAX >> 1)).await.unwrap(), None);
-    // Summaries stay known when their view is replaced.
+    // Summaries stay available when their view is replaced.
     let mut keys: Vec<String> = store.summaries(&session.id).await.unwrap().into_keys().collect();
     keys.sort();
     assert_eq!(keys, ["s1", "s2"]);
@@ -91,7 +91,7 @@ pub async fn a_branch_inherits_the_view_of_its_start(store: &dyn SessionStore) {
     let after = child(store, &root, ParentKind::Branch, None).await;
     let nested = child(store, &after, ParentKind::Branch, Some(ids[7])).await;
     let delegate = child(store, &root, ParentKind::Delegate, None).await;
-    // A later view of the parent is not the branch's.
+    // A later view of the parent does not belong to the branch.
     store.put_view(&root.id, &named("s3", ids[0], ids[4]), "", "e").await.unwrap();
     for (session, view, known) in [
         (&before, View::default(), 0),

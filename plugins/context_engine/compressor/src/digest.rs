@@ -35,7 +35,7 @@ pub(crate) fn said(messages: &[Message]) -> Entries {
     of_user.filter_map(|message| Some((message.id, words(message)?))).collect()
 }
 
-/// What the user said and attached. `None` if that is nothing.
+/// The user's text and attachments. `None` if there are none.
 fn words(message: &Message) -> Option<String> {
     let text = parts::with_summary(message.content.trim(), message, "\n");
     (!text.is_empty()).then(|| clean(&text))

@@ -1,5 +1,5 @@
-//! Which messages stay in the view: the first ones (once), the user's newest message with the reply that it answers, and
-//! the newest groups as far as room allows.
+//! Chooses the messages that stay in the view: the first ones (once), the user's newest message with the reply before it,
+//! and the newest groups as far as room allows.
 
 use crate::budget::{Budget, share};
 use crate::config::Config;
@@ -7,7 +7,7 @@ use crate::current_view::CurrentView;
 use crate::set::Set;
 use hermes_plugin::Role;
 
-/// The messages that layout, by position.
+/// The messages that stay, by position.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) kept: Set,

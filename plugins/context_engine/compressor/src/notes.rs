@@ -139,7 +139,7 @@ fn entry(line: &str) -> Option<(MessageId, &str)> {
     Some((id.parse().ok()?, said))
 }
 
-/// The newest entries that fit. A mark replaces omitted ones, because a short entry can fit behind a long one that does not.
+/// The newest entries that fit. A mark replaces each omitted run: a short entry may fit after a longer one did not.
 fn newest(entries: Entries, room: u32, source: &impl Source) -> Entries {
     const LINKAGE: u32 = 6;
     let mut left = room;

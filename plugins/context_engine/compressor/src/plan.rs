@@ -199,7 +199,7 @@ impl<S: Source> Planner<'_, S> {
         let folded = if folded == 1 { "1 message was".to_owned() } else { format!("{folded} messages were") };
         match (written, shorter && level.cut != Cut::No) {
             (true, _) => format!("{folded} folded into a summary that a model wrote"),
-            (false, false) => format!("{folded} folded by rule: no summary was at hand"),
+            (false, false) => format!("{folded} folded by rule: no summary was ready"),
             (false, true) => {
                 format!("{folded} folded by rule, and the newest ones are shown shorter to fit the window")
             }

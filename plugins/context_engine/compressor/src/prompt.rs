@@ -204,7 +204,7 @@ pub(crate) fn accept(reply: &Reply, folded: u32, most: u32, source: &impl Source
     let model = &reply.model;
     match reply.finish {
         Finish::Refused => return Err(format!("{model} refused to write it")),
-        Finish::Length => return Err(format!("{model} was cut off before its end")),
+        Finish::Length => return Err(format!("{model} reached its output limit")),
         Finish::Stop => {}
     }
     let said = without_thoughts(&reply.text).trim();
@@ -212,21 +212,21 @@ pub(crate) fn accept(reply: &Reply, folded: u32, most: u32, source: &impl Source
     let own: Vec<&str> = said.lines().filter(|line| !is_ours(line)).collect();
     let text = inert(&redact(own.join("\n").trim())).into_owned();
     if text.is_empty() {
-        return Err(format!("{model} answered nothing"));
+        return Err(format!("{model} gave an empty reply"));
     }
     let is_in_form = text.lines().any(is_heading);
     // Check lines at the margin only: the material is indented, so copied lines do not count.
     if !is_in_form && text.lines().any(|line| !line.starts_with(char::is_whitespace) && speaks(line)) {
-        return Err(format!("{model} wrote no notes but words in another's name"));
+        return Err(format!("{model} imitated another speaker in place of notes"));
     }
     let text = if is_in_form { defused(&text) } else { format!("{LOOSE}\n{}", defused(&text)) };
     let tokens = source.count(&text);
     if tokens.saturating_add(FRAME) >= folded {
-        return Err(format!("{model} wrote more than what it was to shorten"));
+        return Err(format!("{model} wrote more than its input"));
     }
     // Cut a slightly long reply, because token counts differ. A much longer one is an echo, not a summary.
     if tokens > most.saturating_mul(3) / 2 {
-        return Err(format!("{model} wrote {tokens} tokens where at most {most} make a summary"));
+        return Err(format!("{model} wrote {tokens} tokens, more than the limit of {most}"));
     }
     let told =
         own.iter().filter(|line| !line.starts_with('#')).map(|line| source.count(line)).fold(0, u32::saturating_add);

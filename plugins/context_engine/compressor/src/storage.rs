@@ -30,7 +30,7 @@ pub(crate) struct Prepared {
     pub(crate) last: MessageId,
     /// Number of covered messages, to detect a rewind.
     pub(crate) count: usize,
-    /// The focus that the user asked for.
+    /// The focus that the user requested.
     pub(crate) focus: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct SessionState {
     pub(crate) failures: u32,
     pub(crate) failed_model: Option<String>,
     pub(crate) failure: Option<String>,
-    /// Time (Unix milliseconds) before which this model is not asked again.
+    /// Time (Unix milliseconds) before which this model is not called again.
     pub(crate) retry_at: u64,
 }
 
@@ -133,7 +133,7 @@ impl SessionState {
         (self.failures, self.retry_at, self.failed_model, self.failure) = (0, 0, None, None);
     }
 
-    /// Whether this model may be asked now. A model other than the one that failed may be asked at once.
+    /// Whether this model may be called now. A model other than the one that failed may be called at once.
     pub(crate) fn may_ask(&self, model: &str, now: u64) -> bool {
         now >= self.retry_at || self.failed_model.as_deref() != Some(model)
     }

@@ -1,6 +1,6 @@
-//! The most important facts of a stretch of messages, and a count of the rest: everything a segment could say, before its
-//! size is known. Gists can be united, so merging old segments takes time proportional to their gists, not to the
-//! conversation.
+//! The most important facts of a stretch of messages, and a count of the rest. A gist contains all facts that a segment may
+//! show, before the segment's size is known. Gists can be united, so merging old segments takes time proportional to their
+//! gists, not to the conversation.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Which messages stay in the view in full: the protected first ones, always the user's newest message, and the newest
+//! Chooses the messages that stay in the view in full: the protected first ones, the user's newest message, and the newest
 //! groups as far as room allows.
 
 use hermes_plugin::{MessageRange, Role};

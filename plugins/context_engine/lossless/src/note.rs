@@ -95,7 +95,7 @@ pub(crate) fn write<D: Database>(
             let wait = WAITS[(backoff.failures as usize).min(WAITS.len() - 1)];
             let retry_at = writer.now().saturating_add(wait);
             storage.keep_state(session, &NoteBackoff { failures: backoff.failures.saturating_add(1), retry_at })?;
-            // A missing note loses nothing: the rule-based lines remain.
+            // Without a note the rule-based lines remain, so nothing is lost.
             log::info(format!("no note was written: {why}; retrying after {} s", wait / 1_000));
         }
     }

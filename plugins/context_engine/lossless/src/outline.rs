@@ -1,4 +1,4 @@
-//! The `outline` tool: lists the conversation in stretches, so that the model can see what there is to expand.
+//! The `outline` tool: lists the conversation in stretches, so that the model can choose what to expand.
 
 use std::ops::Range;
 

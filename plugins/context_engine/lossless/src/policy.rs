@@ -1,8 +1,8 @@
 //! Figures that decide what stays visible, and how they scale with the window.
 //!
-//! A request costs in proportion to its context, so a small context pays. Its price is text that is needed again and has
-//! to be fetched. The figures come from replays of recorded sessions: a short tail, short segments, and verbatim text
-//! that later edits continue from.
+//! A request costs in proportion to its context, so a small context saves money. On the other hand, text that is needed
+//! again must be fetched. The figures come from replays of recorded sessions. They favour a short tail, short segments, and
+//! verbatim text that later edits continue from.
 
 use hermes_guest_engine::budget::Window;
 pub(crate) use hermes_guest_engine::budget::share;
@@ -85,7 +85,7 @@ impl Thresholds {
         share(tokens, 1.0 / self.skew)
     }
 
-    /// The most that messages may take, by the headers' estimate.
+    /// The most tokens of messages, by the headers' estimate.
     pub(crate) fn limit(&self) -> u32 {
         share(self.scaled(self.usable).saturating_sub(self.fixed), 0.97)
     }

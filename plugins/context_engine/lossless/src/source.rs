@@ -7,7 +7,7 @@ use hermes_plugin::{Error, Header, MessageRange, history, llm, sql};
 
 /// The message log and its token counter.
 pub(crate) trait Source {
-    /// The first messages of a range (a few megabytes) with descriptions of their parts, and where the rest begins.
+    /// The first messages of a range (a few megabytes) with descriptions of their parts, and the id at which the rest begins.
     fn page(&self, range: MessageRange) -> Result<Page, Error>;
     /// Message metadata, without texts.
     fn headers(&self, range: MessageRange) -> Result<Vec<Header>, Error>;

@@ -1,7 +1,7 @@
-//! The summaries of a new view: which stay as they are, what the new segment says, and which old ones become one.
+//! The summaries of a new view: unchanged segments, the new segment, and merged old segments.
 //!
-//! A merged segment is made from the facts of the messages themselves, not from the texts of the old segments, so that
-//! nothing is retold twice.
+//! A merged segment is made from the facts of the messages themselves, not from the texts of the old segments, so that no
+//! detail is summarised twice.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -99,7 +99,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
             let room = budgets.prefix.saturating_sub(whole.fold(0, u32::saturating_add));
             let covers = self.united(&parts);
             let tokens = (budgets.segments / 2).saturating_sub(rest / 2).saturating_add(self.said(&covers));
-            // The user's words give way if they alone would fill the prefix.
+            // The user's words are shortened if they alone would fill the prefix.
             let tokens = tokens.min(share(budgets.prefix, 0.7)).min(room);
             // Round to steps, so that the size stays the same from one proposal to the next.
             let tokens = (tokens / STEP * STEP).max(LEAST);
@@ -117,7 +117,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
         let spans = |shown: &ShownSummary| -> Vec<Range<usize>> {
             shown.covers.iter().map(|range| rows.span(*range)).collect()
         };
-        // A segment whose messages were partly taken back is stale.
+        // A segment is stale if some of its messages were rewound.
         let is_own = |shown: &&ShownSummary| {
             let count: usize = spans(shown).iter().map(Range::len).sum();
             count > 0 && counted(&shown.key) == Some(count)

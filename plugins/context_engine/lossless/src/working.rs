@@ -34,7 +34,7 @@ pub(crate) struct SpaceLimit {
     pub(crate) share: f64,
 }
 
-/// The text and the messages that it repeats. `None` if nothing is in use.
+/// The text and the messages that it quotes. `None` if nothing is in use.
 pub(crate) fn render(
     read_cache: &ReadCache,
     seen: &AlreadyShown<'_>,

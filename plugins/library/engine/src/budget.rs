@@ -8,7 +8,7 @@ pub fn share(tokens: u32, of: f64) -> u32 {
     (f64::from(tokens) * of) as u32
 }
 
-/// The window minus the reserve for the reply, and what of it is left for messages.
+/// The usable window, and its room for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The window minus the reserve for the reply.

@@ -45,7 +45,7 @@ const PREFIXES: &[(&str, usize)] = &[
 const BEARER: usize = 16;
 const VALUE: usize = 6;
 const PASSWORD: usize = 3;
-/// Only this many bytes decide. Otherwise a text full of prefixes would be read again for each.
+/// The most bytes that are examined after a prefix. Otherwise a text full of prefixes would be read again for each of them.
 const PROBE: usize = 256;
 /// A setting, field or header whose name ends with one of these has a secret value.
 const NAMES: &[&str] = &[

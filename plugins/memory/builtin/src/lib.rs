@@ -158,7 +158,7 @@ fn read_arguments(arguments: Arguments) -> Result<(Target, Change), Error> {
         Some(other) => {
             return Err(failure(
                 "invalid-target",
-                json!({ "error": format!("no target {other:?}: use memory or user") }),
+                json!({ "error": format!("there is no target {other:?}: use memory or user") }),
             ));
         }
     };
@@ -169,7 +169,7 @@ fn read_arguments(arguments: Arguments) -> Result<(Target, Change), Error> {
         "replace" => Change::Replace { old_text, content },
         "remove" => Change::Remove { old_text },
         other => {
-            let error = format!("no action {other:?}: use add, replace or remove");
+            let error = format!("there is no action {other:?}: use add, replace or remove");
             return Err(failure("unknown-action", json!({ "error": error })));
         }
     };
@@ -182,7 +182,7 @@ fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Op
     let (notes, done) = before.apply(change, limit).map_err(|refusal| explain(target, &before, limit, refusal))?;
     let message = match done {
         Done::Added => "entry added",
-        Done::Duplicate => "this entry was there already; nothing was added",
+        Done::Duplicate => "this entry already exists; nothing was added",
         Done::Replaced(_) => "entry replaced",
         Done::Removed(_) => "entry removed",
     };
@@ -220,11 +220,11 @@ fn explain(target: Target, notes: &Notes, limit: usize, refusal: Refusal) -> Err
             );
         }
         Refusal::Ambiguous { old_text, previews } => {
-            let error = format!("{} entries contain {old_text:?}; give more of the one that is meant", previews.len());
+            let error = format!("{} entries contain {old_text:?}; give more text of the intended entry", previews.len());
             return failure("ambiguous", json!({ "error": error, "matches": previews }));
         }
         Refusal::NoOldText => {
-            ("old-text-required", "old_text is empty; give some text of the entry that is meant".to_owned())
+            ("old-text-required", "old_text is empty; give some text of the intended entry".to_owned())
         }
         Refusal::NoMatch { old_text } => ("no-match", format!("no entry contains {old_text:?}")),
         Refusal::OverLimit { content, would_be } => (

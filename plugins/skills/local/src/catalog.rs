@@ -97,7 +97,7 @@ impl Catalog {
     pub(crate) fn view(self, folder: &impl Folder, name: &str, path: Option<&str>) -> Result<Document, Error> {
         let Some(found) = self.skills.iter().find(|found| found.skill.name == name) else {
             let names: Vec<_> = self.skills.iter().map(|found| found.skill.name.as_str()).collect();
-            return Err(Error::invalid(format!("there is no skill `{name}`; there are: {}", listed(&names))));
+            return Err(Error::invalid(format!("there is no skill `{name}`; available skills: {}", listed(&names))));
         };
         let mut files = files_of(folder, &found.folder)?;
         let path = path.map(|path| path.trim_start_matches("./")).filter(|path| !path.is_empty() && *path != SKILL);
@@ -108,7 +108,7 @@ impl Catalog {
         }
         let Some(path) = path else { return Ok(Document { content: found.text.clone(), files }) };
         if !known {
-            return Err(Error::invalid(format!("the skill `{name}` has no file `{path}`; it has: {}", listed(&files))));
+            return Err(Error::invalid(format!("the skill `{name}` has no file `{path}`; available files: {}", listed(&files))));
         }
         let full = format!("{}/{path}", found.folder);
         Ok(Document { content: text(&full, folder.read(&full)?)?, files: Vec::new() })
@@ -136,7 +136,7 @@ fn is_wanted(path: &str) -> bool {
     !name.starts_with('.') && !SKIPPED.contains(&name)
 }
 
-/// Parses a skill. The second value is a warning about a skill that is usable all the same.
+/// Parses a skill. The second value is a warning about a skill that can still be used.
 fn load_skill(folder: &str, text: String) -> Result<(FoundSkill, Option<String>), Error> {
     let Parts { front, body, warning } = front_matter::split(&text);
     let warning = warning.map(|reason| {
@@ -315,7 +315,7 @@ mod tests {
             ["../README.md", "../office/pdf/SKILL.md", "/etc/passwd", ".git/config", "scripts", "scripts/../notes.md"]
         {
             let error = view(&catalog(), "archive", Some(path)).unwrap_err();
-            assert!(error.message.contains("it has: notes.md, scripts/run.sh"), "{path}: {error}");
+            assert!(error.message.contains("available files: notes.md, scripts/run.sh"), "{path}: {error}");
         }
         let error = view(&catalog(), "nothing", None).unwrap_err();
         assert!(error.message.contains("archive, docx, pdf"), "{error}");

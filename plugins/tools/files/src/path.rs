@@ -43,8 +43,8 @@ fn below<'p>(path: &'p str, workspace: &str) -> Option<&'p str> {
 
 fn outside(path: &str, workspace: &str) -> Error {
     Error::invalid(format!(
-        "`{path}` lies outside the workspace {workspace}: give a path inside it, or have the user start a session in a \
-         folder that holds it"
+        "`{path}` lies outside the workspace {workspace}: give a path inside it, or ask the user to start a session in a \
+         folder that contains it"
     ))
     .with_code("outside")
 }

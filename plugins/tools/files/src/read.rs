@@ -164,7 +164,7 @@ impl Page {
     fn show(mut self, path: &str, bytes: u64, ended: bool) -> Result<String, Error> {
         if self.binary {
             return Err(Error::invalid(format!(
-                "{path} holds NUL bytes, so it is binary or in an encoding such as UTF-16 ({}); read_file shows text in UTF-8",
+                "{path} contains NUL bytes, so it is binary or in an encoding such as UTF-16 ({}); read_file shows text in UTF-8",
                 count(bytes, "byte")
             ))
             .with_code("binary"));
@@ -178,7 +178,7 @@ impl Page {
             return Ok(format!("[{path} is empty]"));
         }
         if ended && self.first > lines {
-            return Err(Error::invalid(format!("{path} has {}, so none from {} on", count(lines, "line"), self.first)));
+            return Err(Error::invalid(format!("{path} has {}, so there is no line {}", count(lines, "line"), self.first)));
         }
         let last = (self.end - 1).min(lines);
         let mut about = match (ended, self.first) {
@@ -190,13 +190,13 @@ impl Page {
             }
         };
         if !ended || last < lines {
-            about.push_str(&format!("; read on with offset {}", last + 1));
+            about.push_str(&format!("; continue with offset {}", last + 1));
         }
         if self.carriage_returns {
             about.push_str("; lines end in CR LF");
         }
         if self.lossy {
-            about.push_str("; not all of it is UTF-8, what is not shows as �");
+            about.push_str("; it contains invalid UTF-8, shown as �");
         }
         self.shown.push_str(&format!("[{about}]"));
         Ok(self.shown)
@@ -227,8 +227,8 @@ mod tests {
             ("a\nb\n", None, None, "1|a\n2|b\n[2 lines]"),
             ("a\nb", None, None, "1|a\n2|b\n[2 lines]"),
             ("a\n\nb\n", Some(2), None, "2|\n3|b\n[lines 2 to 3 of 3]"),
-            ("a\nb\nc\nd\n", Some(2), Some(2), "2|b\n3|c\n[lines 2 to 3 of 4; read on with offset 4]"),
-            ("a\nb\n", Some(0), Some(1), "1|a\n[line 1 of 2; read on with offset 2]"),
+            ("a\nb\nc\nd\n", Some(2), Some(2), "2|b\n3|c\n[lines 2 to 3 of 4; continue with offset 4]"),
+            ("a\nb\n", Some(0), Some(1), "1|a\n[line 1 of 2; continue with offset 2]"),
             ("a\r\nb\r\n", None, None, "1|a\n2|b\n[2 lines; lines end in CR LF]"),
             ("", None, None, "[a.txt is empty]"),
             ("\n", None, None, "1|\n[1 line]"),
@@ -264,7 +264,7 @@ mod tests {
         let text = format!("{}\n", "x".repeat(1_990)).repeat(100);
         let shown = read(&text, None, None);
         assert!(shown.chars().count() <= PAGE + 100);
-        assert!(shown.ends_with("[lines 1 to 50 of 100; read on with offset 51]"), "{}", &shown[shown.len() - 80..]);
+        assert!(shown.ends_with("[lines 1 to 50 of 100; continue with offset 51]"), "{}", &shown[shown.len() - 80..]);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn invalid_utf8_is_shown_with_a_note() {
         let shown = read_in(64, b"caf\xe9\n", None, None).unwrap();
-        assert_eq!(shown, "1|caf\u{fffd}\n[1 line; not all of it is UTF-8, what is not shows as \u{fffd}]");
+        assert_eq!(shown, "1|caf\u{fffd}\n[1 line; it contains invalid UTF-8, shown as \u{fffd}]");
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let shown = page.show("a.log", 1 << 40, false).unwrap();
         assert_eq!(
             shown,
-            "1|a\n[lines 1 to 1; the file has 1099511627776 bytes and was not counted to its end; read on with offset 2]"
+            "1|a\n[lines 1 to 1; the file has 1099511627776 bytes and was not counted to its end; continue with offset 2]"
         );
     }
 }

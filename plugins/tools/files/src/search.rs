@@ -144,7 +144,7 @@ fn show(findings: &Findings, target: Target, glob: &str, offset: u32) -> String 
     shown.push_str(&format!("[{}", count(found, what)));
     if findings.more {
         let next = u64::from(offset) + found;
-        shown.push_str(&format!(", and there are more: go on with offset {next}, or narrow the search"));
+        shown.push_str(&format!(", and there are more: continue with offset {next}, or narrow the search"));
     }
     shown.push(']');
     shown
@@ -191,7 +191,7 @@ mod tests {
         };
         assert_eq!(
             show(&findings, Target::Content, "**/*", 50),
-            "a.rs\n1|use x;\n7|x()\nb.rs\n2|x\n[3 lines, and there are more: go on with offset 53, or narrow the search]"
+            "a.rs\n1|use x;\n7|x()\nb.rs\n2|x\n[3 lines, and there are more: continue with offset 53, or narrow the search]"
         );
     }
 

@@ -49,7 +49,7 @@ fn update_with<T, E: From<Error>>(
             WriteOutcome::Conflict(document) => current = Some(document),
         }
     }
-    Err(Error::conflict(format!("{name} was changed by somebody else {ATTEMPTS} times in a row; try again")).into())
+    Err(Error::conflict(format!("{name} was changed by another writer {ATTEMPTS} times in a row; try again")).into())
 }
 
 #[cfg(test)]

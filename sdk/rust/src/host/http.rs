@@ -150,7 +150,7 @@ impl Response {
     /// The body parsed as JSON. Invalid JSON is the server's failure, not the caller's.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.0.body)
-            .map_err(|error| Error::failed(format!("{} answered no JSON as expected: {error}", self.0.url)))
+            .map_err(|error| Error::failed(format!("the response of {} is not the expected JSON: {error}", self.0.url)))
     }
 
     /// The final URL, after redirects.

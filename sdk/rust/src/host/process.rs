@@ -13,8 +13,8 @@
 //! }
 //! ```
 //!
-//! A run without approval returns an error of the kind `denied`. If its code is [`REFUSED`], the user said no: pass the message on
-//! to the model, and do not try another way to the same end.
+//! A run without approval returns an error of the kind `denied`. If its code is [`REFUSED`], the user refused it: return the
+//! message to the model, and do not try another way to the same end.
 
 use std::borrow::Cow;
 

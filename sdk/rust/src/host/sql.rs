@@ -138,11 +138,11 @@ from_row!(A, B, C, D, E, F, G, H);
 
 fn read<T: FromValue>(column: Option<(u32, Value)>) -> Result<T, Error> {
     let Some((number, value)) = column else {
-        return Err(Error::failed("the row has fewer columns than are read of it"));
+        return Err(Error::failed("the row has fewer columns than the tuple"));
     };
     T::from_value(value).map_err(|value| {
         let (found, wanted) = (value.kind(), std::any::type_name::<T>());
-        Error::failed(format!("column {number} of the row is {found} that cannot be read as {wanted}"))
+        Error::failed(format!("column {number} of the row is {found}, which cannot be read as {wanted}"))
     })
 }
 

@@ -2,9 +2,9 @@
 
 use hermes_plugin::{Header, Message, Role};
 
-/// Characters kept of each message.
+/// The most characters of each message.
 const LINE: usize = 80;
-/// Most lines of a digest. Of older messages it gives only the number.
+/// The most lines of a digest. Older messages are only counted.
 const LINES: usize = 200;
 
 /// The number of messages to fold, so that the newest turns stay. It folds whole turns, which keeps calls with their results.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-/// Most characters of a note.
+/// The most characters of a note.
 const NOTE: usize = 300;
-/// Least characters of a word that counts.
+/// The fewest characters of a word that is compared.
 const WORD: usize = 3;
 
 /// The notes in a text: the rest of each line that begins with the keyword.
@@ -34,11 +34,11 @@ pub fn added(notes: &str, new: &[String]) -> Option<String> {
 
 /// Notes that share a word with the question. Most shared words first, then newest first.
 pub fn about<'a>(notes: &'a str, question: &str) -> Vec<&'a str> {
-    let asked = words(question);
+    let question_words = words(question);
     let mut found: Vec<(usize, usize, &str)> = notes
         .lines()
         .enumerate()
-        .map(|(at, note)| (words(note).intersection(&asked).count(), at, note))
+        .map(|(at, note)| (words(note).intersection(&question_words).count(), at, note))
         .filter(|(shared, ..)| *shared > 0)
         .collect();
     found.sort_by(|one, other| (other.0, other.1).cmp(&(one.0, one.1)));

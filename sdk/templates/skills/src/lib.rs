@@ -48,7 +48,7 @@ impl Skills for EmbeddedSkills {
     fn view(&mut self, name: &str, path: Option<&str>) -> Result<Document, Error> {
         let Some(known) = SKILLS.iter().find(|known| known.name == name) else {
             let names: Vec<&str> = SKILLS.iter().map(|known| known.name).collect();
-            return Err(Error::invalid(format!("there is no such skill; there are: {}", names.join(", "))));
+            return Err(Error::invalid(format!("there is no such skill; available skills: {}", names.join(", "))));
         };
         let paths: Vec<String> = known.files.iter().map(|(path, _)| (*path).to_owned()).collect();
         let Some(path) = path else {
@@ -57,7 +57,7 @@ impl Skills for EmbeddedSkills {
         // Paths are only compared, never opened, so they cannot lead outside.
         match known.files.iter().find(|(known, _)| *known == path) {
             Some((_, content)) => Ok(Document { content: (*content).to_owned(), files: Vec::new() }),
-            None => Err(Error::invalid(format!("`{name}` has no such file; it has: {}", paths.join(", ")))),
+            None => Err(Error::invalid(format!("`{name}` has no such file; available files: {}", paths.join(", ")))),
         }
     }
 }
